@@ -1,0 +1,68 @@
+"""Canonical bytes: equal values give equal bytes, on every machine and in every process.
+
+The only file that names an encoder. Values may hold *opaque* objects, which msgspec does not know: a `Handler` says
+what stands for them in the bytes and how they come back.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+Encode = Callable[[Any], Any]
+"""Opaque object to something encodable."""
+Decode = Callable[[Any, Any], Any]
+"""(declared type, what stood in the bytes) to the opaque object."""
+
+_binary = msgspec.msgpack.Encoder(order="deterministic")
+_text = msgspec.json.Encoder(order="deterministic")
+
+
+def dumps(value: Any, encode: Encode | None = None) -> bytes:
+    """Encode to MessagePack with dict and set order fixed; NaN survives (in JSON it would not).
+
+    Raises:
+        TypeError: The value holds an object of a type that is neither known nor handled by `encode`.
+    """
+    if encode is None:
+        return _binary.encode(value)
+    return msgspec.msgpack.Encoder(order="deterministic", enc_hook=encode).encode(value)
+
+
+def loads(data: bytes, type: type[T], decode: Decode | None = None) -> T:
+    """Decode what `dumps` made.
+
+    Raises:
+        msgspec.DecodeError: The bytes are torn, or of another type; the message ends in the path.
+    """
+    if decode is None:
+        return _decoder(type).decode(data)  # type: ignore[no-any-return]
+    return msgspec.msgpack.Decoder(type, dec_hook=decode).decode(data)
+
+
+def text(value: Any, encode: Encode | None = None) -> str:
+    """JSON text, as a model reads it; a string stays as it is."""
+    if isinstance(value, str):
+        return value
+    return (_text.encode(value) if encode is None else msgspec.json.encode(value, order="deterministic", enc_hook=encode)).decode()
+
+
+def json(value: Any) -> bytes:
+    """JSON bytes without a line break, for records on disk."""
+    return _text.encode(value)
+
+
+def digest(data: bytes) -> str:
+    """128-bit BLAKE2b, 32 hex digits."""
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+@functools.lru_cache(maxsize=512)
+def _decoder(type: Any) -> msgspec.msgpack.Decoder[Any]:
+    return msgspec.msgpack.Decoder(type)

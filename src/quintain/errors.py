@@ -1,0 +1,166 @@
+"""Every exception and every recorded failure.
+
+* QuintainError             what this package raises at its caller
+  + DefinitionError         the author's mistake, found while an Environment is put together
+  + UsageError              the caller's mistake: a name or a value that does not exist; names the valid ones
+  + TraceError              a trace that cannot be read: another schema version, truncated, corrupted
+  + ReplayDivergence        a replay left its trace; says where
+  + RunStopped              the failure gate stopped a run; says which part of E to fix
+* EpisodeError              raised *inside* an episode to say who is to blame; becomes a Failure
+  + ModelError              the endpoint broke, hung, or talked nonsense
+  + JudgeError              the verifier could not reach a verdict
+* ToolError                 not a failure: text that a tool shows to the model
+
+Three kinds of trouble, three treatments: the model's mistake is an observation (`ToolError`), the world's bug ends
+the episode as a `Failure`, the caller's mistake raises.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import Any, Literal
+
+import msgspec
+
+from . import codec
+
+Part = Literal["T", "H", "V", "S", "C", "model"]
+"""Who is to blame: a letter of E = {T, H, V, S, C}, or the model endpoint."""
+
+Stage = Literal["admission", "seed", "agent", "verification", "cleanup"]
+"""What the episode was doing when it broke."""
+
+KINDS = frozenset(
+    "transport_unreachable transport_peer_drop transport_timeout transport_local_resource agent_run_error "
+    "agent_request_failed agent_timeout agent_command_not_allowed judge_failed judge_unparseable verifier_error "
+    "provider_unavailable provider_quota_exhausted provider_oom_killed session_lost session_expired "
+    "session_release_failed cancelled kill_shaped shutdown persistence_failed cohort_incomplete "
+    "quintain:tool_bug quintain:state_bug quintain:tool_timeout quintain:reset_failed quintain:replay_diverged "
+    "quintain:invariant_violated quintain:reward_out_of_range quintain:model_reply_invalid "
+    "quintain:judge_missing".split()
+)
+"""What went wrong, and nothing else. Plain names are the field's shared vocabulary, ours carry a prefix."""
+
+WALL_CLOCK_KINDS = frozenset({"transport_timeout", "agent_timeout", "quintain:tool_timeout", "cancelled"})
+"""Failures decided by a real clock: a replay cannot be asked to meet them again."""
+
+
+class QuintainError(Exception):
+    """Base class of the errors this package raises at its caller."""
+
+
+class DefinitionError(QuintainError):
+    """An environment is wrongly put together; the message names the offending part."""
+
+
+class UsageError(QuintainError, ValueError):
+    """A name or value that cannot be used; the message shows it beside the valid ones."""
+
+
+class TraceError(QuintainError, ValueError):
+    """Bytes that are no trace of this version; the message says where and what was expected."""
+
+
+class ReplayDivergence(QuintainError):
+    """A replay answered differently than its trace.
+
+    Attributes:
+        turn: Index of the first turn that differs; None when the turns agree and the end or the rewards differ.
+        step: Index of the first step that differs within that turn; None when none does.
+        field: Name of the first field that differs, such as "observation" or "state_digest".
+        expected: What the trace holds.
+        found: What the replay gave.
+    """
+
+    def __init__(self, turn: int | None, step: int | None, field: str, expected: Any, found: Any) -> None:
+        where = "".join(f"{name} {index}, " for name, index in (("turn", turn), ("step", step)) if index is not None)
+        super().__init__(f"{where}{field}: the trace has {_short(expected)}, the replay gave {_short(found)}")
+        self.turn, self.step, self.field, self.expected, self.found = turn, step, field, expected, found
+
+
+class RunStopped(QuintainError):
+    """Too many episodes failed: a run that goes on would train on what is left over.
+
+    Attributes:
+        report: Failures by letter, kind and task, as text for a person.
+    """
+
+    def __init__(self, message: str, report: str = "") -> None:
+        super().__init__(f"{message}\n{report}".strip())
+        self.report = report
+
+
+class EpisodeError(Exception):
+    """Raised inside an episode by whoever knows the culprit; the episode ends with this blame."""
+
+    def __init__(self, message: str, *, part: Part, kind: str) -> None:
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {sorted(KINDS)}, got {kind!r}")
+        super().__init__(message)
+        self.part, self.kind = part, kind
+
+
+class ModelError(EpisodeError):
+    """The model endpoint failed; blame goes to `model`, never to the policy."""
+
+    def __init__(self, message: str, *, kind: str = "agent_request_failed") -> None:
+        super().__init__(message, part="model", kind=kind)
+
+
+class JudgeError(EpisodeError):
+    """A criterion has no verdict: its judge is missing, failed, or cannot be parsed."""
+
+    def __init__(self, message: str, *, kind: str = "judge_failed") -> None:
+        super().__init__(message, part="V", kind=kind)
+
+
+class ToolError(Exception):
+    """Raised by a tool on purpose; the model reads the message and may try again."""
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why an episode has no reward. A failed episode is left out, never scored zero.
+
+    Attributes:
+        part: The letter to blame.
+        kind: One of `KINDS`.
+        stage: What the episode was doing.
+        type: Class name of the exception.
+        message: Its text, at most 2,000 characters.
+        turn: Turns that were complete when it happened.
+        traceback_digest: Names the place in the code: equal for equal stacks; empty when nothing was raised.
+    """
+
+    part: Part
+    kind: str
+    stage: Stage
+    type: str
+    message: str
+    turn: int
+    traceback_digest: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be one of {sorted(KINDS)}, got {self.kind!r}")
+
+
+def blame(error: BaseException, *, part: Part, kind: str, stage: Stage, turn: int) -> Failure:
+    """The failure that `error` means. An EpisodeError brings its own part and kind."""
+    if isinstance(error, EpisodeError):
+        part, kind = error.part, error.kind
+    # File names and line numbers would differ between machines and versions that behave alike.
+    names = "\n".join(frame.name for frame in traceback.extract_tb(error.__traceback__))
+    return Failure(
+        part=part,
+        kind=kind,
+        stage=stage,
+        type=type(error).__name__,
+        message=str(error)[:2000],
+        turn=turn,
+        traceback_digest=codec.digest(names.encode())[:16],
+    )
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"{text[:300]}… ({len(text)} characters)"
