@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import math
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -46,11 +47,19 @@ def loads(data: bytes, type: type[T], decode: Decode | None = None) -> T:
     return msgspec.msgpack.Decoder(type, dec_hook=decode).decode(data)
 
 
-def text(value: Any, encode: Encode | None = None) -> str:
-    """JSON text, as a model reads it; a string stays as it is."""
+def text(value: Any) -> str:
+    """JSON text, as a model reads it; a string stays as it is.
+
+    Raises:
+        TypeError: The value is of a type that JSON has no form for.
+        ValueError: It holds NaN or an infinity, which JSON would silently turn into null.
+    """
     if isinstance(value, str):
         return value
-    return (_text.encode(value) if encode is None else msgspec.json.encode(value, order="deterministic", enc_hook=encode)).decode()
+    encoded = _text.encode(value)
+    if b"null" in encoded:
+        _refuse_non_finite(msgspec.to_builtins(value))
+    return encoded.decode()
 
 
 def json(value: Any) -> bytes:
@@ -66,3 +75,17 @@ def digest(data: bytes) -> str:
 @functools.lru_cache(maxsize=512)
 def _decoder(type: Any) -> msgspec.msgpack.Decoder[Any]:
     return msgspec.msgpack.Decoder(type)
+
+
+def _refuse_non_finite(value: Any) -> None:
+    match value:
+        case float() if not math.isfinite(value):
+            raise ValueError(f"JSON has no {value}")
+        case dict():
+            for item in value.values():
+                _refuse_non_finite(item)
+        case list() | tuple() | set() | frozenset():
+            for item in value:
+                _refuse_non_finite(item)
+        case _:
+            return

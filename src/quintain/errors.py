@@ -17,6 +17,7 @@ the episode as a `Failure`, the caller's mistake raises.
 
 from __future__ import annotations
 
+import re
 import traceback
 from typing import Any, Literal
 
@@ -43,6 +44,10 @@ KINDS = frozenset(
 
 WALL_CLOCK_KINDS = frozenset({"transport_timeout", "agent_timeout", "quintain:tool_timeout", "cancelled"})
 """Failures decided by a real clock: a replay cannot be asked to meet them again."""
+
+
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+# The repr of an object names where it lies in memory; a replay lies elsewhere.
 
 
 class QuintainError(Exception):
@@ -155,7 +160,7 @@ def blame(error: BaseException, *, part: Part, kind: str, stage: Stage, turn: in
         kind=kind,
         stage=stage,
         type=type(error).__name__,
-        message=str(error)[:2000],
+        message=_ADDRESS.sub(" at 0x…", str(error))[:2000],
         turn=turn,
         traceback_digest=codec.digest(names.encode())[:16],
     )

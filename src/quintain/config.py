@@ -1,0 +1,136 @@
+"""C: the limits and dials of an episode, every one of them recorded in its trace."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import msgspec
+
+from .errors import UsageError
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything a curriculum may turn without touching the environment's code. None means no limit.
+
+    Attributes:
+        max_turns: Replies the agent may give, 1 and up; reaching it truncates the episode.
+        max_calls: Tool calls of all turns together.
+        max_tokens: Prompt and completion tokens of all turns together, where the endpoint reports them.
+        context_tokens: Longest context, in tokens, where the endpoint reports them; longer truncates the episode.
+        max_observation_bytes: Longest observation; a tool that returns more is broken (a Failure of S).
+        arguments: "strict" refuses "5" where an integer is declared, "lenient" converts it and drops unknown names.
+        temperature: Softmax temperature, 0 and up.
+        top_p: Nucleus, in (0, 1].
+        max_reply_tokens: Completion tokens of one reply.
+        seed: Shifts every random stream of a run.
+        model_timeout_s: Seconds one reply may take, retries included.
+        tool_timeout_s: Seconds one tool call may take.
+        verifier_timeout_s: Seconds one criterion may take.
+        episode_timeout_s: Seconds from the first request to the last reply.
+        concurrency: Episodes in play at once.
+        retries: Times a request is sent again after 429, 5xx or a transport error.
+        group_retries: Times a group with too few valid episodes is played again with the same seeds.
+        noise_rate: Share of tool calls that meet a planned fault, in [0, 1); the same calls for all of a group.
+        noise_budget: Most planned faults in one episode.
+        gate_rate: Failure rate above which a run stops, in (0, 1]; None switches the gate off.
+        gate_window: Episodes the gate looks back over.
+        gate_minimum: Episodes before the gate judges.
+    """
+
+    max_turns: int = 50
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    context_tokens: int | None = None
+    max_observation_bytes: int = 10_000_000
+    arguments: Literal["strict", "lenient"] = "strict"
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_reply_tokens: int | None = None
+    seed: int = 0
+    model_timeout_s: float | None = 600.0
+    tool_timeout_s: float | None = 60.0
+    verifier_timeout_s: float | None = 300.0
+    episode_timeout_s: float | None = None
+    concurrency: int = 64
+    retries: int = 4
+    group_retries: int = 2
+    noise_rate: float = 0.0
+    noise_budget: int | None = None
+    gate_rate: float | None = 0.05
+    gate_window: int = 500
+    gate_minimum: int = 20
+
+    def __post_init__(self) -> None:
+        for name, low in _AT_LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < low:
+                raise UsageError(f"{name} must be >= {low}, got {value}")
+        for name, (low, high, edges) in _WITHIN.items():
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if not (low < value < high or (value == low and edges[0] == "[") or (value == high and edges[1] == "]")):
+                raise UsageError(f"{name} must be in {edges[0]}{low}, {high}{edges[1]}, got {value}")
+
+    @classmethod
+    def load(cls, path: str | Path, overrides: Mapping[str, str] | None = None) -> Self:
+        """Read a TOML file of fields; `overrides` are texts as a command line gives them and win.
+
+        Raises:
+            UsageError: No such file, no TOML, an unknown field, or a value of another type or range.
+        """
+        try:
+            fields = tomllib.loads(Path(path).read_text())
+        except (OSError, tomllib.TOMLDecodeError) as error:
+            raise UsageError(f"cannot read the configuration {str(path)!r}: {error}") from error
+        return cls().override(fields).override(overrides or {})
+
+    def override(self, fields: Mapping[str, Any]) -> Self:
+        """This configuration with other values; texts are converted to the field's type, "none" to None.
+
+        Raises:
+            UsageError: An unknown field, with the nearest known one, or a value of another type or range.
+        """
+        known = self.__struct_fields__
+        for name in fields:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}? " if near else ""
+                raise UsageError(f"unknown config field {name!r}; {hint}known: {', '.join(known)}")
+        texts = {name: None if value == "none" else value for name, value in fields.items()}
+        try:
+            return msgspec.convert(msgspec.structs.asdict(self) | texts, type(self), strict=False)
+        except msgspec.ValidationError as error:
+            raise UsageError(f"config: {error}") from error
+
+
+_AT_LEAST: dict[str, float] = {
+    "max_turns": 1,
+    "max_calls": 1,
+    "max_tokens": 1,
+    "context_tokens": 1,
+    "max_observation_bytes": 1,
+    "max_reply_tokens": 1,
+    "concurrency": 1,
+    "retries": 0,
+    "group_retries": 0,
+    "noise_budget": 0,
+    "gate_window": 1,
+    "gate_minimum": 1,
+}
+
+_WITHIN: dict[str, tuple[float, float, str]] = {
+    "temperature": (0, math.inf, "[)"),
+    "top_p": (0, 1, "(]"),
+    "noise_rate": (0, 1, "[)"),
+    "gate_rate": (0, 1, "(]"),
+    "model_timeout_s": (0, math.inf, "()"),
+    "tool_timeout_s": (0, math.inf, "()"),
+    "verifier_timeout_s": (0, math.inf, "()"),
+    "episode_timeout_s": (0, math.inf, "()"),
+}

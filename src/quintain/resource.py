@@ -1,0 +1,148 @@
+"""State that is not plain data: tables, databases, files, processes.
+
+A world is split into plain bytes and the resources those bytes refer to by number. Everything else follows: a copy is
+the same bytes over forked resources, a dump is the bytes beside dumped resources, a digest the bytes beside digests.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+from . import codec
+
+T = TypeVar("T")
+
+
+class Resource(Protocol):
+    """What a State may hold beside plain data. Any of the four may be `async def` where it blocks.
+
+    The laws, checked by `quintain.testing.ResourceContract`: a fork has the digest of its origin and neither sees what
+    the other does afterwards; `load(dump())` has the same digest and the same future; equal histories give equal
+    digests in every process.
+    """
+
+    def fork(self) -> Self | Awaitable[Self]:
+        """An independent twin."""
+        ...
+
+    def dump(self) -> bytes | Awaitable[bytes]:
+        """Everything needed to continue in another process."""
+        ...
+
+    def digest(self) -> str | Awaitable[str]:
+        """A name for the content: equal for equal histories, hex."""
+        ...
+
+    @classmethod
+    def load(cls, data: bytes, *arguments: Any) -> Self:
+        """The inverse of `dump`. `arguments` are the type arguments of the field: `Row` in `Table[Row]`.
+
+        What blocks belongs into an `async def ready(self)`, which is awaited afterwards where a resource has one.
+        """
+        ...
+
+
+class Parts(NamedTuple):
+    """A world taken apart."""
+
+    plain: bytes
+    """Canonical; a number stands where a resource was."""
+    held: list[Any]
+    """The resources, in the order of their numbers; one that is referred to twice is here once."""
+
+
+def split(world: Any) -> Parts:
+    """Take a world apart without changing it.
+
+    Raises:
+        TypeError: It holds an object that is neither plain data nor a Resource; the message names the type.
+    """
+    held: list[Any] = []
+    numbers: dict[int, int] = {}
+
+    def encode(value: Any) -> Any:
+        number = numbers.get(id(value))
+        if number is not None:
+            return number
+        numbers[id(value)] = len(numbers)
+        if hasattr(value, "pack"):
+            return value.pack()
+        if not all(hasattr(value, verb) for verb in ("fork", "dump", "digest", "load")):
+            name = type(value).__qualname__
+            raise TypeError(f"a {name} is neither plain data nor a Resource (it lacks fork, dump, load or digest)")
+        held.append(value)
+        return numbers[id(value)]
+
+    return Parts(codec.dumps(world, encode), held)
+
+
+def join(type_: type[T], plain: bytes, held: Iterable[Any]) -> T:
+    """Put a world together from its bytes and ready resources."""
+    incoming = iter(held)
+    return _decode(type_, plain, lambda declared: next(incoming))
+
+
+def load(type_: type[T], data: bytes) -> T:
+    """The inverse of `dump`, but for the `ready()` of resources that have one.
+
+    Raises:
+        msgspec.DecodeError: The bytes are torn or hold a world of another type.
+    """
+    plain, dumps = codec.loads(data, tuple[bytes, list[bytes]])
+    incoming = iter(dumps)
+
+    def make(declared: Any) -> Any:
+        return (typing.get_origin(declared) or declared).load(next(incoming), *typing.get_args(declared))
+
+    return _decode(type_, plain, make)
+
+
+async def fork(world: T) -> T:
+    """An independent copy of a world."""
+    plain, held = split(world)
+    return join(type(world), plain, [await settle(resource.fork()) for resource in held])
+
+
+async def dump(world: Any) -> bytes:
+    """Everything needed to continue in another process."""
+    plain, held = split(world)
+    return codec.dumps((plain, [await settle(resource.dump()) for resource in held]))
+
+
+async def digest(world: Any) -> str:
+    """Equal for worlds that will behave alike; 32 hex digits."""
+    plain, held = split(world)
+    if not held:
+        return codec.digest(plain)
+    return codec.digest(codec.dumps((plain, [await settle(resource.digest()) for resource in held])))
+
+
+async def ready(world: Any) -> None:
+    """Await what the resources of a freshly loaded world still have to do."""
+    for resource in split(world).held:
+        if hasattr(resource, "ready"):
+            await settle(resource.ready())
+
+
+async def settle(value: T | Awaitable[T]) -> T:
+    """The value itself, or what it resolves to."""
+    if inspect.isawaitable(value):
+        return await value
+    return value  # type: ignore[return-value]  # isawaitable does not narrow a TypeVar
+
+
+def _decode(type_: type[T], plain: bytes, make: Callable[[Any], Any]) -> T:
+    known: list[Any] = []
+
+    def decode(declared: Any, value: Any) -> Any:
+        if isinstance(value, bytes):
+            known.append(declared.unpack(value))
+            return known[-1]
+        if value == len(known):
+            known.append(make(declared))
+        return known[value]
+
+    return codec.loads(plain, type_, decode)

@@ -1,0 +1,297 @@
+"""S: the world as plain data, so that it can be copied, hashed, forked and replayed.
+
+Random numbers, time and identifiers are part of it. A world may hold *parts*: fields that are States themselves, usable
+alone; inside another they share its random stream, clock, identifiers and end.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import inspect
+import weakref
+from collections.abc import Callable, MutableSequence, Sequence
+from datetime import UTC, datetime
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+from . import codec, resource
+from .errors import DefinitionError, ToolError
+
+T = TypeVar("T")
+
+
+class Rng(msgspec.Struct):
+    """A counter-based generator: 20 bytes in a snapshot (random.Random needs 3,763).
+
+    The n-th draw is BLAKE2b of n under the key, so a stream can be cut anywhere and no two tasks share one.
+    """
+
+    key: bytes = b""
+    counter: int = 0
+
+    def bits(self) -> int:
+        """The next 64 bits."""
+        self.counter += 1
+        block = hashlib.blake2b(self.counter.to_bytes(8, "little"), key=self.key, digest_size=8)
+        return int.from_bytes(block.digest(), "little")
+
+    def random(self) -> float:
+        """The next float in [0, 1)."""
+        return (self.bits() >> 11) * 2.0**-53
+
+    def below(self, n: int) -> int:
+        """The next integer in [0, n), without modulo bias.
+
+        Raises:
+            ValueError: n is not in 1..2**64.
+        """
+        if not 0 < n <= 2**64:
+            raise ValueError(f"n must be in 1..2**64, got {n}")
+        limit = 2**64 - 2**64 % n
+        while (bits := self.bits()) >= limit:
+            pass
+        return bits % n
+
+    def choice(self, items: Sequence[T]) -> T:
+        """One of the items."""
+        return items[self.below(len(items))]
+
+    def shuffle(self, items: MutableSequence[Any]) -> None:
+        """Put the items into a random order, in place (Fisher-Yates)."""
+        for i in range(len(items) - 1, 0, -1):
+            j = self.below(i + 1)
+            items[i], items[j] = items[j], items[i]
+
+    def sample(self, items: Sequence[T], k: int) -> list[T]:
+        """k different positions of `items`, in random order."""
+        pool = list(items)
+        self.shuffle(pool)
+        if k > len(pool):
+            raise ValueError(f"cannot draw {k} of {len(pool)} items")
+        return pool[:k]
+
+
+class Timer(msgspec.Struct, frozen=True):
+    """A call that the clock will make."""
+
+    due: float
+    number: int
+    """Order of insertion; breaks ties, and names the timer for `cancel`."""
+    part: tuple[str, ...]
+    """Field names from the world down to the part whose method it is; empty for the world itself."""
+    method: str
+    arguments: dict[str, Any]
+
+
+class Clock:
+    """Virtual time: it moves only when the world says so.
+
+    Attributes:
+        now: Seconds since 1970-01-01 UTC. A world that shows no dates begins at 0.
+    """
+
+    __slots__ = ("_advancing", "_root", "_set", "_timers", "now")
+
+    def __init__(self, now: float = 0.0, timers: Sequence[Timer] = (), count: int = 0) -> None:
+        self.now = now
+        self._timers = list(timers)
+        self._set = count
+        self._root: weakref.ref[State] | None = None
+        self._advancing = False
+
+    @property
+    def timers(self) -> tuple[Timer, ...]:
+        """What is still to fire, in firing order."""
+        return tuple(self._timers)
+
+    @property
+    def date(self) -> datetime:
+        """`now` as a date in UTC."""
+        return datetime.fromtimestamp(self.now, UTC)
+
+    def after(self, seconds: float, method: Callable[..., object], **arguments: Any) -> int:
+        """Have `method`, a method of this world or of one of its parts, called in `seconds`. See `at`."""
+        return self.at(self.now + seconds, method, **arguments)
+
+    def at(self, due: float, method: Callable[..., object], **arguments: Any) -> int:
+        """Have `method` called with `arguments` when the clock reaches `due`; returns the timer's number.
+
+        Raises:
+            ValueError: `due` is in the past, or not a number.
+            TypeError: `method` belongs to another world, or the arguments are not plain data.
+        """
+        if not due >= self.now:
+            raise ValueError(f"a timer is due at {due}, but it is {self.now} already")
+        # Decoded once here, so that the arguments are the same whether or not the world is copied before they are used.
+        plain = codec.loads(codec.dumps(arguments), dict[str, Any])
+        part = _path(self._world(), getattr(method, "__self__", None))
+        if part is None:
+            raise TypeError(f"{method!r} is not a method of this world or of one of its parts")
+        self._set += 1
+        timer = Timer(due, self._set, part, getattr(method, "__name__", ""), plain)
+        bisect.insort(self._timers, timer, key=lambda t: (t.due, t.number))
+        return self._set
+
+    def cancel(self, number: int) -> bool:
+        """Forget a timer; False when it has fired or never was."""
+        left = [timer for timer in self._timers if timer.number != number]
+        found = len(left) < len(self._timers)
+        self._timers = left
+        return found
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass. Due timers fire in (time, insertion) order, each at its own `now`; they may set others.
+
+        Raises:
+            ValueError: Time would run backwards.
+            RuntimeError: A timer's method advanced the clock, or raised a ToolError (no model is there to read it).
+        """
+        if not 0 <= seconds < float("inf"):
+            raise ValueError(f"a clock advances by 0 or more seconds, got {seconds}")
+        if self._advancing:
+            raise RuntimeError("a timer's method must not advance the clock that called it")
+        goal = self.now + seconds
+        self._advancing = True
+        try:
+            while self._timers and self._timers[0].due <= goal:
+                timer = self._timers.pop(0)
+                self.now = timer.due
+                self._fire(timer)
+        finally:
+            self._advancing = False
+        self.now = goal
+
+    def _fire(self, timer: Timer) -> None:
+        target: Any = self._world()
+        for name in timer.part:
+            target = getattr(target, name)
+        try:
+            result = getattr(target, timer.method)(**timer.arguments)
+        except ToolError as error:
+            raise RuntimeError(f"timer {timer.method!r} raised ToolError({error}) where no model can read it") from error
+        if inspect.iscoroutine(result):
+            result.close()
+            raise TypeError(f"timer {timer.method!r} is async; time passes inside one call, so it cannot wait")
+
+    def _world(self) -> State:
+        world = self._root() if self._root else None
+        if world is None:
+            raise RuntimeError("this clock belongs to a world that is gone")
+        return world
+
+
+class Shared:
+    """What a world and its parts have in common."""
+
+    __slots__ = ("clock", "counters", "finished", "rng")
+
+    def __init__(self) -> None:
+        self.rng = Rng()
+        self.clock = Clock()
+        self.counters: dict[str, int] = {}
+        self.finished: str | None = None
+
+    def pack(self) -> bytes:
+        clock = self.clock
+        return codec.dumps((self.rng, clock.now, clock._timers, clock._set, self.counters, self.finished))
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Shared:
+        shared = cls()
+        shared.rng, now, timers, count, shared.counters, shared.finished = codec.loads(data, _Packed)
+        shared.clock = Clock(now, timers, count)
+        return shared
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Shared) and self.pack() == other.pack()
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+
+_Packed = tuple[Rng, float, list[Timer], int, dict[str, int], str | None]
+
+
+class State(msgspec.Struct, kw_only=True, weakref=True):
+    """Base class of a world. Subclasses add fields, and methods marked `@tool`."""
+
+    shared: Shared = msgspec.field(default_factory=Shared)
+
+    def __post_init__(self) -> None:
+        """Parts join this world. A subclass with its own `__post_init__` calls this one first."""
+        _adopt(self, self.shared)
+        self.shared.clock._root = weakref.ref(self)
+
+    @property
+    def rng(self) -> Rng:
+        """The world's random stream."""
+        return self.shared.rng
+
+    @property
+    def clock(self) -> Clock:
+        """The world's virtual time and timers."""
+        return self.shared.clock
+
+    @property
+    def finished(self) -> str | None:
+        """Why the world ended the episode; None while it goes on."""
+        return self.shared.finished
+
+    def new_id(self, prefix: str) -> str:
+        """The next identifier: "R1", "R2", ... Never a uuid, so a replay gets the same ones."""
+        counters = self.shared.counters
+        n = counters[prefix] = counters.get(prefix, 0) + 1
+        return f"{prefix}{n}"
+
+    def finish(self, reason: str = "done") -> None:
+        """End the episode after this turn."""
+        self.shared.finished = reason
+
+    def copy(self) -> Self:
+        """An independent copy.
+
+        Raises:
+            DefinitionError: A resource's `fork()` must be awaited; then use `await quintain.resource.fork(state)`.
+        """
+        plain, held = resource.split(self)
+        twins = [one.fork() for one in held]
+        for one, twin in zip(held, twins, strict=True):
+            if inspect.isawaitable(twin):
+                raise DefinitionError(f"{type(one).__name__}.fork() must be awaited: await resource.fork(state)")
+        return resource.join(type(self), plain, twins)
+
+
+async def begin(start: State, *, seed: int, task_id: str) -> State:
+    """A private copy of a task's start state with its random stream set."""
+    state = await resource.fork(start)
+    key = hashlib.blake2b(f"{seed}/{task_id}".encode(), digest_size=16).digest()
+    state.shared.rng = Rng(key=key)
+    return state
+
+
+def parts(type_: type[State]) -> dict[str, type[State]]:
+    """The fields of a State class that are States themselves."""
+    found = {}
+    for field in msgspec.structs.fields(type_):
+        if isinstance(field.type, type) and issubclass(field.type, State):
+            found[field.name] = field.type
+    return found
+
+
+def _adopt(state: State, shared: Shared) -> None:
+    state.shared = shared
+    for name in state.__struct_fields__:
+        part = getattr(state, name)
+        if isinstance(part, State):
+            _adopt(part, shared)
+
+
+def _path(world: State, target: object) -> tuple[str, ...] | None:
+    if world is target:
+        return ()
+    for name in world.__struct_fields__:
+        part = getattr(world, name)
+        if isinstance(part, State) and (rest := _path(part, target)) is not None:
+            return (name, *rest)
+    return None

@@ -1,0 +1,169 @@
+"""Tools: typed methods of the state that an actor may call."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import typing
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar, overload
+
+import msgspec
+
+from . import codec
+from .errors import DefinitionError
+from .state import State, parts
+from .trace import Content, Image, Text
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MARK = "__quintain_tool__"
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+
+
+@overload
+def tool(method: F, /) -> F: ...
+@overload
+def tool(*, roles: tuple[str, ...] = ...) -> Callable[[F], F]: ...
+def tool(method: Any = None, /, *, roles: tuple[str, ...] = ("agent",)) -> Any:
+    """Mark a method of a State as callable by the actors in `roles`. Its docstring is what they read."""
+
+    def mark(method: Any) -> Any:
+        setattr(method, _MARK, roles)
+        return method
+
+    return mark if method is None else mark(method)
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool as an actor sees it, and the decoder that guards it.
+
+    Attributes:
+        name: Unique in its world; the name of a part stands in front of the part's tools.
+        description: The docstring without its `Args:`.
+        parameters: JSON schema of the arguments, an object.
+        roles: Who may call it.
+        arguments: The type that a call is decoded into.
+        path: Field names down to the part whose method it is, then the method's name.
+    """
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    roles: tuple[str, ...]
+    arguments: type[msgspec.Struct]
+    path: tuple[str, ...]
+
+    def decode(self, arguments: str, *, strict: bool = True) -> dict[str, Any]:
+        """Parse a model's JSON arguments; those left out take their defaults.
+
+        Raises:
+            msgspec.DecodeError: They are no JSON, or do not fit; the message ends in the path to the culprit.
+        """
+        source = arguments.strip() or "{}"
+        if strict:
+            parsed = msgspec.json.decode(source, type=self.arguments)
+        else:
+            loose = msgspec.json.decode(source)
+            if isinstance(loose, dict):
+                loose = {key: value for key, value in loose.items() if key in self.arguments.__struct_fields__}
+            parsed = msgspec.convert(loose, self.arguments, strict=False)
+        return {name: getattr(parsed, name) for name in parsed.__struct_fields__}
+
+    def bind(self, state: State) -> Callable[..., Any]:
+        """The method of this very world (or of its part)."""
+        target: Any = state
+        for name in self.path:
+            target = getattr(target, name)
+        return target  # type: ignore[no-any-return]  # what @tool marked is callable
+
+
+def observe(result: Any) -> Content:
+    """What an actor reads of a tool's result: text as it is, blocks as they are, anything else as JSON.
+
+    Raises:
+        TypeError, ValueError: The result has no JSON form; the tool is broken.
+    """
+    if isinstance(result, Text | Image):
+        return (result,)
+    if isinstance(result, tuple | list) and result and all(isinstance(block, Text | Image) for block in result):
+        return tuple(result)
+    return codec.text(result)
+
+
+def collect(type_: type[State], prefix: tuple[str, ...] = ()) -> dict[str, Tool]:
+    """All tools of a State class and of its parts, in definition order, base classes first.
+
+    Raises:
+        DefinitionError: A tool without docstring, type or `Args:` line, a name that is taken or that no wire accepts.
+    """
+    found: dict[str, Tool] = {}
+    members: dict[str, Any] = {}
+    for cls in reversed(type_.__mro__):
+        members |= {name: member for name, member in vars(cls).items() if getattr(member, _MARK, None)}
+    for member in members.values():
+        one = _describe(type_, member, prefix)
+        found[one.name] = one
+    for name, part in parts(type_).items():
+        for one in collect(part, (*prefix, name)).values():
+            if one.name in found:
+                raise DefinitionError(f"two tools are named {one.name!r}: {found[one.name].path} and {one.path}")
+            found[one.name] = one
+    return found
+
+
+def _describe(type_: type[State], method: Callable[..., Any], prefix: tuple[str, ...]) -> Tool:
+    path = (*prefix, method.__name__)
+    name = "_".join(path)
+    if not _NAME.fullmatch(name):
+        raise DefinitionError(f"tool name {name!r} must match {_NAME.pattern}")
+    summary, documented = parse_docstring(inspect.getdoc(method) or "")
+    if not summary:
+        raise DefinitionError(f"tool {name!r} of {type_.__name__} has no docstring; the model would not know what it does")
+    try:
+        arguments = msgspec.defstruct(name, _fields(name, method, documented), kw_only=True, forbid_unknown_fields=True)
+        (_,), components = msgspec.json.schema_components([arguments])
+    except (TypeError, NameError) as error:
+        raise DefinitionError(f"tool {name!r} of {type_.__name__}: {error}") from error
+    # A round trip, so that schemas hold only what JSON can: msgspec leaves tuples and default objects in them.
+    schema: dict[str, Any] = json.loads(codec.json(components.pop(name)))
+    schema.pop("title", None)
+    if components:
+        schema["$defs"] = json.loads(codec.json(components))
+    return Tool(
+        name=name,
+        description=summary,
+        parameters=schema,
+        roles=getattr(method, _MARK),
+        arguments=arguments,
+        path=path,
+    )
+
+
+def _fields(name: str, method: Callable[..., Any], documented: dict[str, str]) -> list[Any]:
+    hints = typing.get_type_hints(method, include_extras=True)
+    fields: list[Any] = []
+    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+        if parameter.name not in hints or parameter.name not in documented:
+            raise DefinitionError(f"tool {name!r}: parameter {parameter.name!r} needs a type and a line under Args:")
+        annotated: Any = Annotated[hints[parameter.name], msgspec.Meta(description=documented[parameter.name])]
+        required = parameter.default is parameter.empty
+        fields.append((parameter.name, annotated) if required else (parameter.name, annotated, parameter.default))
+    return fields
+
+
+def parse_docstring(doc: str) -> tuple[str, dict[str, str]]:
+    """Split a Google-style docstring into its prose and its `Args:` descriptions."""
+    head, _, tail = f"\n{doc}".partition("\nArgs:\n")
+    arguments: dict[str, str] = {}
+    last = ""
+    for line in tail.splitlines():
+        if line and not line.startswith(" "):
+            break
+        if match := re.match(r"    (\w+): (.*)", line):
+            last = match[1]
+            arguments[last] = match[2].strip()
+        elif last and line.strip():
+            arguments[last] += " " + line.strip()
+    prose = re.split(r"\n(?:Returns|Raises):\n", head)[0]
+    return prose.strip(), arguments
