@@ -1,0 +1,40 @@
+# Every target sets itself up: `make run` or `make test` may be the first command in a fresh clone.
+.DELETE_ON_ERROR:
+.PHONY: run test test-all bench check clean
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BENCHES := $(filter-out bench/_%,$(sort $(wildcard bench/*.py)))
+
+run: $(VENV)/.base
+	$(BIN)/quintain demo
+
+test: check
+	$(BIN)/pytest --cov --cov-report=term-missing
+
+test-all: check
+	$(BIN)/pytest --cov --cov-report=term-missing -m ""
+
+bench: $(VENV)/.dev
+	@set -e; for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script; done
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pyright
+
+clean:
+	rm -rf $(VENV) dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# `run` needs only what a user installs; the tools come on top when a target asks for them.
+$(VENV)/.base: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
