@@ -1,0 +1,148 @@
+"""H: how a model meets the world. The harness owns the loop; it owns no knowledge of the task."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from .config import Config
+from .tools import Tool
+from .trace import Message, Reply, Turn
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What a model is asked.
+
+    Attributes:
+        messages: The context, oldest first.
+        tools: What may be called.
+        role: Whose reply is wanted; "agent" unless several actors play.
+        seed: For sampling; differs between turns and members of a group, equal when an episode is played again.
+        temperature, top_p, max_tokens: How to sample, from Config.
+    """
+
+    messages: Sequence[Message]
+    tools: Sequence[Tool]
+    role: str = "agent"
+    seed: int = 0
+    temperature: float = 1.0
+    top_p: float = 1.0
+    max_tokens: int | None = None
+
+
+Model = Callable[[Request], Awaitable[Reply]]
+"""Anything that answers a request: an HTTP client, a script, a recorded trace, a person."""
+
+
+class Session(Protocol):
+    """One actor's side of an episode: all that a harness may see and do, here or over a wire."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The actor's context, oldest first."""
+        ...
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """What this role may call."""
+        ...
+
+    @property
+    def config(self) -> Config: ...
+    @property
+    def ended(self) -> bool: ...
+    def request(self) -> Request:
+        """The next question to this actor's model: context, tools and sampling as configured."""
+        ...
+
+    def tell(self, *messages: Message) -> None:
+        """Append words from outside, such as what another actor said."""
+        ...
+
+    def rewrite(self, messages: Sequence[Message]) -> None:
+        """Replace the context (compaction, a system prompt). What does not continue the old one starts a branch."""
+        ...
+
+    async def step(self, reply: Reply) -> Turn:
+        """Play one reply: run its calls, append it and the observations to the context."""
+        ...
+
+    def terminate(self, reason: str) -> None:
+        """End the episode by the rules of the game; a second time changes nothing."""
+        ...
+
+    def join(self, role: str, *messages: Message) -> Session:
+        """Open another actor's session on the same world; its context begins with what the task tells that role."""
+        ...
+
+
+class Harness(Protocol):
+    """How an episode is driven. Raise nothing for what the model does; that is what the record is for."""
+
+    async def play(self, session: Session, model: Model) -> None:
+        """Drive one episode until `session.ended`."""
+        ...
+
+
+class ToolLoop(msgspec.Struct, frozen=True):
+    """Ask, run the calls, repeat; a reply without calls ends the episode."""
+
+    system: str = ""
+
+    async def play(self, session: Session, model: Model) -> None:
+        instruct(session, self.system)
+        await speak(session, model)
+        session.terminate("the agent answered")
+
+
+class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
+    """The agent and a simulated user take turns; each may call its own tools before it speaks.
+
+    Attributes:
+        system: The agent's system prompt.
+        user_system: Stands before the script that the task gives the user.
+        opening: What the agent says first, by the rules of the house; empty: the user begins.
+        stop: Words that end the conversation when the user says one of them.
+    """
+
+    system: str = ""
+    user_system: str = ""
+    opening: str = ""
+    stop: tuple[str, ...] = ("###STOP###",)
+
+    async def play(self, session: Session, model: Model) -> None:
+        user = session.join("user")
+        instruct(session, self.system)
+        instruct(user, self.user_system)
+        if self.opening:
+            session.tell(Message("assistant", self.opening))
+            user.tell(Message("user", self.opening))
+        while not session.ended:
+            words = await speak(user, model)
+            if any(word in words for word in self.stop):
+                session.terminate("the user ended the conversation")
+                return
+            session.tell(Message("user", words))
+            user.tell(Message("user", await speak(session, model)))
+
+
+def instruct(session: Session, system: str) -> None:
+    """Put a system prompt in front of a fresh context; nothing happens when it is empty."""
+    if system:
+        session.rewrite([Message("system", system), *session.messages])
+
+
+async def speak(session: Session, model: Model) -> str:
+    """Let an actor call tools until it says something without calling; returns its words."""
+    words = ""
+    while not session.ended:
+        reply = await model(session.request())
+        await session.step(reply)
+        words = reply.message.text
+        if not reply.message.calls:
+            break
+    return words

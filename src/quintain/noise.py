@@ -1,0 +1,68 @@
+"""Planned faults: the weather of production, drawn so that a group of episodes meets the same storm.
+
+Whether call k of a task meets a fault is a function of (seed, task, k), not of the episode's member number nor of the
+world's random stream: siblings stay comparable, and switching noise on does not shift anything else. Two calls in a row
+never fail, so a retry gets through and a solvable task stays solvable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from .config import Config
+from .trace import Content, plain
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One kind of trouble between an actor and a tool.
+
+    Attributes:
+        kind: Name in the record.
+        weight: Its share among all faults; the shares add up to 1.
+        runs: Whether the call still reaches the tool and only the answer suffers.
+    """
+
+    kind: str
+    weight: float
+    runs: bool
+
+    def spoil(self, observation: Content) -> tuple[str, bool]:
+        """What the actor reads instead, and whether it is marked as an error."""
+        text = plain(observation)
+        match self.kind:
+            case "timeout":
+                return "error: the request timed out", True
+            case "unavailable":
+                return "error: 503 service unavailable", True
+            case "rate_limited":
+                return "error: 429 too many requests, try again", True
+            case "truncated":
+                return text[: len(text) // 2], False
+            case _:
+                return "", False
+
+
+FAULTS = (
+    Fault("timeout", 0.30, False),
+    Fault("unavailable", 0.20, False),
+    Fault("rate_limited", 0.15, False),
+    Fault("truncated", 0.20, True),
+    Fault("empty", 0.15, True),
+)
+
+
+def weather(config: Config, *, seed: int, task: str, call: int) -> Fault | None:
+    """The fault that call number `call` of a task meets, if any; a pure function of its arguments."""
+    if not config.noise_rate:
+        return None
+    block = hashlib.blake2b(f"{config.seed}/{seed}/{task}/{call}".encode(), digest_size=16).digest()
+    if int.from_bytes(block[:8], "little") >= config.noise_rate * 2**64:
+        return None
+    left = int.from_bytes(block[8:], "little") / 2**64
+    for fault in FAULTS[:-1]:
+        left -= fault.weight
+        if left < 0:
+            return fault
+    return FAULTS[-1]

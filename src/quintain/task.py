@@ -1,0 +1,88 @@
+"""T: what the agent is asked to do, and where the world stands when it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Generic, TypeVar, overload
+
+import msgspec
+
+from . import codec, resource
+from .errors import DefinitionError
+from .state import State
+from .trace import Content
+
+S = TypeVar("S", bound=State)
+
+Call = tuple[str, dict[str, Any]]
+"""Tool name and arguments."""
+
+
+class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
+    """One problem. Only `prompt` crosses to the agent, and to another actor its entry of `roles`; the rest is sealed.
+
+    Attributes:
+        id: Unique in its split.
+        prompt: What the agent is told first.
+        start: The world when the episode begins, or a function that builds it; each episode works on its own copy.
+        truth: What the verifier may know; any plain data.
+        solution: Calls of the agent that solve the task, for the oracle; None when nobody knows one.
+        answer: What the oracle says at the end.
+        roles: What other actors are told first, such as a simulated user's script.
+        tags: Labels for reports, such as family and level; they are in the record.
+    """
+
+    id: str
+    prompt: Content
+    start: S | Callable[[], S]
+    truth: Any = None
+    solution: tuple[Call, ...] | None = None
+    answer: str = "done"
+    roles: dict[str, str] = {}
+    tags: dict[str, str] = {}
+
+    def world(self) -> S:
+        """The start state; not to be changed."""
+        return self.start if isinstance(self.start, State) else self.start()
+
+    async def digest(self, world: S) -> str:
+        """Names the task's content, its start state `world` included.
+
+        Raises:
+            DefinitionError: The truth or the solution is not plain data.
+        """
+        sealed = (self.prompt, self.truth, self.solution, self.answer, self.roles, self.tags)
+        try:
+            return codec.digest(codec.dumps((self.id, *sealed, await resource.digest(world))))
+        except TypeError as error:
+            raise DefinitionError(f"task {self.id!r}: {error}") from error
+
+
+class Tasks(Sequence[Task[S]], Generic[S]):
+    """Tasks that are made when they are asked for: task i is a pure function of i.
+
+    Args:
+        count: How many there are.
+        make: Index in [0, count) to the task.
+    """
+
+    def __init__(self, count: int, make: Callable[[int], Task[S]]) -> None:
+        self._range = range(count)
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._range)
+
+    @overload
+    def __getitem__(self, index: int) -> Task[S]: ...
+    @overload
+    def __getitem__(self, index: slice) -> Tasks[S]: ...
+    def __getitem__(self, index: int | slice) -> Task[S] | Tasks[S]:
+        if isinstance(index, int):
+            return self._make(self._range[index])
+        part: Tasks[S] = Tasks(0, self._make)
+        part._range = self._range[index]
+        return part
+
+    def __iter__(self) -> Iterator[Task[S]]:
+        return map(self._make, self._range)

@@ -1,0 +1,212 @@
+"""V: maps what happened to rewards, at four levels. It works on copies, so judging cannot change the world."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, Literal, TypeVar, overload
+
+import msgspec
+
+from .errors import DefinitionError, EpisodeError
+from .state import State
+from .task import Task
+from .trace import Level, Reward, Step, Trace, Turn
+
+S = TypeVar("S", bound=State)
+
+
+class Outcome(msgspec.Struct, Generic[S], frozen=True):
+    """A finished episode."""
+
+    task: Task[S]
+    state: S
+    trace: Trace
+
+    @property
+    def answer(self) -> str:
+        """The agent's last words; empty when it said none."""
+        said = [turn.reply.message.text for turn in self.trace.turns if turn.thread == 0]
+        return said[-1] if said else ""
+
+
+class Transition(msgspec.Struct, Generic[S], frozen=True):
+    """One turn, and the world before and after it."""
+
+    task: Task[S]
+    before: S
+    turn: Turn
+    after: S
+
+
+class Effect(msgspec.Struct, Generic[S], frozen=True):
+    """One call, and the world before and after it."""
+
+    task: Task[S]
+    before: S
+    step: Step
+    after: S
+
+
+class Score(msgspec.Struct, frozen=True):
+    """A verdict with its reason. `value` None means: does not apply here, count me out."""
+
+    value: float | None
+    reason: str = ""
+
+
+Verdict = float | Score | Awaitable[float | Score]
+
+
+class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
+    """A scoring function with its name, level, weight and range.
+
+    Attributes:
+        low, high: The range of raw values; one outside it is a Failure, never clipped.
+        normalize: Deliver (raw - low) / (high - low) instead of raw.
+        after: At phase level, the phase that must have been reached before.
+    """
+
+    name: str
+    level: Level
+    judge: Callable[[Any], Verdict]
+    weight: float = 1.0
+    low: float = 0.0
+    high: float = 1.0
+    normalize: bool = False
+    after: str | None = None
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.weight) and math.isfinite(self.low) and self.low < self.high < math.inf):
+            raise DefinitionError(
+                f"criterion {self.name!r} needs a finite weight and low < high, "
+                f"got weight={self.weight}, low={self.low}, high={self.high}"
+            )
+
+    async def score(self, view: Any, *, turn: int | None = None, step: int | None = None) -> Reward:
+        """Judge one view.
+
+        Raises:
+            EpisodeError: Part V, `quintain:reward_out_of_range`: the raw value is outside [low, high] or not finite.
+            TypeError: The criterion returned neither a number nor a Score.
+            Exception: Whatever the author's function raises.
+        """
+        verdict = self.judge(view)
+        if inspect.isawaitable(verdict):
+            verdict = await verdict
+        said = verdict if isinstance(verdict, Score) else Score(verdict)
+        raw = said.value
+        if raw is not None and not isinstance(raw, int | float):
+            raise TypeError(f"criterion {self.name!r} must return a number or a Score, got {type(raw).__name__}")
+        if raw is not None and not self.low <= raw <= self.high:
+            message = f"criterion {self.name!r} returned {raw}, outside its range [{self.low}, {self.high}]"
+            raise EpisodeError(message, part="V", kind="quintain:reward_out_of_range")
+        raw = None if raw is None else float(raw)
+        value = (raw - self.low) / (self.high - self.low) if self.normalize and raw is not None else raw
+        return Reward(
+            name=self.name,
+            level=self.level,
+            raw=raw,
+            value=value,
+            weight=self.weight,
+            turn=turn,
+            step=step,
+            reason=said.reason,
+        )
+
+    def silent(self, reason: str, value: float | None = None) -> Reward:
+        """The reward of a criterion that had nothing to judge."""
+        return Reward(name=self.name, level=self.level, raw=value, value=value, weight=self.weight, reason=reason)
+
+
+@overload
+def reward(judge: Callable[[Outcome[S]], Verdict], /) -> Criterion[S]: ...
+@overload
+def reward(
+    *,
+    level: Literal["trajectory"] = ...,
+    weight: float = ...,
+    low: float = ...,
+    high: float = ...,
+    normalize: bool = ...,
+) -> Callable[[Callable[[Outcome[S]], Verdict]], Criterion[S]]: ...
+@overload
+def reward(
+    *, level: Literal["turn"], weight: float = ..., low: float = ..., high: float = ..., normalize: bool = ...
+) -> Callable[[Callable[[Transition[S]], Verdict]], Criterion[S]]: ...
+@overload
+def reward(
+    *, level: Literal["step"], weight: float = ..., low: float = ..., high: float = ..., normalize: bool = ...
+) -> Callable[[Callable[[Effect[S]], Verdict]], Criterion[S]]: ...
+def reward(judge: Any = None, /, *, level: str = "trajectory", **fields: Any) -> Any:
+    """Turn a function into a criterion. It sees an Outcome, a Transition (turn) or an Effect (step)."""
+
+    def wrap(judge: Callable[[Any], Verdict]) -> Criterion[Any]:
+        return Criterion(name=judge.__name__, level=Level(level), judge=judge, **fields)
+
+    return wrap if judge is None else wrap(judge)
+
+
+def phase(
+    *, after: str | None = None, weight: float = 1.0
+) -> Callable[[Callable[[Transition[S]], bool]], Criterion[S]]:
+    """Turn a predicate into a milestone: worth 1, once, at the turn where it first holds; 0 when it never does.
+
+    Args:
+        after: Name of the phase that must have been reached before, in an earlier turn or the same.
+        weight: Its share among the phases.
+    """
+
+    def wrap(judge: Callable[[Transition[S]], bool]) -> Criterion[S]:
+        return Criterion(name=judge.__name__, level=Level.PHASE, judge=judge, weight=weight, after=after)
+
+    return wrap
+
+
+class Verifier(Generic[S]):
+    """Criteria with distinct names, and how the trajectory-level ones make the score.
+
+    Args:
+        criteria: In the order in which they judge; at least one at trajectory level.
+        combine: "sum" adds value * weight, "product" multiplies the values; skipped criteria count in neither.
+
+    Raises:
+        DefinitionError: Names repeat, nothing judges the trajectory, a phase follows an unknown one, or a weight
+            is given where values are multiplied.
+    """
+
+    def __init__(self, *criteria: Criterion[S], combine: Literal["sum", "product"] = "sum") -> None:
+        names = [c.name for c in criteria]
+        if len(set(names)) != len(names):
+            raise DefinitionError(f"criteria need distinct names, got {names}")
+        if not any(c.level is Level.TRAJECTORY for c in criteria):
+            raise DefinitionError(f"nothing judges the whole trajectory; criteria: {names}")
+        earlier: set[str] = set()
+        for c in criteria:
+            if c.after is not None and c.after not in earlier:
+                raise DefinitionError(f"phase {c.name!r} follows {c.after!r}, which is no phase listed before it: {names}")
+            if c.level is Level.PHASE:
+                earlier.add(c.name)
+            if combine == "product" and c.level is Level.TRAJECTORY and c.weight != 1:
+                raise DefinitionError(f"criterion {c.name!r} has weight {c.weight}, but values are multiplied")
+        self.criteria = criteria
+        self.combine = combine
+        self._by_level = {level: tuple(c for c in criteria if c.level is level) for level in Level}
+
+    def at(self, level: Level) -> tuple[Criterion[S], ...]:
+        """The criteria of one level, in order."""
+        return self._by_level[level]
+
+    def total(self, rewards: list[Reward]) -> float:
+        """The score that trajectory-level rewards add up (or multiply) to.
+
+        Raises:
+            EpisodeError: Every criterion was skipped, so there is no verdict.
+        """
+        counted = [r for r in rewards if r.level is Level.TRAJECTORY and r.value is not None]
+        if not counted:
+            raise EpisodeError("every trajectory-level criterion was skipped", part="V", kind="verifier_error")
+        if self.combine == "product":
+            return math.prod(r.value for r in counted if r.value is not None)
+        return math.fsum(r.value * r.weight for r in counted if r.value is not None)
