@@ -1,0 +1,321 @@
+"""The style laws: each is a function from sources to the violations it sees, in words that say what to do.
+
+`tests/test_tidy.py` runs them over this repository, and shows for each one that it catches an offender.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+# --- the tables ---
+
+CORE: tuple[tuple[str, ...], ...] = (
+    # A module of layers 0-4 may import those of lower layers, and those before it in its own.
+    ("codec", "errors", "config"),  # 0 ground
+    ("resource", "table", "state", "trace", "tools"),  # 1 the world and its record
+    ("noise", "task", "harness", "verifier"),  # 2 the letters that ask, drive and judge
+    ("environment",),  # 3 the equation
+    ("deadline", "episode", "replay", "gate", "record", "report", "trajectory", "rollout"),  # 4 play
+)
+ROOT = "__init__"  # the public names of the core; trades and surface may import it
+TRADES = (  # 5: each may import the core, and nothing of another trade
+    "resources", "harnesses", "models", "judges", "tasks", "audit", "serve", "train", "adapters", "distributed",
+    "studio", "testing", "plugins",
+)  # fmt: skip
+SURFACE = ("environments", "cli", "__main__")  # 6: in this order
+
+ASYNC = {"deadline", "rollout"}  # the core's only modules that know an event loop
+THIRD_PARTY = {"msgspec"}  # the core's only dependency
+BANNED = {  # in the core: what makes a replay differ, and what to use
+    "copy.deepcopy": "State.copy()",
+    "random": "the world's rng",
+    "time.time": "the world's clock",
+    "time.time_ns": "the world's clock",
+    "uuid.uuid1": "new_id()",
+    "uuid.uuid4": "new_id()",
+}
+
+FILE_LINES = 400
+FUNCTION_LINES = 50
+LINE_COLUMNS = 120
+POSITIONAL = 3
+CORE_LINES = 3000
+PUBLIC_NAMES = 30
+
+RATCHET: dict[str, int] = {
+    # Old sinners: "path" or "path::function" -> its size. They may shrink (and then this table does), never grow.
+}
+
+# --- a source ---
+
+
+@dataclass(frozen=True)
+class Source:
+    """One Python file of the repository."""
+
+    path: str
+    """From the repository's root, with forward slashes."""
+    text: str
+
+    @functools.cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text, self.path)
+
+    @property
+    def lines(self) -> list[str]:
+        return self.text.splitlines()
+
+    @property
+    def unit(self) -> str | None:
+        """What the layers speak of: the module or folder directly in the package; None outside it."""
+        top, _, rest = self.path.partition("src/quintain/")
+        return rest.partition("/")[0].removesuffix(".py") if rest and not top else None
+
+    @property
+    def package(self) -> tuple[str, ...]:
+        """The package that a relative import starts from."""
+        return tuple(self.path.removeprefix("src/").split("/")[:-1])
+
+    @property
+    def is_core(self) -> bool:
+        return self.unit in ORDER
+
+    def at(self, node: ast.AST, words: str) -> str:
+        return f"{self.path}:{getattr(node, 'lineno', 1)}: {words}"
+
+
+Law = Callable[[Sequence[Source]], Iterator[str]]
+ORDER = {unit: place for place, unit in enumerate(unit for layer in CORE for unit in layer)}
+
+
+def sources(root: Path) -> list[Source]:
+    """Every Python file that the laws are about."""
+    paths = (path for folder in ("src", "tests", "bench") for path in sorted((root / folder).rglob("*.py")))
+    return [Source(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
+
+
+# --- imports ---
+
+
+def listed(tree: Sequence[Source]) -> Iterator[str]:
+    """Every module and folder of the package has its place in the layers."""
+    known = {*ORDER, ROOT, *TRADES, *SURFACE}
+    for unit in sorted({source.unit for source in tree if source.unit} - known):
+        yield f"src/quintain/{unit}: has no layer yet; add it to CORE, TRADES or SURFACE in tests/tidy.py"
+
+
+def downward(tree: Sequence[Source]) -> Iterator[str]:
+    """Imports go strictly downward, and no trade knows another."""
+    for source in tree:
+        for node, target in _own_imports(source):
+            if source.unit and not _may_import(source.unit, target):
+                yield source.at(node, f"{source.unit} must not import {target}: imports go down the layers")
+
+
+def third_party(tree: Sequence[Source]) -> Iterator[str]:
+    """The core imports the standard library and msgspec."""
+    allowed = sys.stdlib_module_names | THIRD_PARTY | {"quintain"}
+    for source in _core(tree):
+        for node, name in _foreign_names(source):
+            if isinstance(node, ast.Import | ast.ImportFrom) and name.partition(".")[0] not in allowed:
+                yield source.at(node, f"imports {name}: layers 0-4 import nothing third-party but msgspec")
+
+
+def event_loop(tree: Sequence[Source]) -> Iterator[str]:
+    """In the core only the modules that wait know asyncio."""
+    for source in _core(tree):
+        for node, name in _foreign_names(source):
+            if name.partition(".")[0] == "asyncio" and source.unit not in ASYNC:
+                yield source.at(node, f"uses {name}: of layers 0-4 only {', '.join(sorted(ASYNC))} may")
+
+
+def banned(tree: Sequence[Source]) -> Iterator[str]:
+    """Nothing that makes a replay differ."""
+    for source in _core(tree):
+        for node, name in _foreign_names(source):
+            for thing, instead in BANNED.items():
+                if name == thing or name.startswith(f"{thing}."):
+                    yield source.at(node, f"uses {name}: take {instead}, or a replay differs")
+
+
+def _core(tree: Sequence[Source]) -> Iterator[Source]:
+    return (source for source in tree if source.is_core)
+
+
+def _may_import(unit: str, target: str) -> bool:
+    if unit in ORDER:
+        return target in ORDER and ORDER[target] < ORDER[unit]
+    if unit == ROOT:
+        return target in ORDER
+    if unit in SURFACE:
+        return target not in SURFACE or SURFACE.index(target) <= SURFACE.index(unit)
+    return target in ORDER or target in {ROOT, unit}
+
+
+def _own_imports(source: Source) -> Iterator[tuple[ast.AST, str]]:
+    """(where, unit) for everything that a source imports of this package."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            modules = [tuple(alias.name.split(".")) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = source.package[: len(source.package) - node.level + 1] if node.level else ()
+            base = (*base, *(node.module.split(".") if node.module else ()))
+            modules = [(*base, alias.name) for alias in node.names]
+        else:
+            continue
+        for package, *rest in modules:
+            if package == "quintain":
+                yield node, rest[0] if rest and rest[0] in {*ORDER, *TRADES, *SURFACE} else ROOT
+
+
+def _foreign_names(source: Source) -> Iterator[tuple[ast.AST, str]]:
+    """(where, dotted name) for everything that a source imports absolutely, or reaches through such an import."""
+    aliases: dict[str, str] = {}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                aliases[alias.asname or top] = alias.name if alias.asname else top
+                yield node, alias.name
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((node, f"{node.module}.{alias.name}") for alias in node.names)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
+            yield node, f"{aliases[node.value.id]}.{node.attr}"
+
+
+# --- sizes ---
+
+
+def file_size(tree: Sequence[Source]) -> Iterator[str]:
+    """A file fits into one head."""
+    for source in tree:
+        yield from _ratchet(source.path, source.path, len(source.lines), FILE_LINES)
+
+
+def function_size(tree: Sequence[Source]) -> Iterator[str]:
+    """A function fits onto one screen."""
+    for source in tree:
+        for name, node, _ in _functions(source.tree):
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            yield from _ratchet(
+                f"{source.path}::{name}", f"{source.path}:{node.lineno}: {name}", length, FUNCTION_LINES
+            )
+
+
+def line_length(tree: Sequence[Source]) -> Iterator[str]:
+    """A line needs no scrolling."""
+    for source in tree:
+        for number, line in enumerate(source.lines, 1):
+            if len(line) > LINE_COLUMNS:
+                yield f"{source.path}:{number}: {len(line)} columns, at most {LINE_COLUMNS} are allowed"
+
+
+def positional(tree: Sequence[Source]) -> Iterator[str]:
+    """What comes in number has names. A tool's arguments always do, and pytest passes fixtures by name."""
+    for source in tree:
+        for name, node, is_method in _functions(source.tree):
+            count = len(node.args.posonlyargs) + len(node.args.args) - is_method
+            if source.unit and count > POSITIONAL and "tool" not in _decorators(node):
+                yield source.at(
+                    node, f"{name} takes {count} positional parameters, at most {POSITIONAL}; put a * before"
+                )
+
+
+def core_size(tree: Sequence[Source]) -> Iterator[str]:
+    """Layers 0-4 can be read in an afternoon."""
+    total = sum(len(source.lines) for source in _core(tree))
+    if total > CORE_LINES:
+        yield f"layers 0-4 have {total} lines together, at most {CORE_LINES} are allowed"
+
+
+def _ratchet(key: str, place: str, size: int, limit: int) -> Iterator[str]:
+    granted = RATCHET.get(key)
+    if granted is None and size > limit:
+        yield f"{place}: {size} lines, at most {limit} are allowed"
+    if granted is not None and size > granted:
+        yield f"{place}: {size} lines, grew beyond its {granted} in RATCHET"
+    if granted is not None and size < granted:
+        yield f"{place}: {size} lines; " + (f"lower RATCHET to {size}" if size > limit else "take it out of RATCHET")
+
+
+def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function, bool]]:
+    """(qualified name, node, whether its first parameter is self or cls), outermost first."""
+    for child in ast.iter_child_nodes(node):
+        name = f"{prefix}{child.name}" if isinstance(child, Function | ast.ClassDef) else ""
+        if isinstance(child, Function):
+            yield name, child, isinstance(node, ast.ClassDef) and "staticmethod" not in _decorators(child)
+        yield from _functions(child, f"{name}." if name else prefix)
+
+
+def _decorators(node: Function) -> set[str]:
+    """The last words of a function's decorators: {"tool"} for `@qn.tool(role="user")`."""
+    called = (item.func if isinstance(item, ast.Call) else item for item in node.decorator_list)
+    return {ast.unparse(item).rpartition(".")[2] for item in called}
+
+
+# --- names, words, habits ---
+
+
+def namespace(tree: Sequence[Source]) -> Iterator[str]:
+    """The root is a list of at most 30 public names, each written `x as x`, and does nothing else."""
+    for source in (source for source in tree if source.unit == ROOT):
+        names = public_names(source)
+        if len(names) > PUBLIC_NAMES:
+            yield f"{source.path}: {len(names)} public names, at most {PUBLIC_NAMES} are allowed"
+        for node in source.tree.body:
+            if isinstance(node, ast.ImportFrom):
+                plain = [alias.name for alias in node.names if alias.asname != alias.name]
+                yield from (source.at(node, f"write `{name} as {name}`: that makes it public") for name in plain)
+            elif not _is_docstring(node) and not _is_version(node):
+                yield source.at(node, "nothing but public names may happen when the package is imported")
+
+
+def public_names(source: Source) -> list[str]:
+    """What a source offers by `x as x`."""
+    imports = (node for node in source.tree.body if isinstance(node, ast.ImportFrom))
+    return [alias.name for node in imports for alias in node.names if alias.asname == alias.name]
+
+
+def words(tree: Sequence[Source]) -> Iterator[str]:
+    """What is left to do stands in an issue, not in a comment."""
+    for source in tree:
+        for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+            found = re.search(r"\b(TODO|FIXME|XXX|HACK)\b", token.string) if token.type == tokenize.COMMENT else None
+            if found:
+                yield f"{source.path}:{token.start[0]}: {found[0]} in a comment; do it, or open an issue"
+
+
+def handlers(tree: Sequence[Source]) -> Iterator[str]:
+    """No error is swallowed."""
+    for source in tree:
+        for node in (node for node in ast.walk(source.tree) if isinstance(node, ast.ExceptHandler)):
+            if node.type is None:
+                yield source.at(node, "a bare except catches Ctrl-C too; name what you expect")
+            if all(isinstance(line, ast.Pass) or _is_docstring(line) for line in node.body):
+                yield source.at(node, "the error is swallowed; say contextlib.suppress, or handle it")
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_version(node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__"
+
+
+LAWS: Iterable[Law] = (
+    listed, downward, third_party, event_loop, banned,
+    file_size, function_size, line_length, positional, core_size,
+    namespace, words, handlers,
+)  # fmt: skip
