@@ -23,10 +23,10 @@ check: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pyright
+	$(BIN)/pyright --project .
 
 clean:
-	rm -rf $(VENV) dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv* dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests bench docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # `run` needs only what a user installs; the tools come on top when a target asks for them.
