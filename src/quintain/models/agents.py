@@ -1,0 +1,92 @@
+"""Agents: who plays a whole run. Each function here is registered under its name as a `quintain.models` plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from quintain.errors import UsageError
+from quintain.harness import Agent, Model
+from quintain.task import Task
+
+from .baselines import Noop, Random
+from .cast import Cast
+from .openai import OpenAI
+from .scripted import Scripted
+
+
+class Fixed:
+    """The same model for every episode; it must keep nothing of one for the next.
+
+    Args:
+        model: Any model; one with `aclose()` is closed with the agent.
+        name: Stands in the record.
+    """
+
+    def __init__(self, model: Model, name: str) -> None:
+        self.name = name
+        self._model = model
+
+    def model(self, task: Task[Any], seed: int) -> Model:
+        return self._model
+
+    async def aclose(self) -> None:
+        """Give back what the model holds, such as connections."""
+        await _close(self._model)
+
+
+class Oracle:
+    """Plays the solution that a task carries, and shows that it can be solved at all."""
+
+    name = "oracle"
+
+    def model(self, task: Task[Any], seed: int) -> Model:
+        """The solution as a script.
+
+        Raises:
+            UsageError: Nobody wrote one for this task.
+        """
+        if task.solution is None:
+            raise UsageError(f"task {task.id!r} has no solution, so the oracle cannot play it")
+        return Scripted.calls(task.solution, task.answer)
+
+
+class Company:
+    """Every role its own agent, such as a policy and a simulated user: `Company(agent=policy, user=simulator)`."""
+
+    def __init__(self, **agents: Agent) -> None:
+        self.name = ",".join(f"{role}={agent.name}" for role, agent in agents.items())
+        self._agents: Mapping[str, Agent] = agents
+
+    def model(self, task: Task[Any], seed: int) -> Model:
+        return Cast(**{role: agent.model(task, seed) for role, agent in self._agents.items()})
+
+    async def aclose(self) -> None:
+        """Close those agents that can be."""
+        for agent in self._agents.values():
+            await _close(agent)
+
+
+def oracle() -> Agent:
+    """Plays each task's own solution."""
+    return Oracle()
+
+
+def noop() -> Agent:
+    """Says nothing and calls nothing."""
+    return Fixed(Noop(), "noop")
+
+
+def random(*, calls: int = 8) -> Agent:
+    """Makes at most `calls` valid calls drawn from the schemas, then answers."""
+    return Fixed(Random(calls), "random")
+
+
+def openai(name: str, **options: Any) -> Agent:
+    """The model `name` of an OpenAI-compatible endpoint; options as for `OpenAI`."""
+    return Fixed(OpenAI(name, **options), f"openai:{name}")
+
+
+async def _close(owner: object) -> None:
+    if hasattr(owner, "aclose"):
+        await owner.aclose()

@@ -1,0 +1,37 @@
+"""Replies that are known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from quintain import codec
+from quintain.harness import Request
+from quintain.task import Call
+from quintain.trace import Message, Reply, ToolCall
+
+
+class Scripted:
+    """Plays fixed replies in order, whoever asks, then stays silent. One is good for one episode.
+
+    Args:
+        replies: What it says, first to last; afterwards every reply is empty and calls nothing.
+    """
+
+    def __init__(self, replies: Iterable[Reply]) -> None:
+        self._replies = iter(tuple(replies))
+
+    @classmethod
+    def calls(cls, solution: Sequence[Call], answer: str = "done") -> Scripted:
+        """One call a turn, then the answer.
+
+        Raises:
+            TypeError, ValueError: The arguments of a call have no JSON form.
+        """
+        turns = [
+            Message("assistant", calls=(ToolCall(f"call_{number}", name, codec.text(arguments)),))
+            for number, (name, arguments) in enumerate(solution)
+        ]
+        return cls(Reply(message) for message in [*turns, Message("assistant", answer)])
+
+    async def __call__(self, request: Request) -> Reply:
+        return next(self._replies, Reply(Message("assistant")))
