@@ -14,7 +14,11 @@ from tests import tidy
 ROOT = Path(__file__).parents[1]
 HERE = tidy.sources(ROOT)
 
-PUBLIC: tuple[str, ...] = ()
+PUBLIC = """
+    Config DefinitionError Effect Environment Episode Failure Group Harness Outcome Reward Score Session State Table
+    Task Tasks ToolError ToolLoop Trace Trajectory Transition Verifier phase replay reward rollout rollouts tool
+    trajectories
+"""
 
 
 @pytest.mark.parametrize("law", tidy.LAWS, ids=lambda law: law.__name__)
@@ -24,12 +28,12 @@ def test_the_law_holds(law: tidy.Law) -> None:
 
 def test_the_public_names_are_these() -> None:
     names = [name for source in HERE if source.unit == tidy.ROOT for name in tidy.public_names(source)]
-    assert sorted(names) == sorted(PUBLIC), "a public name came or went: say so in PUBLIC, and in CHANGELOG.md"
+    assert sorted(names) == sorted(PUBLIC.split()), "a public name came or went: say so in PUBLIC, and in CHANGELOG.md"
 
 
 def test_importing_the_package_pulls_in_no_extra() -> None:
-    bare, loaded = _modules("import sys"), _modules("import sys, quintain")
-    assert loaded - bare - sys.stdlib_module_names <= {"quintain", *tidy.THIRD_PARTY}
+    needed, loaded = _modules("import sys, msgspec"), _modules("import sys, quintain")
+    assert loaded - needed - sys.stdlib_module_names == {"quintain"}
 
 
 def _modules(statement: str) -> set[str]:
@@ -76,7 +80,7 @@ LONG = "def f() -> None:\n" + "    f()\n" * 60
         (tidy.positional, CORE, "def f(a, b, c, d): ...", "f takes 4 positional"),
         (tidy.positional, CORE, "class A:\n    @staticmethod\n    def f(a, b, c, d): ...", "A.f takes 4 positional"),
         (tidy.positional, CORE, "def g():\n    def f(a, /, b, c, d): ...", "g.f takes 4 positional"),
-        (tidy.core_size, CORE, "\n" * 3001, "3001 lines together"),
+        (tidy.core_size, CORE, "\n" * 3001, "together: 3001 lines"),
         (tidy.namespace, TOP, "".join(f"from .a import x{n} as x{n}\n" for n in range(31)), "31 public names"),
         (tidy.namespace, TOP, "from .task import Task", "write `Task as Task`"),
         (tidy.namespace, TOP, "print('hello')", "nothing but public names"),

@@ -25,7 +25,7 @@ CORE: tuple[tuple[str, ...], ...] = (
     ("resource", "table", "state", "trace", "tools"),  # 1 the world and its record
     ("noise", "task", "harness", "verifier"),  # 2 the letters that ask, drive and judge
     ("environment",),  # 3 the equation
-    ("deadline", "context", "episode", "replay", "gate", "record", "report", "trajectory", "rollout"),  # 4 play
+    ("deadline", "context", "episode", "gate", "record", "report", "trajectory", "rollout", "replay"),  # 4 play
 )
 ROOT = "__init__"  # the public names of the core; trades and surface may import it
 TRADES = (  # 5: each may import the core, and nothing of another trade
@@ -53,7 +53,8 @@ CORE_LINES = 3000
 PUBLIC_NAMES = 30
 
 RATCHET: dict[str, int] = {
-    # Old sinners: "path" or "path::function" -> its size. They may shrink (and then this table does), never grow.
+    # Old sinners: "path", "path::function" or "layers 0-4" -> its size. They may shrink, and this
+    # table with them, never grow.
 }
 
 # --- a source ---
@@ -235,8 +236,7 @@ def positional(tree: Sequence[Source]) -> Iterator[str]:
 def core_size(tree: Sequence[Source]) -> Iterator[str]:
     """Layers 0-4 can be read in an afternoon."""
     total = sum(len(source.lines) for source in _core(tree))
-    if total > CORE_LINES:
-        yield f"layers 0-4 have {total} lines together, at most {CORE_LINES} are allowed"
+    yield from _ratchet("layers 0-4", "layers 0-4 together", total, CORE_LINES)
 
 
 def _ratchet(key: str, place: str, size: int, limit: int) -> Iterator[str]:
