@@ -18,7 +18,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Everything a curriculum may turn without touching the environment's code. None means no limit.
 
     Attributes:
-        max_turns: Replies the agent may give, 1 and up; reaching it truncates the episode.
+        max_turns: Replies of all actors together, 1 and up; reaching it truncates the episode.
         max_calls: Tool calls of all turns together.
         max_tokens: Prompt and completion tokens of all turns together, where the endpoint reports them.
         context_tokens: Longest context, in tokens, where the endpoint reports them; longer truncates the episode.

@@ -68,6 +68,7 @@ class Environment(Generic[S]):
         self.fingerprint = self._fingerprint()
         self._make = tasks
         self._tasks: dict[str, Sequence[Task[S]]] = {}
+        self._places: dict[str, dict[str, int]] = {}
 
     def tasks(self, split: str) -> Sequence[Task[S]]:
         """The tasks of a split.
@@ -92,7 +93,12 @@ class Environment(Generic[S]):
         Raises:
             UsageError: No such task.
         """
-        for task in self.tasks(split):
+        tasks, places = self.tasks(split), self._places.setdefault(split, {})
+        if id in places:
+            return tasks[places[id]]
+        for index in range(len(places), len(tasks)):
+            task = tasks[index]
+            places[task.id] = index
             if task.id == id:
                 return task
         raise UsageError(f"split {split!r} of {self.name} has no task {id!r}")
@@ -131,7 +137,7 @@ class Environment(Generic[S]):
         owners = [*self.state.__mro__, type(self.harness), *functions]
         named = {inspect.getmodule(owner) or owner for owner in owners if _is_authors(owner)}
         sources = sorted(_source(owner) for owner in named)
-        harness = codec.digest(repr(self.harness).encode()) if isinstance(self.harness, msgspec.Struct) else ""
+        harness = codec.dumps(self.harness) if isinstance(self.harness, msgspec.Struct) else b""
         combine = [(c.name, c.level, c.weight, c.low, c.high, c.normalize, c.after) for c in self.verifier.criteria]
         return codec.digest(codec.dumps((self.name, sources, harness, combine, self.verifier.combine, self.tools_digest)))
 
@@ -172,5 +178,7 @@ def _source(owner: Any) -> str:
 
 
 def _compiled(code: types.CodeType) -> tuple[Any, ...]:
-    constants = tuple(_compiled(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts)
+    # A frozenset prints in the order of the process's hash seed.
+    ordered = (sorted(map(repr, c)) if isinstance(c, frozenset) else c for c in code.co_consts)
+    constants = tuple(_compiled(c) if isinstance(c, types.CodeType) else repr(c) for c in ordered)
     return (code.co_name, code.co_code, code.co_names, constants, sys.version_info[:2])

@@ -38,11 +38,13 @@ KINDS = frozenset(
     "session_release_failed cancelled kill_shaped shutdown persistence_failed cohort_incomplete "
     "quintain:tool_bug quintain:state_bug quintain:tool_timeout quintain:reset_failed quintain:replay_diverged "
     "quintain:invariant_violated quintain:reward_out_of_range quintain:model_reply_invalid "
-    "quintain:judge_missing".split()
+    "quintain:judge_missing quintain:verifier_timeout".split()
 )
 """What went wrong, and nothing else. Plain names are the field's shared vocabulary, ours carry a prefix."""
 
-WALL_CLOCK_KINDS = frozenset({"transport_timeout", "agent_timeout", "quintain:tool_timeout", "cancelled"})
+WALL_CLOCK_KINDS = frozenset(
+    {"transport_timeout", "agent_timeout", "quintain:tool_timeout", "quintain:verifier_timeout", "cancelled"}
+)
 """Failures decided by a real clock: a replay cannot be asked to meet them again."""
 
 
@@ -160,7 +162,7 @@ def blame(error: BaseException, *, part: Part, kind: str, stage: Stage, turn: in
         kind=kind,
         stage=stage,
         type=type(error).__name__,
-        message=_ADDRESS.sub(" at 0x…", str(error))[:2000],
+        message=_ADDRESS.sub(" at 0x…", str(error)).encode(errors="replace").decode()[:2000],
         turn=turn,
         traceback_digest=codec.digest(names.encode())[:16],
     )

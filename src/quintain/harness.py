@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from .config import Config
+from .task import Task
 from .tools import Tool
 from .trace import Message, Reply, Turn
 
@@ -34,6 +35,17 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 Model = Callable[[Request], Awaitable[Reply]]
 """Anything that answers a request: an HTTP client, a script, a recorded trace, a person."""
+
+
+class Agent(Protocol):
+    """Who plays: a name for the record, and the model for each episode."""
+
+    @property
+    def name(self) -> str: ...
+
+    def model(self, task: Task[Any], seed: int) -> Model:
+        """The model that plays this task. Only baselines (an oracle) look at what is sealed in it."""
+        ...
 
 
 class Session(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Literal, TypeVar, overload
@@ -84,21 +83,19 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
                 f"got weight={self.weight}, low={self.low}, high={self.high}"
             )
 
-    async def score(self, view: Any, *, turn: int | None = None, step: int | None = None) -> Reward:
-        """Judge one view.
+    def reward(self, verdict: object, *, turn: int | None = None, step: int | None = None) -> Reward:
+        """The record of what `judge` said.
 
         Raises:
-            EpisodeError: Part V, `quintain:reward_out_of_range`: the raw value is outside [low, high] or not finite.
+            EpisodeError: Part V, `quintain:reward_out_of_range`: the raw value is outside [low, high] or not a number.
             TypeError: The criterion returned neither a number nor a Score.
-            Exception: Whatever the author's function raises.
         """
-        verdict = self.judge(view)
-        if inspect.isawaitable(verdict):
-            verdict = await verdict
-        said = verdict if isinstance(verdict, Score) else Score(verdict)
+        said = verdict if isinstance(verdict, Score) else Score(verdict)  # type: ignore[arg-type]  # checked below
         raw = said.value
         if raw is not None and not isinstance(raw, int | float):
             raise TypeError(f"criterion {self.name!r} must return a number or a Score, got {type(raw).__name__}")
+        if raw is None and not isinstance(verdict, Score):
+            raise TypeError(f"criterion {self.name!r} returned None; to be counted out, return Score(None, reason)")
         if raw is not None and not self.low <= raw <= self.high:
             message = f"criterion {self.name!r} returned {raw}, outside its range [{self.low}, {self.high}]"
             raise EpisodeError(message, part="V", kind="quintain:reward_out_of_range")

@@ -1,0 +1,119 @@
+"""One actor's place in an episode: its context, and how that context becomes a branch of the message graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from .trace import Message, Reply, Tokens, Trace, Turn
+
+
+class Context:
+    """The messages of one thread, and which of them are in the record already.
+
+    Attributes:
+        role: Whose context.
+        thread: Number of the conversation in its episode.
+        messages: What the actor's model sees, oldest first.
+    """
+
+    def __init__(self, role: str, thread: int, messages: Sequence[Message]) -> None:
+        self.role = role
+        self.thread = thread
+        self.messages = list(messages)
+        self._recorded = 0
+        self._keep: int | None = None
+        self._branch = 0
+        # Token ids of the branch so far. Forks share the list and use its first `_known` entries, so that a fork costs
+        # the same at any length; whoever appends first, at its very end, does so in place.
+        self._ids: list[int] = []
+        self._known = 0
+
+    def fork(self) -> Context:
+        twin = Context(self.role, self.thread, self.messages)
+        twin._recorded, twin._keep, twin._branch = self._recorded, self._keep, self._branch
+        twin._ids, twin._known = self._ids, self._known
+        return twin
+
+    def rewrite(self, messages: Sequence[Message]) -> None:
+        """Replace the context; what is no mere extension of what the record holds will start a branch."""
+        kept = 0
+        for old, new in zip(self.messages[: self._recorded], messages, strict=False):
+            if old is not new and old != new:
+                break
+            kept += 1
+        if kept < self._recorded:
+            self._keep = kept
+            self._recorded = kept
+        self.messages = list(messages)
+
+    def record(self, index: int, reply: Reply) -> Turn:
+        """The turn that `reply` opens: what it adds to this thread's branch, no steps yet."""
+        if self._keep is not None:
+            self._branch += 1
+            self._ids, self._known = [], 0
+        turn = Turn(
+            index=index,
+            role=self.role,
+            thread=self.thread,
+            keep=self._keep,
+            added=tuple(self.messages[self._recorded :]),
+            reply=msgspec.structs.replace(reply, tokens=self._fresh(reply.tokens)),
+            branch=self._branch,
+        )
+        self._keep = None
+        return turn
+
+    def close(self, turn: Turn) -> None:
+        """Append what a finished turn put into the context."""
+        self.messages.extend(turn.produced())
+        self._recorded = len(self.messages)
+
+    def _fresh(self, tokens: Tokens | None) -> Tokens | None:
+        """The tokens beyond those of the branch; a prompt that doesn't continue it starts another."""
+        if tokens is None:
+            return None
+        if self._known and tokens.prompt[: self._known] != self._ids[: self._known]:
+            self._branch += 1
+            self._ids, self._known = [], 0
+        if self._known < len(self._ids):
+            self._ids = self._ids[: self._known]
+        fresh = tokens.prompt[self._known :]
+        self._ids += fresh
+        self._ids += tokens.completion
+        self._known = len(self._ids)
+        return Tokens(fresh, tokens.completion, tokens.logprobs)
+
+    def freeze(self) -> FrozenContext:
+        """What the trace alone does not tell about this context."""
+        return FrozenContext(self.role, self.thread, self._keep, tuple(self.messages[self._recorded :]))
+
+    @classmethod
+    def thaw(cls, frozen: FrozenContext, trace: Trace) -> Context:
+        """The inverse of `freeze`, given the trace of the same moment."""
+        turns = [turn for turn in trace.turns if turn.thread == frozen.thread]
+        context = cls(frozen.role, frozen.thread, ())
+        if turns:
+            context.messages = [*trace.context(turns[-1].index), *turns[-1].produced()]
+            context._branch = turns[-1].branch
+        for turn in turns:
+            if turn.branch == context._branch and turn.reply.tokens is not None:
+                context._ids += turn.reply.tokens.prompt + turn.reply.tokens.completion
+        context._known = len(context._ids)
+        if frozen.keep is not None:
+            del context.messages[frozen.keep :]
+        context._keep = frozen.keep
+        context._recorded = len(context.messages)
+        context.messages += frozen.pending
+        return context
+
+
+class FrozenContext(msgspec.Struct, frozen=True):
+    """A context frozen beside its trace."""
+
+    role: str
+    thread: int
+    keep: int | None
+    pending: tuple[Message, ...]
+    """Messages that no turn holds yet."""

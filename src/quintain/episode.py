@@ -1,0 +1,446 @@
+"""One life of a task: the only mutable object, and the only place where the world moves."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from . import codec, resource
+from .config import Config
+from .context import Context, FrozenContext
+from .deadline import DeadlineExceeded, guarded
+from .environment import Environment
+from .errors import Failure, Part, Stage, ToolError, UsageError, blame
+from .harness import Request
+from .noise import Fault, weather
+from .state import State, begin
+from .task import Task
+from .tools import Tool, observe
+from .trace import Content, End, Level, Message, Reply, Reward, Step, ToolCall, Trace, Turn
+from .verifier import Criterion, Effect, Outcome, Transition
+
+S = TypeVar("S", bound=State)
+
+BROKEN = (Exception, SystemExit)
+"""What an author's code may raise; Ctrl-C and cancellation are not among it."""
+
+
+class Timing(msgspec.Struct):
+    """Where the seconds of an episode went. Real time: it lies beside the trace, never in it."""
+
+    model_s: float = 0.0
+    tool_s: float = 0.0
+    verifier_s: float = 0.0
+    queue_s: float = 0.0
+    total_s: float = 0.0
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """An episode frozen between two turns; continues in any process that has the same environment."""
+
+    task: str
+    fingerprint: str
+    state: bytes
+    trace: bytes
+    contexts: tuple[FrozenContext, ...]
+
+    @property
+    def digest(self) -> str:
+        """Equal for episodes that will go on alike."""
+        return codec.digest(self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        return codec.dumps(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Snapshot:
+        return codec.loads(data, cls)
+
+
+class Episode(Generic[S]):
+    """A task being worked on: `await Episode.begin(env, task)`, then `session.step`, then `verify`. Not thread-safe.
+
+    Attributes:
+        state: The world; changes only inside `step`.
+        trace: The record so far.
+        session: The agent's side of it.
+        timing: Where the seconds went.
+    """
+
+    def __init__(self, env: Environment[S], task: Task[S], state: S, trace: Trace) -> None:
+        self.env = env
+        self.task = task
+        self.state = state
+        self.trace = trace
+        self.timing = Timing()
+        self.sessions: list[ActorSession] = []
+        faults = [step.fault for turn in trace.turns for step in turn.steps]
+        self._calls = len(faults)
+        self._faults = len(faults) - faults.count(None)
+        self._last_fault = max((n for n, fault in enumerate(faults) if fault), default=-2)
+        self._tokens = sum(turn.reply.usage.prompt + turn.reply.usage.completion for turn in trace.turns)
+        self._reached = {r.name for r in trace.every_reward() if r.level is Level.PHASE}
+
+    @classmethod
+    async def begin(cls, env: Environment[S], task: Task[S], **names: Any) -> Episode[S]:
+        """A fresh episode on its own copy of the task's world.
+
+        Args:
+            env: The environment.
+            task: One of its tasks.
+            names: Fields of the Trace: seed, member, attempt, agent, split.
+
+        Raises:
+            DefinitionError: The task is not plain data.
+            TypeError: Its world is not of the environment's state class.
+        """
+        world = task.world()
+        if type(world) is not env.state:
+            raise TypeError(
+                f"task {task.id!r} starts in a {type(world).__name__}, {env.name} plays in a {env.state.__name__}"
+            )
+        trace = blank(env, task, **names)
+        trace.task_digest = await task.digest(world)
+        state = await begin(world, seed=trace.seed, task_id=f"{env.config.seed}/{task.id}")
+        episode = cls(env, task, state, trace)
+        prompt = [Message("user", task.prompt)] if task.prompt else []
+        episode.sessions.append(ActorSession(episode, Context("agent", 0, prompt)))
+        return episode
+
+    @property
+    def session(self) -> ActorSession:
+        return self.sessions[0]
+
+    @property
+    def ended(self) -> bool:
+        return self.trace.end is not None
+
+    def terminate(self, reason: str) -> None:
+        """End the episode by the rules of the game. Ending twice is allowed and changes nothing.
+
+        A last reply that calls nothing is an answer even when it is the last one allowed.
+        """
+        turns = self.trace.turns
+        answered = self.trace.reason == "max_turns" and turns and not turns[-1].reply.message.calls
+        if not self.ended or answered:
+            self.trace.end, self.trace.reason = End.TERMINATED, reason
+
+    def fail(self, error: BaseException, *, part: Part, kind: str, stage: Stage = "agent") -> None:
+        """End the episode because something broke; the first failure is kept, and it outweighs any other end."""
+        if self.trace.failure is None:
+            turn = len(self.trace.turns)
+            self.trace.failure = blame(error, part=part, kind=kind, stage=stage, turn=turn)
+            self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
+            self.trace.score = None
+
+    async def play(self, context: Context, reply: Reply) -> Turn:
+        """Play one reply of an actor: run its calls in order, close the turn, check the limits.
+
+        Raises:
+            UsageError: The episode has ended, or `reply` is no Reply.
+        """
+        if self.ended:
+            raise UsageError(f"this episode has ended ({self.trace.reason}); begin or restore another to go on")
+        if not isinstance(reply, Reply):
+            raise UsageError(f"step() takes a Reply, got {type(reply).__name__}")
+        index = len(self.trace.turns)
+        watched = self.env.verifier.at(Level.TURN) or self.env.verifier.at(Level.PHASE)
+        before = await resource.fork(self.state) if watched else None
+        turn = context.record(index, reply)
+        steps: list[Step] = []
+        rewards: list[Reward] = []
+        for number, call in enumerate(reply.message.calls):
+            step, verdicts = await self._step(call, context.role, turn=index, step=number)
+            steps.append(step)
+            rewards += verdicts
+            if self.ended:
+                break
+        turn = msgspec.structs.replace(turn, steps=tuple(steps), state_digest=await self._digest())
+        if before is not None and not self.ended:
+            rewards += await self._judge_turn(before, turn)
+        turn = msgspec.structs.replace(turn, rewards=tuple(rewards))
+        context.close(turn)
+        self.trace.turns.append(turn)
+        self._check_limits(reply)
+        return turn
+
+    async def _step(self, call: ToolCall, role: str, **where: int) -> tuple[Step, list[Reward]]:
+        """One call, and what the step-level criteria say of it."""
+        criteria = self.env.verifier.at(Level.STEP)
+        before = await resource.fork(self.state) if criteria else None
+        step = await self._call(call, role)
+        self._calls += 1
+        rewards: list[Reward] = []
+        for criterion in criteria if before is not None else ():
+            if self.ended:
+                break
+            view = Effect(self.task, await resource.fork(before), step, await resource.fork(self.state))
+            if verdict := await self._judge(criterion, view, **where):
+                rewards.append(verdict)
+        return step, rewards
+
+    async def _call(self, call: ToolCall, role: str) -> Step:
+        tool = self.env.tools.get(call.name)
+        if tool is None or role not in tool.roles:
+            return Step(call, f"error: there is no tool {call.name!r}", is_error=True)
+        try:
+            arguments = tool.decode(call.arguments, strict=self.env.config.arguments == "strict")
+        except (msgspec.DecodeError, RecursionError) as error:
+            return Step(call, f"error: {error}", is_error=True)
+        fault = self._weather()
+        if fault and not fault.runs:
+            text, is_error = fault.spoil("")
+            return Step(call, text, is_error=is_error, fault=fault.kind)
+        content, is_error = await self._run(tool, arguments)
+        if fault and not self.ended:
+            content, spoiled = fault.spoil(content)
+            return Step(call, content, is_error=is_error or spoiled, fault=fault.kind)
+        return Step(call, content, is_error=is_error)
+
+    async def _run(self, tool: Tool, arguments: dict[str, Any]) -> tuple[Content, bool]:
+        """Run a tool on the world; returns what the actor reads, and whether the tool refused."""
+        started = time.perf_counter()
+        try:
+            result = await guarded(self.env.config.tool_timeout_s, tool.bind(self.state), **arguments)
+            return self._bounded(observe(result), tool.name), False
+        except ToolError as error:
+            # A message that cannot be written down would break the record, so it must pass the same check.
+            return self._refusal(error, tool.name)
+        except DeadlineExceeded as error:
+            self.fail(error, part="S", kind="quintain:tool_timeout")
+        except BROKEN as error:  # A bug in the world: no reward can be trusted any more.
+            self.fail(error, part="S", kind="quintain:tool_bug")
+        finally:
+            self.timing.tool_s += time.perf_counter() - started
+        return "error: the environment is broken", True
+
+    def _refusal(self, error: ToolError, name: str) -> tuple[Content, bool]:
+        try:
+            return self._bounded(str(error), name), True
+        except ValueError as broken:
+            self.fail(broken, part="S", kind="quintain:tool_bug")
+            return "error: the environment is broken", True
+
+    def _bounded(self, content: Content, name: str) -> Content:
+        size = len(content.encode()) if isinstance(content, str) else len(codec.dumps(content))
+        limit = self.env.config.max_observation_bytes
+        if size > limit:
+            raise ValueError(f"tool {name!r} returned {size} bytes, max_observation_bytes is {limit}")
+        return content
+
+    def _weather(self) -> Fault | None:
+        """The planned fault that the next call meets; never two calls in a row, never beyond the budget."""
+        config, trace = self.env.config, self.trace
+        if self._last_fault == self._calls - 1 or self._faults == config.noise_budget:
+            return None
+        fault = weather(config, seed=trace.seed, task=trace.task, call=self._calls)
+        if fault is not None:
+            self._last_fault = self._calls
+            self._faults += 1
+        return fault
+
+    async def _digest(self) -> str:
+        try:
+            return await resource.digest(self.state)
+        except BROKEN as error:
+            self.fail(error, part="S", kind="quintain:state_bug")
+            return ""
+
+    async def _judge_turn(self, before: S, turn: Turn) -> list[Reward]:
+        rewards = []
+        for criterion in (*self.env.verifier.at(Level.TURN), *self.env.verifier.at(Level.PHASE)):
+            is_phase = criterion.level is Level.PHASE
+            if is_phase and (criterion.name in self._reached or criterion.after not in {None, *self._reached}):
+                continue
+            twin = await resource.fork(before)
+            view = Transition(self.task, twin, turn, await resource.fork(self.state))
+            verdict = await self._judge(criterion, view, turn=turn.index)
+            if verdict is None:
+                break
+            if not is_phase:
+                rewards.append(verdict)
+            elif verdict.value:
+                self._reached.add(criterion.name)
+                rewards.append(verdict)
+        return rewards
+
+    async def _judge(self, criterion: Criterion[S], view: Any, **where: int) -> Reward | None:
+        """One verdict; None when the criterion broke, which fails the episode."""
+        started = time.perf_counter()
+        try:
+            said = await guarded(self.env.config.verifier_timeout_s, criterion.judge, view)
+            return criterion.reward(said, **where)
+        except DeadlineExceeded as error:
+            self.fail(error, part="V", kind="quintain:verifier_timeout", stage="verification")
+        except BROKEN as error:
+            self.fail(error, part="V", kind="verifier_error", stage="verification")
+        finally:
+            self.timing.verifier_s += time.perf_counter() - started
+        return None
+
+    def _check_limits(self, reply: Reply) -> None:
+        config = self.env.config
+        self._tokens += reply.usage.prompt + reply.usage.completion
+        if self.ended:
+            return
+        if self.state.finished is not None:
+            self.terminate(self.state.finished)
+            return
+        for name, spent in (
+            ("max_turns", len(self.trace.turns)),
+            ("max_calls", self._calls),
+            ("max_tokens", self._tokens),
+            ("context_tokens", reply.usage.prompt + reply.usage.completion),
+        ):
+            limit = getattr(config, name)
+            if limit is not None and spent >= limit:
+                self.trace.end, self.trace.reason = End.TRUNCATED, name
+                return
+
+    async def verify(self) -> float | None:
+        """Score a finished episode on copies of its world; None when it failed.
+
+        Raises:
+            UsageError: The episode goes on.
+        """
+        if not self.ended:
+            raise UsageError("verify() before the end; terminate() or play on first")
+        trace, verifier = self.trace, self.env.verifier
+        trace.criteria = tuple(criterion.name for criterion in verifier.criteria)
+        if trace.failure is not None:
+            return None
+        given = {reward.name for turn in trace.turns for reward in turn.rewards}
+        trace.rewards = []
+        for criterion in verifier.criteria:
+            if criterion.level is Level.TRAJECTORY:
+                record = msgspec.structs.replace(trace, turns=list(trace.turns), rewards=list(trace.rewards))
+                verdict = await self._judge(criterion, Outcome(self.task, await resource.fork(self.state), record))
+                if verdict is None:
+                    return None
+                trace.rewards.append(verdict)
+            elif criterion.name not in given:
+                silent = ("not reached", 0.0) if criterion.level is Level.PHASE else ("nothing to judge", None)
+                trace.rewards.append(criterion.silent(*silent))
+        try:
+            trace.score = verifier.total(trace.rewards)
+        except BROKEN as error:
+            self.fail(error, part="V", kind="verifier_error", stage="verification")
+        return trace.score
+
+    async def snapshot(self) -> Snapshot:
+        """Everything needed to go on elsewhere."""
+        contexts = tuple(session.context.freeze() for session in self.sessions)
+        state = await resource.dump(self.state)
+        return Snapshot(self.task.id, self.env.fingerprint, state, self.trace.to_bytes(), contexts)
+
+    @classmethod
+    async def restore(cls, env: Environment[S], task: Task[S], snapshot: Snapshot) -> Episode[S]:
+        """The inverse of `snapshot`, in this process or another.
+
+        Raises:
+            UsageError: The snapshot is of another task or another version of the environment.
+            msgspec.DecodeError: Its bytes are torn.
+        """
+        for name, ours, theirs in (
+            ("task", task.id, snapshot.task),
+            ("environment", env.fingerprint, snapshot.fingerprint),
+        ):
+            if ours != theirs:
+                raise UsageError(f"the snapshot is of {name} {theirs!r}, not of {ours!r}")
+        state = resource.load(env.state, snapshot.state)
+        await resource.ready(state)
+        episode = cls(env, task, state, codec.loads(snapshot.trace, Trace))
+        for frozen in snapshot.contexts:
+            episode.sessions.append(ActorSession(episode, Context.thaw(frozen, episode.trace)))
+        return episode
+
+    async def fork(self) -> Episode[S]:
+        """An independent twin in place; both may go on. What cannot change is shared."""
+        old = self.trace
+        trace = msgspec.structs.replace(old, turns=list(old.turns), rewards=list(old.rewards))
+        twin = object.__new__(type(self))
+        twin.__dict__ |= self.__dict__
+        twin.state, twin.trace, twin.timing = await resource.fork(self.state), trace, Timing()
+        twin._reached = set(self._reached)
+        twin.sessions = [ActorSession(twin, session.context.fork()) for session in self.sessions]
+        return twin
+
+
+class ActorSession:
+    """A Session on an Episode in this process."""
+
+    def __init__(self, episode: Episode[Any], context: Context) -> None:
+        self.episode = episode
+        self.context = context
+
+    @property
+    def role(self) -> str:
+        return self.context.role
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        return tuple(self.context.messages)
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        return [tool for tool in self.episode.env.tools.values() if self.role in tool.roles]
+
+    @property
+    def config(self) -> Config:
+        return self.episode.env.config
+
+    @property
+    def ended(self) -> bool:
+        return self.episode.ended
+
+    def request(self) -> Request:
+        trace, config = self.episode.trace, self.config
+        place = (config.seed, trace.seed, trace.task, trace.member, trace.attempt, len(trace.turns), self.context.thread)
+        block = hashlib.blake2b(repr(place).encode(), digest_size=4).digest()
+        return Request(
+            messages=self.messages,
+            tools=self.tools,
+            role=self.role,
+            seed=int.from_bytes(block, "little") >> 1,
+            temperature=config.temperature,
+            top_p=config.top_p,
+            max_tokens=config.max_reply_tokens,
+        )
+
+    def tell(self, *messages: Message) -> None:
+        self.context.messages.extend(messages)
+
+    def rewrite(self, messages: Sequence[Message]) -> None:
+        self.context.rewrite(messages)
+
+    async def step(self, reply: Reply) -> Turn:
+        return await self.episode.play(self.context, reply)
+
+    def terminate(self, reason: str) -> None:
+        self.episode.terminate(reason)
+
+    def join(self, role: str, *messages: Message) -> ActorSession:
+        episode = self.episode
+        script = episode.task.roles.get(role)
+        first = [Message("system", script)] if script else []
+        session = ActorSession(episode, Context(role, len(episode.sessions), [*first, *messages]))
+        episode.sessions.append(session)
+        return session
+
+
+def blank(env: Environment[S], task: Task[S], **names: Any) -> Trace:
+    """The record of an episode of which nothing has happened yet."""
+    fields: dict[str, Any] = {"seed": 0, "task_digest": ""} | names
+    return Trace(
+        environment=env.name,
+        fingerprint=env.fingerprint,
+        tools_digest=env.tools_digest,
+        task=task.id,
+        tags=task.tags,
+        config=env.config,
+        **fields,
+    )

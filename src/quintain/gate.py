@@ -1,0 +1,90 @@
+"""The failure gate: past a failure rate a run stops, because what is left over is a biased sample."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, deque
+from collections.abc import Sequence
+
+from .config import Config
+from .errors import Failure, RunStopped
+from .trace import Trace
+
+Z = 1.96
+"""Normal quantile of a two-sided 95 % interval."""
+
+
+def wilson(failures: int, episodes: int) -> tuple[float, float]:
+    """Bounds of a rate at 95 % (Wilson 1927, without continuity correction); (0, 1) when nothing was seen."""
+    if not episodes:
+        return 0.0, 1.0
+    rate, n, square = failures / episodes, episodes, Z * Z
+    centre = (rate + square / (2 * n)) / (1 + square / n)
+    half = Z / (1 + square / n) * math.sqrt(rate * (1 - rate) / n + square / (4 * n * n))
+    return max(0.0, centre - half), min(1.0, centre + half)
+
+
+def enough(valid: int, size: int) -> bool:
+    """The group rule: whether so many valid episodes of a group of `size` still make a baseline."""
+    return valid >= (1 if size == 1 else max(2, math.ceil(size / 2)))
+
+
+class Gate:
+    """Watches the episodes of a run.
+
+    Stops it when the Wilson lower bound of the failure rate over the last `gate_window` episodes is above `gate_rate`,
+    or when every episode of the very first group failed.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._window: deque[tuple[str, Failure | None]] = deque(maxlen=config.gate_window)
+        self._seen_group = False
+
+    def observe(self, trace: Trace) -> None:
+        """Count one finished episode.
+
+        Raises:
+            RunStopped: Too many failed.
+        """
+        self._window.append((trace.task, trace.failure))
+        limit = self._config.gate_rate
+        if limit is None or trace.failure is None or len(self._window) < self._config.gate_minimum:
+            return
+        failed, seen = sum(failure is not None for _, failure in self._window), len(self._window)
+        low, high = wilson(failed, seen)
+        if low > limit:
+            raise RunStopped(
+                f"{failed} of the last {seen} episodes failed: a failure rate of {low:.1%} to {high:.1%} (95 %), "
+                f"above the limit of {limit:.1%} (gate_rate)",
+                self.report(),
+            )
+
+    def observe_group(self, traces: Sequence[Trace]) -> None:
+        """Look at a whole group.
+
+        Raises:
+            RunStopped: It is the first, and every episode of it failed.
+        """
+        first, self._seen_group = not self._seen_group, True
+        if first and self._config.gate_rate is not None and all(trace.failure for trace in traces):
+            one = traces[0]
+            raise RunStopped(f"all {len(traces)} episodes of the first group ({one.task!r}) failed", self.report())
+
+    def report(self) -> str:
+        """Failures by letter, kind and task, most frequent first; one line each, with an example."""
+        kinds: Counter[tuple[str, str]] = Counter()
+        tasks: dict[tuple[str, str], Counter[str]] = {}
+        example: dict[tuple[str, str], Failure] = {}
+        for task, failure in self._window:
+            if failure is not None:
+                key = (failure.part, failure.kind)
+                kinds[key] += 1
+                tasks.setdefault(key, Counter())[task] += 1
+                example.setdefault(key, failure)
+        lines = []
+        for key, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
+            often = ", ".join(f"{task} ({n})" for task, n in tasks[key].most_common(3))
+            failure = example[key]
+            lines.append(f"  {key[0]}  {key[1]}: {count}, in {often}; e.g. {failure.type}: {failure.message[:300]}")
+        return "\n".join(lines)

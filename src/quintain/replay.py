@@ -1,0 +1,170 @@
+"""Replay: the same replies must give the same bytes, here and in a process with another hash seed.
+
+A replay in the same process misses what depends on the order of sets, on `hash()` and on `id()`; replays in fresh
+processes under other `PYTHONHASHSEED`s catch them, and clocks, uuids and unseeded random numbers too.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from . import codec
+from .environment import Environment
+from .episode import Episode
+from .errors import WALL_CLOCK_KINDS, ModelError, ReplayDivergence, UsageError
+from .harness import Request
+from .rollout import rollout
+from .state import State
+from .task import Task
+from .trace import Reply, Tokens, Trace, Turn
+
+S = TypeVar("S", bound=State)
+
+
+class Recorded:
+    """A model that answers as it did in a trace, role by role."""
+
+    name = "recorded"
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._left: dict[str, list[Turn]] = defaultdict(list)
+        for turn in reversed(trace.turns):
+            self._left[turn.role].append(turn)
+        self._prompts: dict[tuple[int, int], list[int]] = {}
+
+    async def __call__(self, request: Request) -> Reply:
+        """The role's next reply.
+
+        Raises:
+            ModelError: The trace holds no more; the same error when that is how the recorded model ended.
+        """
+        left = self._left[request.role]
+        if left:
+            return self._whole(left.pop())
+        failure = self._trace.failure
+        if failure is not None and failure.part == "model":
+            raise ModelError(failure.message, kind=failure.kind)
+        raise ModelError(f"the trace holds no further reply of role {request.role!r}", kind="quintain:replay_diverged")
+
+    def _whole(self, turn: Turn) -> Reply:
+        """The reply with its whole prompt: a trace keeps only what each turn adds to its branch."""
+        tokens = turn.reply.tokens
+        if tokens is None:
+            return turn.reply
+        before = self._prompts.setdefault((turn.thread, turn.branch), [])
+        prompt = before + tokens.prompt
+        before += tokens.prompt + tokens.completion
+        return msgspec.structs.replace(turn.reply, tokens=Tokens(prompt, tokens.completion, tokens.logprobs))
+
+
+async def replay(env: Environment[S], task: Task[S], trace: Trace) -> Trace:
+    """Play a trace's replies again, through the environment's own harness and verifier; returns the new trace.
+
+    A failure that a real clock decided cannot be asked to happen again; then everything before it must agree.
+
+    Raises:
+        UsageError: The trace is of another environment or task.
+        ReplayDivergence: The world answered differently than it did the first time.
+    """
+    if (trace.environment, trace.task) != (env.name, task.id):
+        raise UsageError(f"the trace is of {trace.environment}/{trace.task}, not of {env.name}/{task.id}")
+    again = (await rollout(env.replace(config=trace.config), task, Recorded(trace), **_names(trace))).trace
+    diverged = find_divergence(trace, again)
+    if diverged is not None:
+        raise diverged
+    return again
+
+
+def find_divergence(expected: Trace, found: Trace) -> ReplayDivergence | None:
+    """The first place where two traces differ: in the order turn, step, field."""
+    diverged = _in_turns(expected.turns, found.turns)
+    if diverged is not None:
+        return diverged
+    if expected.failure is not None and expected.failure.kind in WALL_CLOCK_KINDS:
+        return None
+    if len(expected.turns) != len(found.turns):
+        shorter = min(len(expected.turns), len(found.turns))
+        return ReplayDivergence(shorter, None, "turns", len(expected.turns), len(found.turns))
+    return _first_field(expected, found) if expected.to_bytes() != found.to_bytes() else None
+
+
+def _in_turns(expected: Sequence[Turn], found: Sequence[Turn]) -> ReplayDivergence | None:
+    for old, new in zip(expected, found, strict=False):
+        if old == new:
+            continue
+        for number, (a, b) in enumerate(zip(old.steps, new.steps, strict=False)):
+            if a != b:
+                return _first_field(a, b, turn=old.index, step=number)
+        return _first_field(old, new, turn=old.index)
+    return None
+
+
+def _first_field(a: Any, b: Any, *, turn: int | None = None, step: int | None = None) -> ReplayDivergence:
+    names = [name for name in a.__struct_fields__ if codec.dumps(getattr(a, name)) != codec.dumps(getattr(b, name))]
+    return ReplayDivergence(turn, step, names[0], getattr(a, names[0]), getattr(b, names[0]))
+
+
+async def rebuild(env: Environment[S], task: Task[S], trace: Trace, *, turns: int) -> Episode[S]:
+    """An episode as it stood after the first `turns` turns of a trace, ready to go on.
+
+    Raises:
+        UsageError: The trace has fewer turns.
+        ReplayDivergence: The world answered differently on the way.
+    """
+    if not 0 <= turns <= len(trace.turns):
+        raise UsageError(f"turns must be in [0, {len(trace.turns)}], got {turns}")
+    recorded = Recorded(trace)
+    episode = await Episode.begin(env.replace(config=trace.config), task, **_names(trace))
+
+    async def model(request: Request) -> Reply:
+        if len(episode.trace.turns) == turns:
+            raise _Reached
+        return await recorded(request)
+
+    try:
+        await env.harness.play(episode.session, model)
+    except _Reached:
+        pass  # The harness asked for the first reply beyond the prefix, which is where we wanted to be.
+    diverged = _in_turns(trace.turns[:turns], episode.trace.turns)
+    if diverged is not None:
+        raise diverged
+    return episode
+
+
+class _Reached(Exception):
+    """The prefix of a trace is played."""
+
+
+def _names(trace: Trace) -> dict[str, Any]:
+    return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "split", "agent")}
+
+
+def elsewhere(command: Sequence[str], hash_seeds: Sequence[int]) -> list[subprocess.CompletedProcess[str]]:
+    """Run one command in a fresh process per hash seed, all at once, and wait for them.
+
+    Args:
+        command: Program and arguments, such as `[sys.executable, "-m", "quintain", "replay", folder, "--here"]`.
+        hash_seeds: Values of PYTHONHASHSEED, 0 to 4294967295.
+    """
+    started = [
+        subprocess.Popen(
+            command,
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for seed in hash_seeds
+    ]
+    outputs = [process.communicate() for process in started]
+    return [
+        subprocess.CompletedProcess(command, process.returncode, out, err)
+        for process, (out, err) in zip(started, outputs, strict=True)
+    ]

@@ -1,0 +1,163 @@
+"""What a run says: scores with their uncertainty, failures by letter, and what the failures may hide."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from .record import Rollout
+from .trace import Trace
+
+SOLVED = 1.0 - 1e-9
+"""A score from here on counts as a success in pass@1 and pass^k."""
+
+
+class Slice(msgspec.Struct):
+    """Running sums over some episodes: all of them, one family, one level."""
+
+    episodes: int = 0
+    scored: int = 0
+    total: float = 0.0
+
+    @property
+    def mean(self) -> float | None:
+        """Mean score of the scored episodes; None when nothing was scored."""
+        return self.total / self.scored if self.scored else None
+
+    def add(self, trace: Trace) -> None:
+        self.episodes += 1
+        if trace.score is not None:
+            self.scored += 1
+            self.total += trace.score
+
+
+class Summary:
+    """A run in numbers, added up group by group, so that its size does not grow with the run.
+
+    Attributes:
+        all: Sums over all episodes, those of dropped attempts included.
+        by_tag: The same by tag and value: `by_tag["family"]["clean duplicates"]`.
+        failures: Episodes by letter and kind.
+        dropped: Groups of which too few episodes were valid.
+        turns, calls, tokens: Totals over all episodes.
+        seconds: Totals of the time split: model, tool, verifier, queue, total.
+    """
+
+    def __init__(self) -> None:
+        self.all = Slice()
+        self.by_tag: dict[str, dict[str, Slice]] = {}
+        self.failures: dict[str, Counter[str]] = {}
+        self.dropped = 0
+        self.turns = self.calls = self.tokens = 0
+        self.seconds: Counter[str] = Counter()
+        self._hat: dict[int, list[float]] = {}
+        self._means: list[float] = [0.0, 0.0, 0.0]
+        self._lengths: Counter[int] = Counter()
+        self._failed_lengths: Counter[int] = Counter()
+
+    def add(self, rollouts: Sequence[Rollout], earlier: Sequence[Rollout] = (), *, kept: bool = True) -> None:
+        """Count the finished episodes of one task, and those of attempts that were dropped."""
+        for one in (*earlier, *rollouts):
+            self._count(one)
+        self.dropped += not kept
+        scores = [one.trace.score for one in rollouts if one.trace.score is not None]
+        solved = sum(score >= SOLVED for score in scores)
+        for k in range(1, len(scores) + 1):
+            entry = self._hat.setdefault(k, [0.0, 0.0])
+            entry[0] += math.comb(solved, k) / math.comb(len(scores), k)
+            entry[1] += 1
+        if scores:
+            mean = sum(scores) / len(scores)
+            self._means = [a + b for a, b in zip(self._means, (1.0, mean, mean * mean), strict=True)]
+
+    def _count(self, one: Rollout) -> None:
+        trace, timing = one.trace, msgspec.structs.asdict(one.timing)
+        self.all.add(trace)
+        for tag, value in trace.tags.items():
+            self.by_tag.setdefault(tag, {}).setdefault(value, Slice()).add(trace)
+        if trace.failure is not None:
+            self.failures.setdefault(trace.failure.part, Counter())[trace.failure.kind] += 1
+            self._failed_lengths[len(trace.turns)] += 1
+        self._lengths[len(trace.turns)] += 1
+        self.turns += len(trace.turns)
+        self.calls += sum(len(turn.steps) for turn in trace.turns)
+        self.tokens += sum(turn.reply.usage.prompt + turn.reply.usage.completion for turn in trace.turns)
+        self.seconds.update({name.removesuffix("_s"): value for name, value in timing.items()})
+
+    @property
+    def failed(self) -> int:
+        return sum(sum(kinds.values()) for kinds in self.failures.values())
+
+    @property
+    def pass_hat_k(self) -> dict[int, float]:
+        """k to the chance that k plays of a task all succeed: mean of C(c, k) / C(n, k) over tasks (tau-bench)."""
+        return {k: total / tasks for k, (total, tasks) in sorted(self._hat.items())}
+
+    @property
+    def standard_error(self) -> float | None:
+        """Of the mean reward, with a task as the unit; None below two tasks."""
+        n, total, squares = self._means
+        if n < 2:
+            return None
+        return math.sqrt(max(0.0, squares / n - (total / n) ** 2) / (n - 1))
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """The identification interval: mean reward with every failure counted as 0, and as 1."""
+        if not self.all.episodes:
+            return None
+        return self.all.total / self.all.episodes, (self.all.total + self.failed) / self.all.episodes
+
+    @property
+    def failure_by_length(self) -> tuple[float | None, float | None]:
+        """P(failed) of the shorter and of the longer half of the episodes, by turns; None for an empty half."""
+        half, seen = self.all.episodes / 2, 0
+        halves = [[0, 0], [0, 0]]
+        for length in sorted(self._lengths):
+            side = halves[seen >= half]
+            side[0] += self._failed_lengths[length]
+            side[1] += self._lengths[length]
+            seen += self._lengths[length]
+        short, long = (failed / n if n else None for failed, n in halves)
+        return short, long
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything above as plain data for `--json`."""
+        short, long = self.failure_by_length
+        return {
+            "episodes": self.all.episodes,
+            "scored": self.all.scored,
+            "mean_reward": self.all.mean,
+            "standard_error": self.standard_error,
+            "mean_reward_bounds": self.interval,
+            "pass_at_1": self.pass_hat_k.get(1),
+            "pass_hat_k": {str(k): value for k, value in self.pass_hat_k.items()},
+            "failed": self.failed,
+            "failures": {part: dict(kinds) for part, kinds in sorted(self.failures.items())},
+            "failure_rate_short": short,
+            "failure_rate_long": long,
+            "dropped_groups": self.dropped,
+            "turns": self.turns,
+            "tool_calls": self.calls,
+            "tokens": self.tokens,
+            "seconds": dict(self.seconds),
+            "by": {
+                tag: {value: {"episodes": s.episodes, "mean_reward": s.mean} for value, s in sorted(values.items())}
+                for tag, values in sorted(self.by_tag.items())
+            },
+        }
+
+
+def indistinguishable(a: Summary, b: Summary) -> str | None:
+    """A warning when two runs differ by less than what their failures could hide; None when they don't."""
+    if a.all.mean is None or b.all.mean is None or a.interval is None or b.interval is None:
+        return "a run without scored episodes cannot be compared"
+    claimed = abs(a.all.mean - b.all.mean)
+    width = max(high - low for low, high in (a.interval, b.interval))
+    if width <= claimed:
+        return None
+    return f"the difference of {claimed:.3f} is smaller than what the failures leave open ({width:.3f})"
