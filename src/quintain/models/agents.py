@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from quintain.errors import UsageError
 from quintain.harness import Agent, Model
@@ -87,6 +87,11 @@ def openai(name: str, **options: Any) -> Agent:
     return Fixed(OpenAI(name, **options), f"openai:{name}")
 
 
+@runtime_checkable
+class _Closes(Protocol):
+    async def aclose(self) -> None: ...
+
+
 async def _close(owner: object) -> None:
-    if hasattr(owner, "aclose"):
+    if isinstance(owner, _Closes):
         await owner.aclose()

@@ -36,6 +36,15 @@ class Drawing:
         self._rng = rng
         self._words = words
         self._definitions = definitions or {}
+        self._makers: dict[str, Callable[[Schema, int], Any]] = {
+            "null": lambda schema, depth: None,
+            "boolean": lambda schema, depth: bool(rng.below(2)),
+            "integer": lambda schema, depth: self._integer(schema),
+            "number": lambda schema, depth: self._number(schema),
+            "string": lambda schema, depth: self._string(schema),
+            "array": self._array,
+            "object": self._object,
+        }
 
     def value(self, schema: Schema, depth: int = 0) -> Any:
         """One value. It fits wherever the schema says all; it does not say that a naive datetime is more than a string.
@@ -51,23 +60,10 @@ class Drawing:
             options = schema["anyOf"]
             shallow = [one for one in options if one.get("type") not in ("array", "object", None)]
             return self.value(self._rng.choice(shallow if shallow and depth > DEEP else options), depth + 1)
-        match schema.get("type", "string"):
-            case "null":
-                return None
-            case "boolean":
-                return bool(self._rng.below(2))
-            case "integer":
-                return self._integer(schema)
-            case "number":
-                return self._number(schema)
-            case "string":
-                return self._string(schema)
-            case "array":
-                return self._array(schema, depth)
-            case "object":
-                return self._object(schema, depth)
-            case other:
-                raise ValueError(f"JSON has no type {other!r}")
+        kind = schema.get("type", "string")
+        if kind not in self._makers:
+            raise ValueError(f"JSON has no type {kind!r}")
+        return self._makers[kind](schema, depth)
 
     def _integer(self, schema: Schema) -> int:
         step = schema.get("multipleOf", 1)
@@ -88,7 +84,7 @@ class Drawing:
     def _number(self, schema: Schema) -> float:
         if "multipleOf" in schema:
             # Doubling is exact, any other factor may miss the multiple by a rounding error.
-            step = schema["multipleOf"]
+            step: float = schema["multipleOf"]
             exact = [sign * step * 2.0**n for n in range(60) for sign in (1, -1)]
             return self._rng.choice([x for x in (0.0, *exact) if _within(x, schema)] or [step])
         low = schema.get("minimum", schema.get("exclusiveMinimum"))
@@ -98,7 +94,8 @@ class Drawing:
         if high is None:
             high = low + 100.0
         drawn = low + (high - low) * self._rng.random()
-        return next((x for x in (round(drawn, 2), drawn) if _within(x, schema)), math.nextafter(low, high))
+        fallback: float = math.nextafter(low, high)
+        return next((x for x in (round(drawn, 2), drawn) if _within(x, schema)), fallback)
 
     def _array(self, schema: Schema, depth: int) -> list[Any]:
         low = schema.get("minItems", 0)
@@ -118,8 +115,8 @@ class Drawing:
         for name, one in schema.get("properties", {}).items():
             if name in schema.get("required", ()) or (depth <= DEEP and self._rng.below(2)):
                 drawn[name] = self.value(one, depth + 1)
-        rest = schema.get("additionalProperties")
-        if isinstance(rest, Mapping):
+        rest: Schema | bool = schema.get("additionalProperties", False)
+        if not isinstance(rest, bool):
             low = schema.get("minProperties", 0)
             count = low if depth > DEEP else self._between(low, schema.get("maxProperties"))
             for _ in range(count * _TRIES):
@@ -193,7 +190,6 @@ def _fits(text: str, schema: Schema) -> bool:
 
 
 def _within(number: float, schema: Schema) -> bool:
-    return (
-        schema.get("minimum", -math.inf) <= number <= schema.get("maximum", math.inf)
-        and schema.get("exclusiveMinimum", -math.inf) < number < schema.get("exclusiveMaximum", math.inf)
-    )
+    low, above = schema.get("minimum", -math.inf), schema.get("exclusiveMinimum", -math.inf)
+    high, below = schema.get("maximum", math.inf), schema.get("exclusiveMaximum", math.inf)
+    return bool(low <= number <= high and above < number < below)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import string
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from quintain.state import Rng
@@ -52,19 +52,14 @@ def _one(code: str, argument: Any, rng: Rng) -> str:
 
 def _characters(code: str, argument: Any) -> frozenset[str]:
     """What one place accepts, of ASCII at least; nothing where the code stands for no character, such as ^."""
-    match code:
-        case "LITERAL":
-            return frozenset(chr(argument))
-        case "NOT_LITERAL":
-            return _ASCII - {chr(argument)}
-        case "RANGE":
-            return frozenset(chr(point) for point in range(argument[0], min(argument[1], argument[0] + 255) + 1))
-        case "CATEGORY":
-            return frozenset(letter for letter in _ASCII if re.match(_CATEGORIES[str(argument)], letter))
-        case "ANY":
-            return frozenset(string.ascii_lowercase)
-        case "IN":
-            accepted = frozenset[str]().union(*(_characters(str(inner), value) for inner, value in argument))
-            return _ASCII - accepted if str(argument[0][0]) == "NEGATE" else accepted
-        case _:
-            return frozenset()
+    if code == "IN":
+        accepted = frozenset[str]().union(*(_characters(str(inner), value) for inner, value in argument))
+        return _ASCII - accepted if str(argument[0][0]) == "NEGATE" else accepted
+    accepts: dict[str, Callable[[], Iterable[str]]] = {
+        "ANY": lambda: string.ascii_lowercase,
+        "LITERAL": lambda: chr(argument),
+        "NOT_LITERAL": lambda: _ASCII - {chr(argument)},
+        "RANGE": lambda: map(chr, range(argument[0], min(argument[1], argument[0] + 255) + 1)),
+        "CATEGORY": lambda: (letter for letter in _ASCII if re.match(_CATEGORIES[str(argument)], letter)),
+    }
+    return frozenset(accepts[code]() if code in accepts else ())

@@ -1,0 +1,10 @@
+"""Models: what answers a request. Agents, who bring a model to each task, are in `quintain.models.agents`."""
+
+from .agents import Company as Company
+from .agents import Fixed as Fixed
+from .agents import Oracle as Oracle
+from .baselines import Noop as Noop
+from .baselines import Random as Random
+from .cast import Cast as Cast
+from .openai import OpenAI as OpenAI
+from .scripted import Scripted as Scripted

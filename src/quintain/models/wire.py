@@ -1,0 +1,184 @@
+"""The chat-completions format: what is sent, and what comes back."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import msgspec
+
+from quintain import codec
+from quintain.harness import Request
+from quintain.trace import Content, Image, Message, Reply, Text, Tokens, ToolCall, Usage, plain
+
+
+class Aborted(Exception):
+    """The server did not let the model finish: new weights came, or memory ran out."""
+
+
+def body(name: str, request: Request) -> dict[str, Any]:
+    """The fields that every server knows. The seed is cut to 31 bits, the most that all of them take."""
+    fields: dict[str, Any] = {
+        "model": name,
+        "messages": list(_messages(request.messages)),
+        "temperature": request.temperature,
+        "top_p": request.top_p,
+        "seed": request.seed % 2**31,
+    }
+    if request.max_tokens is not None:
+        fields["max_tokens"] = request.max_tokens
+    if request.tools:
+        fields["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
+            }
+            for tool in request.tools
+        ]
+    return fields
+
+
+def reply(data: bytes, request: Request, *, insist: bool = False) -> Reply:
+    """Read what a server answered.
+
+    Token ids are taken from where vLLM (`prompt_token_ids` beside the choices) and SGLang (within the choice) put them.
+    The policy version is an integer, or text that is one, under `policy_version` or, as SGLang has it, under
+    `metadata.weight_version` or `sglext.weight_version`.
+
+    Args:
+        data: The body of the response.
+        request: What was asked; numbers the calls of a server that gives them no ids.
+        insist: Whether a reply without token ids and logprobs is an invalid one.
+
+    Raises:
+        Aborted: What is there is not a whole reply.
+        ValueError: Not JSON, not a completion, a logprob that is missing or not finite, or `insist` and no token ids.
+        RecursionError: Nested deeper than any completion.
+    """
+    completion = msgspec.json.decode(data, type=_Completion)
+    if completion.choices[0].finish_reason in {"abort", "error"}:
+        raise Aborted("the server broke off its reply")
+    said = completion.choices[0].message
+    calls = tuple(
+        ToolCall(call.id or f"call_{len(request.messages)}_{number}", call.function.name, call.function.text())
+        for number, call in enumerate(said.tool_calls or ())
+    )
+    usage = completion.usage or _Usage()
+    return Reply(
+        Message("assistant", said.content or "", calls, reasoning=said.reasoning or said.reasoning_content or ""),
+        _tokens(completion, insist=insist),
+        Usage(usage.prompt_tokens or 0, usage.completion_tokens or 0),
+        _version(completion),
+    )
+
+
+class _Function(msgspec.Struct):
+    name: str
+    arguments: str | dict[str, Any] | None = None
+
+    def text(self) -> str:
+        """As the model wrote it, right or wrong; some servers have parsed it already."""
+        return codec.text({} if self.arguments is None else self.arguments)
+
+
+class _Call(msgspec.Struct):
+    function: _Function
+    id: str | None = None
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+    tool_calls: list[_Call] | None = None
+    reasoning: str | None = None
+    reasoning_content: str | None = None
+
+
+class _Logprob(msgspec.Struct):
+    logprob: float
+
+
+class _Logprobs(msgspec.Struct):
+    content: list[_Logprob] | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    logprobs: _Logprobs | None = None
+    finish_reason: str | None = None
+    token_ids: list[int] | None = None
+    prompt_token_ids: list[int] | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Weights(msgspec.Struct):
+    weight_version: Any = None
+
+
+class _Completion(msgspec.Struct):
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
+    usage: _Usage | None = None
+    prompt_token_ids: list[int] | None = None
+    policy_version: Any = None
+    metadata: _Weights | None = None
+    sglext: _Weights | None = None
+
+
+def _tokens(completion: _Completion, *, insist: bool) -> Tokens | None:
+    choice = completion.choices[0]
+    prompt = completion.prompt_token_ids or choice.prompt_token_ids
+    logprobs = [one.logprob for one in (choice.logprobs and choice.logprobs.content) or ()]
+    if insist and (prompt is None or choice.token_ids is None or len(logprobs) != len(choice.token_ids)):
+        raise ValueError("the server gives no token ids, or not one logprob for each")
+    return None if prompt is None or choice.token_ids is None else Tokens(prompt, choice.token_ids, logprobs)
+
+
+def _version(completion: _Completion) -> int | None:
+    weights = [where.weight_version for where in (completion.metadata, completion.sglext) if where]
+    for found in (completion.policy_version, *weights):
+        if isinstance(found, int) or (isinstance(found, str) and re.fullmatch(r"[0-9]{1,18}", found)):
+            return int(found)
+    return None
+
+
+def _messages(messages: Sequence[Message]) -> Iterator[dict[str, Any]]:
+    """Tool messages may hold only text, so the pictures of a turn's observations follow as the words of a user."""
+    pictures: list[Image] = []
+    for message in messages:
+        if message.role != "tool" and pictures:
+            yield {"role": "user", "content": [_block(one) for one in pictures]}
+            pictures = []
+        yield _message(message)
+        if message.role == "tool" and not isinstance(message.content, str):
+            pictures += [block for block in message.content if isinstance(block, Image)]
+    if pictures:
+        yield {"role": "user", "content": [_block(one) for one in pictures]}
+
+
+def _message(message: Message) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role, "content": _content(message.content)}
+    if message.role == "tool":
+        wire |= {"content": plain(message.content), "tool_call_id": message.call_id}
+    if message.calls:
+        wire["content"] = wire["content"] or None  # some servers refuse an empty text beside calls
+        wire["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.calls
+        ]
+    return wire
+
+
+def _content(content: Content) -> str | list[dict[str, Any]]:
+    return content if isinstance(content, str) else [_block(block) for block in content]
+
+
+def _block(block: Text | Image) -> dict[str, Any]:
+    if isinstance(block, Text):
+        return {"type": "text", "text": block.text}
+    data = base64.b64encode(block.data).decode()
+    return {"type": "image_url", "image_url": {"url": f"data:{block.media_type};base64,{data}"}}
