@@ -25,7 +25,7 @@ CORE: tuple[tuple[str, ...], ...] = (
     ("resource", "table", "state", "trace", "tools"),  # 1 the world and its record
     ("noise", "task", "harness", "verifier"),  # 2 the letters that ask, drive and judge
     ("environment",),  # 3 the equation
-    ("deadline", "context", "episode", "gate", "record", "report", "trajectory", "rollout", "replay"),  # 4 play
+    ("deadline", "context", "jury", "episode", "gate", "record", "report", "trajectory", "rollout", "replay"),  # 4 play
 )
 ROOT = "__init__"  # the public names of the core; trades and surface may import it
 TRADES = (  # 5: each may import the core, and nothing of another trade

@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -43,7 +43,7 @@ def loads(data: bytes, type: type[T], decode: Decode | None = None) -> T:
         msgspec.DecodeError: The bytes are torn, or of another type; the message ends in the path.
     """
     if decode is None:
-        return _decoder(type).decode(data)  # type: ignore[no-any-return]
+        return cast(T, _decoder(cast(Hashable, type)).decode(data))
     return msgspec.msgpack.Decoder(type, dec_hook=decode).decode(data)
 
 
@@ -82,10 +82,10 @@ def _refuse_non_finite(value: Any) -> None:
         case float() if not math.isfinite(value):
             raise ValueError(f"JSON has no {value}")
         case dict():
-            for item in value.values():
+            for item in value.values():  # pyright: ignore[reportUnknownVariableType]
                 _refuse_non_finite(item)
         case list() | tuple() | set() | frozenset():
-            for item in value:
+            for item in cast(Iterable[Any], value):
                 _refuse_non_finite(item)
         case _:
             return

@@ -42,7 +42,7 @@ async def guarded(seconds: float | None, function: Callable[..., Any], *args: An
         return await result if inspect.isawaitable(result) else result
     started = time.monotonic()
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
-        result = _interruptible(seconds, function, args, kwargs)
+        result = _interruptible(seconds, lambda: function(*args, **kwargs))
     else:
         result = function(*args, **kwargs)
     if inspect.isawaitable(result):
@@ -60,8 +60,9 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
     """
     if seconds is None:
         return await awaitable
+    scope = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds) as scope:
+        async with scope:
             return await awaitable
     except TimeoutError as error:
         if scope.expired():
@@ -69,12 +70,10 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
         raise
 
 
-def _interruptible(
-    seconds: float, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def _interruptible(seconds: float, function: Callable[[], Any]) -> Any:
     armed = True
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
         if armed:
             raise _Interrupt
 
@@ -82,7 +81,7 @@ def _interruptible(
     handler = signal.signal(signal.SIGALRM, interrupt)
     left, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        return function(*args, **kwargs)
+        return function()
     except _Interrupt:
         raise DeadlineExceeded(seconds) from None
     finally:

@@ -6,7 +6,7 @@ import inspect
 import sys
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
@@ -84,7 +84,9 @@ class Environment(Generic[S]):
                 made = self._make(split)
                 self._tasks[split] = made if isinstance(made, Sequence) else tuple(made)
             except Exception as error:
-                raise DefinitionError(f"tasks({split!r}) of {self.name} raised {type(error).__name__}: {error}") from error
+                raise DefinitionError(
+                    f"tasks({split!r}) of {self.name} raised {type(error).__name__}: {error}"
+                ) from error
         return self._tasks[split]
 
     def task(self, split: str, id: str) -> Task[S]:
@@ -139,7 +141,9 @@ class Environment(Generic[S]):
         sources = sorted(_source(owner) for owner in named)
         harness = codec.dumps(self.harness) if isinstance(self.harness, msgspec.Struct) else b""
         combine = [(c.name, c.level, c.weight, c.low, c.high, c.normalize, c.after) for c in self.verifier.criteria]
-        return codec.digest(codec.dumps((self.name, sources, harness, combine, self.verifier.combine, self.tools_digest)))
+        return codec.digest(
+            codec.dumps((self.name, sources, harness, combine, self.verifier.combine, self.tools_digest))
+        )
 
 
 class Benchmark(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +183,6 @@ def _source(owner: Any) -> str:
 
 def _compiled(code: types.CodeType) -> tuple[Any, ...]:
     # A frozenset prints in the order of the process's hash seed.
-    ordered = (sorted(map(repr, c)) if isinstance(c, frozenset) else c for c in code.co_consts)
+    ordered = (sorted(map(repr, cast(Iterable[Any], c))) if isinstance(c, frozenset) else c for c in code.co_consts)
     constants = tuple(_compiled(c) if isinstance(c, types.CodeType) else repr(c) for c in ordered)
     return (code.co_name, code.co_code, code.co_names, constants, sys.version_info[:2])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -14,29 +14,19 @@ from .config import Config
 from .context import Context, FrozenContext
 from .deadline import DeadlineExceeded, guarded
 from .environment import Environment
-from .errors import Failure, Part, Stage, ToolError, UsageError, blame
+from .errors import Part, Stage, ToolError, UsageError, blame
 from .harness import Request
+from .jury import Jury
 from .noise import Fault, weather
 from .state import State, begin
 from .task import Task
 from .tools import Tool, observe
-from .trace import Content, End, Level, Message, Reply, Reward, Step, ToolCall, Trace, Turn
-from .verifier import Criterion, Effect, Outcome, Transition
+from .trace import Content, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn
 
 S = TypeVar("S", bound=State)
 
 BROKEN = (Exception, SystemExit)
 """What an author's code may raise; Ctrl-C and cancellation are not among it."""
-
-
-class Timing(msgspec.Struct):
-    """Where the seconds of an episode went. Real time: it lies beside the trace, never in it."""
-
-    model_s: float = 0.0
-    tool_s: float = 0.0
-    verifier_s: float = 0.0
-    queue_s: float = 0.0
-    total_s: float = 0.0
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -71,7 +61,7 @@ class Episode(Generic[S]):
         timing: Where the seconds went.
     """
 
-    def __init__(self, env: Environment[S], task: Task[S], state: S, trace: Trace) -> None:
+    def __init__(self, env: Environment[S], task: Task[S], *, state: S, trace: Trace) -> None:
         self.env = env
         self.task = task
         self.state = state
@@ -83,7 +73,8 @@ class Episode(Generic[S]):
         self._faults = len(faults) - faults.count(None)
         self._last_fault = max((n for n, fault in enumerate(faults) if fault), default=-2)
         self._tokens = sum(turn.reply.usage.prompt + turn.reply.usage.completion for turn in trace.turns)
-        self._reached = {r.name for r in trace.every_reward() if r.level is Level.PHASE}
+        self._jury = Jury(env.verifier, task, env.config.verifier_timeout_s)
+        self._jury.reached = {r.name for turn in trace.turns for r in turn.rewards if r.level is Level.PHASE}
 
     @classmethod
     async def begin(cls, env: Environment[S], task: Task[S], **names: Any) -> Episode[S]:
@@ -106,7 +97,7 @@ class Episode(Generic[S]):
         trace = blank(env, task, **names)
         trace.task_digest = await task.digest(world)
         state = await begin(world, seed=trace.seed, task_id=f"{env.config.seed}/{task.id}")
-        episode = cls(env, task, state, trace)
+        episode = cls(env, task, state=state, trace=trace)
         prompt = [Message("user", task.prompt)] if task.prompt else []
         episode.sessions.append(ActorSession(episode, Context("agent", 0, prompt)))
         return episode
@@ -141,27 +132,23 @@ class Episode(Generic[S]):
         """Play one reply of an actor: run its calls in order, close the turn, check the limits.
 
         Raises:
-            UsageError: The episode has ended, or `reply` is no Reply.
+            UsageError: The episode has ended.
         """
         if self.ended:
             raise UsageError(f"this episode has ended ({self.trace.reason}); begin or restore another to go on")
-        if not isinstance(reply, Reply):
-            raise UsageError(f"step() takes a Reply, got {type(reply).__name__}")
-        index = len(self.trace.turns)
-        watched = self.env.verifier.at(Level.TURN) or self.env.verifier.at(Level.PHASE)
-        before = await resource.fork(self.state) if watched else None
-        turn = context.record(index, reply)
+        before = await resource.fork(self.state) if self._jury.watches_turns else self.state
+        turn = context.record(len(self.trace.turns), reply)
         steps: list[Step] = []
         rewards: list[Reward] = []
         for number, call in enumerate(reply.message.calls):
-            step, verdicts = await self._step(call, context.role, turn=index, step=number)
+            step, verdicts = await self._step(call, context.role, turn=turn.index, step=number)
             steps.append(step)
             rewards += verdicts
             if self.ended:
                 break
         turn = msgspec.structs.replace(turn, steps=tuple(steps), state_digest=await self._digest())
-        if before is not None and not self.ended:
-            rewards += await self._judge_turn(before, turn)
+        if self._jury.watches_turns and not self.ended:
+            rewards += await self._judged(self._jury.turn(before, turn, self.state))
         turn = msgspec.structs.replace(turn, rewards=tuple(rewards))
         context.close(turn)
         self.trace.turns.append(turn)
@@ -170,18 +157,13 @@ class Episode(Generic[S]):
 
     async def _step(self, call: ToolCall, role: str, **where: int) -> tuple[Step, list[Reward]]:
         """One call, and what the step-level criteria say of it."""
-        criteria = self.env.verifier.at(Level.STEP)
-        before = await resource.fork(self.state) if criteria else None
+        watched = self._jury.watches_steps
+        before = await resource.fork(self.state) if watched else self.state
         step = await self._call(call, role)
         self._calls += 1
-        rewards: list[Reward] = []
-        for criterion in criteria if before is not None else ():
-            if self.ended:
-                break
-            view = Effect(self.task, await resource.fork(before), step, await resource.fork(self.state))
-            if verdict := await self._judge(criterion, view, **where):
-                rewards.append(verdict)
-        return step, rewards
+        if not watched or self.ended:
+            return step, []
+        return step, await self._judged(self._jury.step(before, step, self.state, **where))
 
     async def _call(self, call: ToolCall, role: str) -> Step:
         tool = self.env.tools.get(call.name)
@@ -205,11 +187,11 @@ class Episode(Generic[S]):
         """Run a tool on the world; returns what the actor reads, and whether the tool refused."""
         started = time.perf_counter()
         try:
-            result = await guarded(self.env.config.tool_timeout_s, tool.bind(self.state), **arguments)
-            return self._bounded(observe(result), tool.name), False
-        except ToolError as error:
-            # A message that cannot be written down would break the record, so it must pass the same check.
-            return self._refusal(error, tool.name)
+            try:
+                result = observe(await guarded(self.env.config.tool_timeout_s, tool.bind(self.state), **arguments))
+            except ToolError as refusal:
+                return self._bounded(str(refusal), tool.name), True
+            return self._bounded(result, tool.name), False
         except DeadlineExceeded as error:
             self.fail(error, part="S", kind="quintain:tool_timeout")
         except BROKEN as error:  # A bug in the world: no reward can be trusted any more.
@@ -217,13 +199,6 @@ class Episode(Generic[S]):
         finally:
             self.timing.tool_s += time.perf_counter() - started
         return "error: the environment is broken", True
-
-    def _refusal(self, error: ToolError, name: str) -> tuple[Content, bool]:
-        try:
-            return self._bounded(str(error), name), True
-        except ValueError as broken:
-            self.fail(broken, part="S", kind="quintain:tool_bug")
-            return "error: the environment is broken", True
 
     def _bounded(self, content: Content, name: str) -> Content:
         size = len(content.encode()) if isinstance(content, str) else len(codec.dumps(content))
@@ -250,37 +225,18 @@ class Episode(Generic[S]):
             self.fail(error, part="S", kind="quintain:state_bug")
             return ""
 
-    async def _judge_turn(self, before: S, turn: Turn) -> list[Reward]:
-        rewards = []
-        for criterion in (*self.env.verifier.at(Level.TURN), *self.env.verifier.at(Level.PHASE)):
-            is_phase = criterion.level is Level.PHASE
-            if is_phase and (criterion.name in self._reached or criterion.after not in {None, *self._reached}):
-                continue
-            twin = await resource.fork(before)
-            view = Transition(self.task, twin, turn, await resource.fork(self.state))
-            verdict = await self._judge(criterion, view, turn=turn.index)
-            if verdict is None:
-                break
-            if not is_phase:
-                rewards.append(verdict)
-            elif verdict.value:
-                self._reached.add(criterion.name)
-                rewards.append(verdict)
-        return rewards
-
-    async def _judge(self, criterion: Criterion[S], view: Any, **where: int) -> Reward | None:
-        """One verdict; None when the criterion broke, which fails the episode."""
+    async def _judged(self, verdicts: Awaitable[list[Reward]]) -> list[Reward]:
+        """What the jury says; nothing, and a failed episode, when one of its criteria broke."""
         started = time.perf_counter()
         try:
-            said = await guarded(self.env.config.verifier_timeout_s, criterion.judge, view)
-            return criterion.reward(said, **where)
+            return await verdicts
         except DeadlineExceeded as error:
             self.fail(error, part="V", kind="quintain:verifier_timeout", stage="verification")
         except BROKEN as error:
             self.fail(error, part="V", kind="verifier_error", stage="verification")
         finally:
             self.timing.verifier_s += time.perf_counter() - started
-        return None
+        return []
 
     def _check_limits(self, reply: Reply) -> None:
         config = self.env.config
@@ -313,18 +269,9 @@ class Episode(Generic[S]):
         trace.criteria = tuple(criterion.name for criterion in verifier.criteria)
         if trace.failure is not None:
             return None
-        given = {reward.name for turn in trace.turns for reward in turn.rewards}
-        trace.rewards = []
-        for criterion in verifier.criteria:
-            if criterion.level is Level.TRAJECTORY:
-                record = msgspec.structs.replace(trace, turns=list(trace.turns), rewards=list(trace.rewards))
-                verdict = await self._judge(criterion, Outcome(self.task, await resource.fork(self.state), record))
-                if verdict is None:
-                    return None
-                trace.rewards.append(verdict)
-            elif criterion.name not in given:
-                silent = ("not reached", 0.0) if criterion.level is Level.PHASE else ("nothing to judge", None)
-                trace.rewards.append(criterion.silent(*silent))
+        trace.rewards = await self._judged(self._jury.trajectory(self.state, trace))
+        if self.trace.failure is not None:
+            return None
         try:
             trace.score = verifier.total(trace.rewards)
         except BROKEN as error:
@@ -345,15 +292,12 @@ class Episode(Generic[S]):
             UsageError: The snapshot is of another task or another version of the environment.
             msgspec.DecodeError: Its bytes are torn.
         """
-        for name, ours, theirs in (
-            ("task", task.id, snapshot.task),
-            ("environment", env.fingerprint, snapshot.fingerprint),
-        ):
-            if ours != theirs:
-                raise UsageError(f"the snapshot is of {name} {theirs!r}, not of {ours!r}")
+        if (snapshot.task, snapshot.fingerprint) != (task.id, env.fingerprint):
+            ours, theirs = f"{task.id!r} in {env.fingerprint}", f"{snapshot.task!r} in {snapshot.fingerprint}"
+            raise UsageError(f"the snapshot is of {theirs}, not of {ours}")
         state = resource.load(env.state, snapshot.state)
         await resource.ready(state)
-        episode = cls(env, task, state, codec.loads(snapshot.trace, Trace))
+        episode = cls(env, task, state=state, trace=codec.loads(snapshot.trace, Trace))
         for frozen in snapshot.contexts:
             episode.sessions.append(ActorSession(episode, Context.thaw(frozen, episode.trace)))
         return episode
@@ -365,7 +309,7 @@ class Episode(Generic[S]):
         twin = object.__new__(type(self))
         twin.__dict__ |= self.__dict__
         twin.state, twin.trace, twin.timing = await resource.fork(self.state), trace, Timing()
-        twin._reached = set(self._reached)
+        twin._jury = self._jury.fork()
         twin.sessions = [ActorSession(twin, session.context.fork()) for session in self.sessions]
         return twin
 
@@ -399,7 +343,15 @@ class ActorSession:
 
     def request(self) -> Request:
         trace, config = self.episode.trace, self.config
-        place = (config.seed, trace.seed, trace.task, trace.member, trace.attempt, len(trace.turns), self.context.thread)
+        place = (
+            config.seed,
+            trace.seed,
+            trace.task,
+            trace.member,
+            trace.attempt,
+            len(trace.turns),
+            self.context.thread,
+        )
         block = hashlib.blake2b(repr(place).encode(), digest_size=4).digest()
         return Request(
             messages=self.messages,

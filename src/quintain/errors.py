@@ -32,13 +32,40 @@ Stage = Literal["admission", "seed", "agent", "verification", "cleanup"]
 """What the episode was doing when it broke."""
 
 KINDS = frozenset(
-    "transport_unreachable transport_peer_drop transport_timeout transport_local_resource agent_run_error "
-    "agent_request_failed agent_timeout agent_command_not_allowed judge_failed judge_unparseable verifier_error "
-    "provider_unavailable provider_quota_exhausted provider_oom_killed session_lost session_expired "
-    "session_release_failed cancelled kill_shaped shutdown persistence_failed cohort_incomplete "
-    "quintain:tool_bug quintain:state_bug quintain:tool_timeout quintain:reset_failed quintain:replay_diverged "
-    "quintain:invariant_violated quintain:reward_out_of_range quintain:model_reply_invalid "
-    "quintain:judge_missing quintain:verifier_timeout".split()
+    {
+        "transport_unreachable",
+        "transport_peer_drop",
+        "transport_timeout",
+        "transport_local_resource",
+        "agent_run_error",
+        "agent_request_failed",
+        "agent_timeout",
+        "agent_command_not_allowed",
+        "judge_failed",
+        "judge_unparseable",
+        "verifier_error",
+        "provider_unavailable",
+        "provider_quota_exhausted",
+        "provider_oom_killed",
+        "session_lost",
+        "session_expired",
+        "session_release_failed",
+        "cancelled",
+        "kill_shaped",
+        "shutdown",
+        "persistence_failed",
+        "cohort_incomplete",
+        "quintain:tool_bug",
+        "quintain:state_bug",
+        "quintain:tool_timeout",
+        "quintain:reset_failed",
+        "quintain:replay_diverged",
+        "quintain:invariant_violated",
+        "quintain:reward_out_of_range",
+        "quintain:model_reply_invalid",
+        "quintain:judge_missing",
+        "quintain:verifier_timeout",
+    }
 )
 """What went wrong, and nothing else. Plain names are the field's shared vocabulary, ours carry a prefix."""
 
@@ -79,7 +106,9 @@ class ReplayDivergence(QuintainError):
         found: What the replay gave.
     """
 
-    def __init__(self, turn: int | None, step: int | None, field: str, expected: Any, found: Any) -> None:
+    def __init__(
+        self, field: str, expected: Any, found: Any, *, turn: int | None = None, step: int | None = None
+    ) -> None:
         where = "".join(f"{name} {index}, " for name, index in (("turn", turn), ("step", step)) if index is not None)
         super().__init__(f"{where}{field}: the trace has {_short(expected)}, the replay gave {_short(found)}")
         self.turn, self.step, self.field, self.expected, self.found = turn, step, field, expected, found
@@ -104,7 +133,8 @@ class EpisodeError(Exception):
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {sorted(KINDS)}, got {kind!r}")
         super().__init__(message)
-        self.part, self.kind = part, kind
+        self.part: Part = part
+        self.kind = kind
 
 
 class ModelError(EpisodeError):

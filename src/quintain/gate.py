@@ -82,9 +82,9 @@ class Gate:
                 kinds[key] += 1
                 tasks.setdefault(key, Counter())[task] += 1
                 example.setdefault(key, failure)
-        lines = []
-        for key, count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
-            often = ", ".join(f"{task} ({n})" for task, n in tasks[key].most_common(3))
-            failure = example[key]
-            lines.append(f"  {key[0]}  {key[1]}: {count}, in {often}; e.g. {failure.type}: {failure.message[:300]}")
+        lines: list[str] = []
+        for (part, kind), count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
+            often = ", ".join(f"{task} ({n})" for task, n in tasks[part, kind].most_common(3))
+            failure = example[part, kind]
+            lines.append(f"  {part}  {kind}: {count}, in {often}; e.g. {failure.type}: {failure.message[:300]}")
         return "\n".join(lines)

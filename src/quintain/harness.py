@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -37,6 +37,7 @@ Model = Callable[[Request], Awaitable[Reply]]
 """Anything that answers a request: an HTTP client, a script, a recorded trace, a person."""
 
 
+@runtime_checkable
 class Agent(Protocol):
     """Who plays: a name for the record, and the model for each episode."""
 

@@ -45,11 +45,11 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 FAULTS = (
-    Fault("timeout", 0.30, False),
-    Fault("unavailable", 0.20, False),
-    Fault("rate_limited", 0.15, False),
-    Fault("truncated", 0.20, True),
-    Fault("empty", 0.15, True),
+    Fault("timeout", 0.30, runs=False),
+    Fault("unavailable", 0.20, runs=False),
+    Fault("rate_limited", 0.15, runs=False),
+    Fault("truncated", 0.20, runs=True),
+    Fault("empty", 0.15, runs=True),
 )
 
 

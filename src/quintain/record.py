@@ -16,9 +16,8 @@ from typing import Any, Self
 import msgspec
 
 from . import codec
-from .episode import Timing
 from .errors import QuintainError, TraceError, UsageError
-from .trace import Trace
+from .trace import Timing, Trace
 
 Key = tuple[str, int, int]
 """Task id, member, attempt."""
@@ -56,7 +55,7 @@ class RunFolder:
         self.path = Path(path)
         self.path.mkdir(parents=True, exist_ok=True)
         self._lock = self._claim()
-        self._agree(manifest, resume)
+        self._agree(manifest, resume=resume)
         self._traces = os.open(self.path / "traces.jsonl", os.O_RDWR | os.O_CREAT, 0o644)
         self._timings = os.open(self.path / "timings.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._places: dict[Key, tuple[int, int]] = {}
@@ -114,7 +113,7 @@ class RunFolder:
             raise UsageError(f"another process is writing to {self.path}") from error
         return descriptor
 
-    def _agree(self, manifest: Mapping[str, Any], resume: bool) -> None:
+    def _agree(self, manifest: Mapping[str, Any], *, resume: bool) -> None:
         path = self.path / "run.json"
         ours = msgspec.json.decode(codec.json(dict(manifest)))
         if not path.exists():
@@ -131,12 +130,14 @@ class RunFolder:
             if theirs.get(name) != ours.get(name)
         ]
         if differ:
-            raise UsageError(f"{self.path} holds another run and cannot be continued by this one:\n" + "\n".join(differ))
+            raise UsageError(
+                f"{self.path} holds another run and cannot be continued by this one:\n" + "\n".join(differ)
+            )
 
     def _index(self) -> int:
         """Note where each record lies; cut off a last line that a crash left unfinished."""
         end = 0
-        with open(self.path / "traces.jsonl", "rb") as file:
+        with (self.path / "traces.jsonl").open("rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.endswith(b"\n"):
                     break
@@ -159,7 +160,7 @@ def read_traces(path: str | Path) -> Iterator[Trace]:
     path = Path(path)
     file = path / "traces.jsonl" if path.is_dir() else path
     try:
-        with open(file, "rb") as lines:
+        with file.open("rb") as lines:
             for number, line in enumerate(lines, 1):
                 if path.is_dir() and not line.endswith(b"\n"):
                     return

@@ -6,6 +6,7 @@ processes under other `PYTHONHASHSEED`s catch them, and clocks, uuids and unseed
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections import defaultdict
@@ -91,7 +92,7 @@ def find_divergence(expected: Trace, found: Trace) -> ReplayDivergence | None:
         return None
     if len(expected.turns) != len(found.turns):
         shorter = min(len(expected.turns), len(found.turns))
-        return ReplayDivergence(shorter, None, "turns", len(expected.turns), len(found.turns))
+        return ReplayDivergence("turns", len(expected.turns), len(found.turns), turn=shorter)
     return _first_field(expected, found) if expected.to_bytes() != found.to_bytes() else None
 
 
@@ -108,7 +109,7 @@ def _in_turns(expected: Sequence[Turn], found: Sequence[Turn]) -> ReplayDivergen
 
 def _first_field(a: Any, b: Any, *, turn: int | None = None, step: int | None = None) -> ReplayDivergence:
     names = [name for name in a.__struct_fields__ if codec.dumps(getattr(a, name)) != codec.dumps(getattr(b, name))]
-    return ReplayDivergence(turn, step, names[0], getattr(a, names[0]), getattr(b, names[0]))
+    return ReplayDivergence(names[0], getattr(a, names[0]), getattr(b, names[0]), turn=turn, step=step)
 
 
 async def rebuild(env: Environment[S], task: Task[S], trace: Trace, *, turns: int) -> Episode[S]:
@@ -121,17 +122,15 @@ async def rebuild(env: Environment[S], task: Task[S], trace: Trace, *, turns: in
     if not 0 <= turns <= len(trace.turns):
         raise UsageError(f"turns must be in [0, {len(trace.turns)}], got {turns}")
     recorded = Recorded(trace)
-    episode = await Episode.begin(env.replace(config=trace.config), task, **_names(trace))
+    episode = await Episode[S].begin(env.replace(config=trace.config), task, **_names(trace))
 
     async def model(request: Request) -> Reply:
         if len(episode.trace.turns) == turns:
             raise _Reached
         return await recorded(request)
 
-    try:
+    with contextlib.suppress(_Reached):  # The harness asks for the reply beyond the prefix: there we are.
         await env.harness.play(episode.session, model)
-    except _Reached:
-        pass  # The harness asked for the first reply beyond the prefix, which is where we wanted to be.
     diverged = _in_turns(trace.turns[:turns], episode.trace.turns)
     if diverged is not None:
         raise diverged

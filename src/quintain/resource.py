@@ -131,7 +131,7 @@ async def settle(value: T | Awaitable[T]) -> T:
     """The value itself, or what it resolves to."""
     if inspect.isawaitable(value):
         return await value
-    return value  # type: ignore[return-value]  # isawaitable does not narrow a TypeVar
+    return value
 
 
 def _decode(type_: type[T], plain: bytes, make: Callable[[Any], Any]) -> T:

@@ -6,21 +6,21 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from . import codec
 from .deadline import DeadlineExceeded, within
 from .environment import Environment
-from .episode import BROKEN, Episode, Timing, blank
+from .episode import BROKEN, Episode, blank
 from .errors import EpisodeError, ModelError, blame
 from .gate import Gate, enough
 from .harness import Agent, Model, Request
 from .record import Key, Rollout, RunFolder
 from .state import State
 from .task import Task
-from .trace import End, Reply, Trace
+from .trace import End, Reply, Timing, Trace
 
 S = TypeVar("S", bound=State)
 
@@ -59,17 +59,17 @@ async def rollout(env: Environment[S], task: Task[S], model: Model | Agent, **na
         names: Fields of the Trace: seed, member, attempt, split.
     """
     started = time.perf_counter()
-    agent = model if hasattr(model, "model") else None
+    agent = model if isinstance(model, Agent) else None
     names = {"agent": agent.name if agent else _name(model)} | names
     try:
-        episode = await Episode.begin(env, task, **names)
-        chosen = agent.model(task, episode.trace.seed) if agent else model
+        episode = await Episode[S].begin(env, task, **names)
+        chosen = cast(Model, model) if agent is None else agent.model(task, episode.trace.seed)
     except BROKEN as error:
         trace = blank(env, task, **names)
         trace.failure = blame(error, part="T", kind="quintain:reset_failed", stage="seed", turn=0)
         trace.end, trace.reason = End.FAILED, trace.failure.kind
         return Rollout(trace, Timing(total_s=time.perf_counter() - started))
-    await _drive(episode, chosen)  # type: ignore[arg-type]  # what is no Agent is a Model
+    await _drive(episode, chosen)
     await episode.verify()
     episode.timing.total_s = time.perf_counter() - started
     return Rollout(episode.trace, episode.timing)
@@ -208,7 +208,7 @@ class _Pipeline(Generic[S]):
         try:
             while (job := await self._next()) is not None:
                 await self._finish(job[0], job[1], await self._play(*job))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # handed to the consumer, who raises it
             async with self._changed:
                 self._error = self._error or error
                 self._changed.notify_all()

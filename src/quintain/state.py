@@ -20,6 +20,7 @@ from . import codec, resource
 from .errors import DefinitionError, ToolError
 
 T = TypeVar("T")
+S = TypeVar("S", bound="State")
 
 
 class Rng(msgspec.Struct):
@@ -101,6 +102,14 @@ class Clock:
         self._root: weakref.ref[State] | None = None
         self._advancing = False
 
+    def pack(self) -> tuple[float, list[Timer], int]:
+        """The arguments that make an equal clock."""
+        return self.now, self._timers, self._set
+
+    def belong(self, world: State) -> None:
+        """Call the methods of this world from now on."""
+        self._root = weakref.ref(world)
+
     @property
     def timers(self) -> tuple[Timer, ...]:
         """What is still to fire, in firing order."""
@@ -170,7 +179,7 @@ class Clock:
         try:
             result = getattr(target, timer.method)(**timer.arguments)
         except ToolError as error:
-            raise RuntimeError(f"timer {timer.method!r} raised ToolError({error}) where no model can read it") from error
+            raise RuntimeError(f"timer {timer.method!r} raised ToolError({error}): no model reads it") from error
         if inspect.iscoroutine(result):
             result.close()
             raise TypeError(f"timer {timer.method!r} is async; time passes inside one call, so it cannot wait")
@@ -194,14 +203,14 @@ class Shared:
         self.finished: str | None = None
 
     def pack(self) -> bytes:
-        clock = self.clock
-        return codec.dumps((self.rng, clock.now, clock._timers, clock._set, self.counters, self.finished))
+        return codec.dumps(_Packed(self.rng, *self.clock.pack(), self.counters, self.finished))
 
     @classmethod
     def unpack(cls, data: bytes) -> Shared:
+        packed = codec.loads(data, _Packed)
         shared = cls()
-        shared.rng, now, timers, count, shared.counters, shared.finished = codec.loads(data, _Packed)
-        shared.clock = Clock(now, timers, count)
+        shared.rng, shared.counters, shared.finished = packed.rng, packed.counters, packed.finished
+        shared.clock = Clock(packed.now, packed.timers, packed.count)
         return shared
 
     def __eq__(self, other: object) -> bool:
@@ -210,7 +219,13 @@ class Shared:
     __hash__ = None  # type: ignore[assignment]  # mutable
 
 
-_Packed = tuple[Rng, float, list[Timer], int, dict[str, int], str | None]
+class _Packed(msgspec.Struct, array_like=True):
+    rng: Rng
+    now: float
+    timers: list[Timer]
+    count: int
+    counters: dict[str, int]
+    finished: str | None
 
 
 class State(msgspec.Struct, kw_only=True, weakref=True):
@@ -221,7 +236,7 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
     def __post_init__(self) -> None:
         """Parts join this world. A subclass with its own `__post_init__` calls this one first."""
         _adopt(self, self.shared)
-        self.shared.clock._root = weakref.ref(self)
+        self.clock.belong(self)
 
     @property
     def rng(self) -> Rng:
@@ -262,7 +277,7 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
         return resource.join(type(self), plain, twins)
 
 
-async def begin(start: State, *, seed: int, task_id: str) -> State:
+async def begin(start: S, *, seed: int, task_id: str) -> S:
     """A private copy of a task's start state with its random stream set."""
     state = await resource.fork(start)
     key = hashlib.blake2b(f"{seed}/{task_id}".encode(), digest_size=16).digest()
@@ -272,7 +287,7 @@ async def begin(start: State, *, seed: int, task_id: str) -> State:
 
 def parts(type_: type[State]) -> dict[str, type[State]]:
     """The fields of a State class that are States themselves."""
-    found = {}
+    found: dict[str, type[State]] = {}
     for field in msgspec.structs.fields(type_):
         if isinstance(field.type, type) and issubclass(field.type, State):
             found[field.name] = field.type

@@ -43,7 +43,7 @@ class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
 
     def world(self) -> S:
         """The start state; not to be changed."""
-        return self.start if isinstance(self.start, State) else self.start()
+        return self.start() if callable(self.start) else self.start
 
     async def digest(self, world: S) -> str:
         """Names the task's content, its start state `world` included.

@@ -6,15 +6,15 @@ import inspect
 import json
 import re
 import typing
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, overload
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar, cast, overload
 
 import msgspec
 
 from . import codec
 from .errors import DefinitionError
 from .state import State, parts
-from .trace import Content, Image, Text
+from .trace import Block, Content, Image, Text
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__quintain_tool__"
@@ -64,9 +64,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         if strict:
             parsed = msgspec.json.decode(source, type=self.arguments)
         else:
-            loose = msgspec.json.decode(source)
-            if isinstance(loose, dict):
-                loose = {key: value for key, value in loose.items() if key in self.arguments.__struct_fields__}
+            loose = msgspec.json.decode(source, type=dict[str, Any])
+            loose = {key: value for key, value in loose.items() if key in self.arguments.__struct_fields__}
             parsed = msgspec.convert(loose, self.arguments, strict=False)
         return {name: getattr(parsed, name) for name in parsed.__struct_fields__}
 
@@ -86,8 +85,10 @@ def observe(result: Any) -> Content:
     """
     if isinstance(result, Text | Image):
         return (result,)
-    if isinstance(result, tuple | list) and result and all(isinstance(block, Text | Image) for block in result):
-        return tuple(result)
+    if isinstance(result, tuple | list) and result:
+        blocks = cast(Sequence[object], result)
+        if all(isinstance(block, Text | Image) for block in blocks):
+            return cast(tuple[Block, ...], tuple(blocks))
     return codec.text(result)
 
 
@@ -119,7 +120,7 @@ def _describe(type_: type[State], method: Callable[..., Any], prefix: tuple[str,
         raise DefinitionError(f"tool name {name!r} must match {_NAME.pattern}")
     summary, documented = parse_docstring(inspect.getdoc(method) or "")
     if not summary:
-        raise DefinitionError(f"tool {name!r} of {type_.__name__} has no docstring; the model would not know what it does")
+        raise DefinitionError(f"tool {name!r} of {type_.__name__} has no docstring, so no model can know what it does")
     try:
         arguments = msgspec.defstruct(name, _fields(name, method, documented), kw_only=True, forbid_unknown_fields=True)
         (_,), components = msgspec.json.schema_components([arguments])

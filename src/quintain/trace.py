@@ -279,6 +279,16 @@ class Trace(msgspec.Struct, kw_only=True):
             raise TraceError(f"a trace of version {SCHEMA} with a wrong field: {error}") from error
 
 
+class Timing(msgspec.Struct):
+    """Where the seconds of an episode went. Real time: it lies beside the trace, never in it."""
+
+    model_s: float = 0.0
+    tool_s: float = 0.0
+    verifier_s: float = 0.0
+    queue_s: float = 0.0
+    total_s: float = 0.0
+
+
 class _Envelope(msgspec.Struct):
     digest: str
     trace: msgspec.Raw

@@ -51,17 +51,17 @@ def trajectories(group: Sequence[Trace], *, role: str = "agent") -> list[Traject
         return []
     scores = [trace.score or 0.0 for trace in valid]
     baseline = sum(scores) / len(scores) if len(group) > 1 else 0.0
-    found = []
+    found: list[Trajectory] = []
     for trace, score in zip(valid, scores, strict=True):
         turns = [turn for turn in trace.turns if turn.role == role]
         last = turns[-1] if turns else None
         ordered = sorted(turns, key=lambda turn: (turn.thread, turn.branch, turn.index))
         for _, branch in itertools.groupby(ordered, key=lambda turn: (turn.thread, turn.branch)):
-            found.append(_trajectory(trace, list(branch), last, score - baseline))
+            found.append(_trajectory(trace, list(branch), score - baseline, ends=last))
     return found
 
 
-def _trajectory(trace: Trace, turns: list[Turn], last: Turn | None, advantage: float) -> Trajectory:
+def _trajectory(trace: Trace, turns: list[Turn], advantage: float, *, ends: Turn | None) -> Trajectory:
     ids: list[int] = []
     mask: list[bool] = []
     logprobs: list[float] = []
@@ -71,7 +71,7 @@ def _trajectory(trace: Trace, turns: list[Turn], last: Turn | None, advantage: f
         tokens = turn.reply.tokens
         if tokens is None:
             raise UsageError(
-                f"turn {turn.index} of task {trace.task!r} has no token ids: ask the endpoint for them (return_token_ids)"
+                f"turn {turn.index} of {trace.task!r} has no token ids: ask the endpoint for them (return_token_ids)"
             )
         if turn.reply.policy_version is not None:
             versions.append((len(ids) + len(tokens.prompt), turn.reply.policy_version))
@@ -81,7 +81,7 @@ def _trajectory(trace: Trace, turns: list[Turn], last: Turn | None, advantage: f
         earned = [r.value * r.weight for r in turn.rewards if r.value is not None]
         if earned:
             rewards.append((len(ids) - 1, sum(earned)))
-    if turns[-1] is last and trace.score is not None:
+    if turns[-1] is ends and trace.score is not None:
         rewards.append((len(ids) - 1, trace.score))
     known = any(turn.reply.tokens and turn.reply.tokens.logprobs for turn in turns)
     first = turns[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, Literal, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 import msgspec
 
@@ -90,21 +90,19 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
             EpisodeError: Part V, `quintain:reward_out_of_range`: the raw value is outside [low, high] or not a number.
             TypeError: The criterion returned neither a number nor a Score.
         """
-        said = verdict if isinstance(verdict, Score) else Score(verdict)  # type: ignore[arg-type]  # checked below
-        raw = said.value
-        if raw is not None and not isinstance(raw, int | float):
+        said = verdict if isinstance(verdict, Score) else Score(cast(float, verdict))
+        raw: object = said.value
+        if not isinstance(raw, int | float) and not (raw is None and isinstance(verdict, Score)):
             raise TypeError(f"criterion {self.name!r} must return a number or a Score, got {type(raw).__name__}")
-        if raw is None and not isinstance(verdict, Score):
-            raise TypeError(f"criterion {self.name!r} returned None; to be counted out, return Score(None, reason)")
         if raw is not None and not self.low <= raw <= self.high:
             message = f"criterion {self.name!r} returned {raw}, outside its range [{self.low}, {self.high}]"
             raise EpisodeError(message, part="V", kind="quintain:reward_out_of_range")
-        raw = None if raw is None else float(raw)
-        value = (raw - self.low) / (self.high - self.low) if self.normalize and raw is not None else raw
+        number = None if raw is None else float(raw)
+        value = (number - self.low) / (self.high - self.low) if self.normalize and number is not None else number
         return Reward(
             name=self.name,
             level=self.level,
-            raw=raw,
+            raw=number,
             value=value,
             weight=self.weight,
             turn=turn,
@@ -182,7 +180,7 @@ class Verifier(Generic[S]):
         earlier: set[str] = set()
         for c in criteria:
             if c.after is not None and c.after not in earlier:
-                raise DefinitionError(f"phase {c.name!r} follows {c.after!r}, which is no phase listed before it: {names}")
+                raise DefinitionError(f"phase {c.name!r} follows {c.after!r}, no phase listed before it: {names}")
             if c.level is Level.PHASE:
                 earlier.add(c.name)
             if combine == "product" and c.level is Level.TRAJECTORY and c.weight != 1:

@@ -1,0 +1,89 @@
+"""The verifier at work on one episode: which criterion sees what, and when."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from . import resource
+from .deadline import guarded
+from .state import State
+from .task import Task
+from .trace import Level, Reward, Step, Trace, Turn
+from .verifier import Criterion, Effect, Outcome, Transition, Verifier
+
+S = TypeVar("S", bound=State)
+
+
+class Jury(Generic[S]):
+    """Judges on copies: each criterion gets its own, so none can change the world or what another one sees.
+
+    Whatever a criterion raises comes out of these methods; a criterion that takes too long raises DeadlineExceeded.
+
+    Attributes:
+        reached: Names of the phases that have been awarded.
+    """
+
+    def __init__(self, verifier: Verifier[S], task: Task[S], timeout_s: float | None) -> None:
+        self._verifier = verifier
+        self._task = task
+        self._timeout_s = timeout_s
+        self.reached: set[str] = set()
+
+    @property
+    def watches_steps(self) -> bool:
+        """Whether `step` has anything to judge, and so needs the world before."""
+        return bool(self._verifier.at(Level.STEP))
+
+    @property
+    def watches_turns(self) -> bool:
+        """Whether `turn` has."""
+        return bool(self._verifier.at(Level.TURN) or self._verifier.at(Level.PHASE))
+
+    def fork(self) -> Jury[S]:
+        twin = Jury(self._verifier, self._task, self._timeout_s)
+        twin.reached = set(self.reached)
+        return twin
+
+    async def step(self, before: S, step: Step, after: S, **where: int) -> list[Reward]:
+        """What the step-level criteria say of one call; `where` names its turn and step."""
+        rewards: list[Reward] = []
+        for criterion in self._verifier.at(Level.STEP):
+            view = Effect(self._task, await resource.fork(before), step, await resource.fork(after))
+            rewards.append(await self._verdict(criterion, view, **where))
+        return rewards
+
+    async def turn(self, before: S, turn: Turn, after: S) -> list[Reward]:
+        """What the turn-level criteria say, and the phases that this turn reached."""
+        rewards: list[Reward] = []
+        for criterion in (*self._verifier.at(Level.TURN), *self._verifier.at(Level.PHASE)):
+            is_phase = criterion.level is Level.PHASE
+            if is_phase and (criterion.name in self.reached or criterion.after not in {None, *self.reached}):
+                continue
+            view = Transition(self._task, await resource.fork(before), turn, await resource.fork(after))
+            verdict = await self._verdict(criterion, view, turn=turn.index)
+            if is_phase and not verdict.value:
+                continue
+            if is_phase:
+                self.reached.add(criterion.name)
+            rewards.append(verdict)
+        return rewards
+
+    async def trajectory(self, state: S, trace: Trace) -> list[Reward]:
+        """What the trajectory-level criteria say; the others are accounted for if they never spoke."""
+        given = {reward.name for turn in trace.turns for reward in turn.rewards}
+        rewards: list[Reward] = []
+        for criterion in self._verifier.criteria:
+            if criterion.level is Level.TRAJECTORY:
+                record = msgspec.structs.replace(trace, turns=list(trace.turns), rewards=list(rewards))
+                view = Outcome(self._task, await resource.fork(state), record)
+                rewards.append(await self._verdict(criterion, view))
+            elif criterion.name not in given:
+                is_phase = criterion.level is Level.PHASE
+                silent = criterion.silent("not reached", 0.0) if is_phase else criterion.silent("nothing to judge")
+                rewards.append(silent)
+        return rewards
+
+    async def _verdict(self, criterion: Criterion[S], view: Any, **where: int) -> Reward:
+        return criterion.reward(await guarded(self._timeout_s, criterion.judge, view), **where)
