@@ -234,9 +234,22 @@ def positional(tree: Sequence[Source]) -> Iterator[str]:
 
 
 def core_size(tree: Sequence[Source]) -> Iterator[str]:
-    """Layers 0-4 can be read in an afternoon."""
-    total = sum(len(source.lines) for source in _core(tree))
+    """Layers 0-4 can be read in an afternoon. Lines of code count; to explain them costs nothing."""
+    total = sum(_code_lines(source) for source in _core(tree))
     yield from _ratchet("layers 0-4", "layers 0-4 together", total, CORE_LINES)
+
+
+def _code_lines(source: Source) -> int:
+    """Lines that hold a token of code: neither blank, nor comment, nor docstring."""
+    silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    held: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO("\n".join(source.lines) + "\n").readline):
+        if token.type not in silent:
+            held |= set(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            held -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(held)
 
 
 def _ratchet(key: str, place: str, size: int, limit: int) -> Iterator[str]:
