@@ -84,11 +84,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Raises:
             UsageError: No such file, no TOML, an unknown field, or a value of another type or range.
         """
-        try:
-            fields = tomllib.loads(Path(path).read_text())
-        except (OSError, tomllib.TOMLDecodeError) as error:
-            raise UsageError(f"cannot read the configuration {str(path)!r}: {error}") from error
-        return cls().override(fields).override(overrides or {})
+        return cls().override(read(path)).override(overrides or {})
 
     def override(self, fields: Mapping[str, Any]) -> Self:
         """This configuration with other values; texts are converted to the field's type, "none" to None.
@@ -107,6 +103,18 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             return msgspec.convert(msgspec.structs.asdict(self) | texts, type(self), strict=False)
         except msgspec.ValidationError as error:
             raise UsageError(f"config: {error}") from error
+
+
+def read(path: str | Path) -> dict[str, Any]:
+    """The fields in a TOML file, not checked yet.
+
+    Raises:
+        UsageError: No such file, or no TOML in UTF-8.
+    """
+    try:
+        return tomllib.loads(Path(path).read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"cannot read the configuration {str(path)!r}: {error}") from error
 
 
 _AT_LEAST: dict[str, float] = {
