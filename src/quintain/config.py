@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
 import math
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -95,6 +93,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         known = self.__struct_fields__
         for name in fields:
             if name not in known:
+                import difflib  # 5 ms that `import quintain` need not take
+
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f"did you mean {near[0]!r}? " if near else ""
                 raise UsageError(f"unknown config field {name!r}; {hint}known: {', '.join(known)}")
@@ -111,6 +111,8 @@ def read(path: str | Path) -> dict[str, Any]:
     Raises:
         UsageError: No such file, or no TOML in UTF-8.
     """
+    import tomllib  # 10 ms that `import quintain` need not take
+
     try:
         return tomllib.loads(Path(path).read_text("utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

@@ -7,7 +7,6 @@ when the function returns: late, but never as a result.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import signal
 import threading
@@ -60,6 +59,8 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
     """
     if seconds is None:
         return await awaitable
+    import asyncio  # 30 ms that `import quintain` need not take
+
     scope = asyncio.timeout(seconds)
     try:
         async with scope:

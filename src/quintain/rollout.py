@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
-from typing import Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import msgspec
 
@@ -21,6 +20,9 @@ from .record import Key, Rollout, RunFolder
 from .state import State
 from .task import Task
 from .trace import End, Reply, Timing, Trace
+
+if TYPE_CHECKING:
+    import asyncio
 
 S = TypeVar("S", bound=State)
 
@@ -156,8 +158,12 @@ async def rollouts(
         RunStopped: The failure gate stopped the run.
         PersistenceError: A finished episode could not be written.
     """
+    import asyncio  # 30 ms that `import quintain` need not take
+
     names = {"seed": seed, "split": split}
-    pipeline = _Pipeline(env, model, iter(tasks), group=group, ordered=ordered, folder=folder, names=names)
+    pipeline = _Pipeline(
+        env, model, iter(tasks), group=group, ordered=ordered, folder=folder, names=names, changed=asyncio.Condition()
+    )
     workers = [asyncio.create_task(pipeline.work()) for _ in range(env.config.concurrency)]
     try:
         async for one in pipeline.finished():
@@ -192,6 +198,7 @@ class _Pipeline(Generic[S]):
         ordered: bool,
         folder: RunFolder | None,
         names: dict[str, Any],
+        changed: asyncio.Condition,
     ) -> None:
         self._env, self._model, self._tasks = env, model, tasks
         self._size, self._ordered, self._folder, self._names = group, ordered, folder, names
@@ -201,7 +208,7 @@ class _Pipeline(Generic[S]):
         self._exhausted = False
         self._ready: dict[int, Group] = {}
         self._error: BaseException | None = None
-        self._changed = asyncio.Condition()
+        self._changed = changed
 
     async def work(self) -> None:
         """Play one episode after the other, until there are none."""
