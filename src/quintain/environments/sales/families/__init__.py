@@ -1,0 +1,1 @@
+"""What the desk is asked to do, one file per kind of job."""

@@ -1,0 +1,52 @@
+"""Book a demo across time zones, or move one: a time that suits both clocks, confirmed and noted."""
+
+from __future__ import annotations
+
+from quintain.environments.sales import policy, times
+from quintain.environments.sales.calendar import Meeting
+from quintain.environments.sales.case import Case
+from quintain.environments.sales.draft import Person
+
+_ASKS = (
+    "{who} of {company} wants to see a demo. They can do {when} (their time). Please book it with the owner of the deal.",
+    "Please set up the demo for {company}, deal {deal}: {who} is available on {when}, on their clock.",
+)
+_MOVES = (
+    "{who} of {company} can't make the demo that is booked. New wish: {when}, their time. Please arrange it.",
+    "The demo with {who} ({company}) has to be moved; on their clock they are free {when}.",
+)
+
+
+def write(case: Case) -> tuple[str, str]:
+    """The prompt and the oracle's last words; everything else goes into the case."""
+    rng = case.rng
+    owner = case.rep(role="account_executive")
+    case.busy(owner)
+    who, (when, windows) = case.guest(owner)
+    moving = case.hard and rng.below(2) == 0
+    deal_id, deal = case.deal(who, "demo" if moving else "discovery", owner=owner)
+    case.focus += [deal_id, who.id]
+    case.play("crm_search", kind="contacts", query=who.row.name)
+    case.look(who.id, deal_id)
+    case.play("crm_get", record_id=who.account_id)
+    meeting = _appointment(case, owner, who) if moving else None
+    if meeting:
+        case.play("calendar_appointments", attendee=who.email)
+    if case.hard:
+        case.letter(who.email, -0.1 - rng.below(2))
+        case.play("mail_sent_to", address=who.email)
+    case.book(owner, who, windows, meeting)
+    if not moving:
+        case.put("crm_set_stage", deal_id, stage="demo")
+    case.log(deal_id, f"Demo with {who.row.name} {'moved' if moving else 'booked'} and confirmed.")
+    names = {"who": who.row.name, "company": who.account.name, "when": when, "deal": deal.name}
+    return rng.choice(_MOVES if moving else _ASKS).format(**names), f"The demo with {who.row.name} is arranged."
+
+
+def _appointment(case: Case, owner: str, who: Person) -> str:
+    """The demo that they cannot make."""
+    day = times.local(case.start + 2 * times.DAY, who.zone).date()
+    start = times.stamp(times.moment(day, 11, who.zone))
+    return case.add(
+        Meeting(rep=owner, attendee=who.email, start=start, minutes=policy.DEMO_MINUTES, title="Tessera demo")
+    )

@@ -1,0 +1,250 @@
+"""What a task asks for: effects in the world, each of which can say why it is missing.
+
+A goal looks at the cause, never at a flag alone: the letter that really went to the right address, the meeting that
+really fits both calendars. It leaves open what the task leaves open: any wording, any valid time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import msgspec
+
+import quintain as qn
+
+from . import policy, times
+from .calendar import HALF_HOUR, Meeting, clash, taken
+from .state import Sales
+
+
+class Edit(msgspec.Struct, frozen=True, kw_only=True):
+    """One changed field of one row."""
+
+    table: str
+    key: str
+    field: str
+    before: Any
+    after: Any
+
+
+class _Goal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    records: ClassVar[bool] = False
+    """Whether it is the record of an act rather than an act."""
+
+    def missing(self, world: Sales) -> str:
+        """Why the world does not show it; empty when it does."""
+        raise NotImplementedError
+
+    def allows(self, edit: Edit) -> bool:
+        """Whether it explains a changed field."""
+        del edit
+        return False
+
+
+class Field(_Goal, frozen=True, kw_only=True):
+    """A field has a value; spelling of phone numbers, capital letters and spaces do not count."""
+
+    table: str
+    key: str
+    field: str
+    value: str | int
+
+    def missing(self, world: Sales) -> str:
+        found = getattr(table(world, self.table)[self.key], self.field)
+        if _alike(self.field, found) == _alike(self.field, self.value):
+            return ""
+        return f"{self.key}.{self.field} should be {self.value!r}, is {found!r}"
+
+    def allows(self, edit: Edit) -> bool:
+        return (edit.table, edit.key, edit.field) == (self.table, self.key, self.field)
+
+
+class Filled(_Goal, frozen=True, kw_only=True):
+    """A field was given words of its own."""
+
+    table: str
+    key: str
+    field: str
+    was: str = ""
+
+    def missing(self, world: Sales) -> str:
+        found = getattr(table(world, self.table)[self.key], self.field) or ""
+        return "" if found.strip() and found != self.was else f"{self.key}.{self.field} was not set anew"
+
+    def allows(self, edit: Edit) -> bool:
+        return (edit.table, edit.key, edit.field) == (self.table, self.key, self.field)
+
+
+class Merged(_Goal, frozen=True, kw_only=True):
+    """A contact was merged, directly or by way of others, into the right survivor."""
+
+    survivor: str
+    duplicate: str
+
+    def missing(self, world: Sales) -> str:
+        into = self._root(world)
+        return "" if into == self.survivor else f"{self.duplicate} should be merged into {self.survivor}, not {into}"
+
+    def allows(self, edit: Edit) -> bool:
+        if edit.table == "crm.contacts":
+            return edit.key == self.duplicate and edit.field == "merged_into"
+        # What hung on the duplicate moves with it.
+        return edit.field in {"contact", "about"} and edit.before == self.duplicate
+
+    def _root(self, world: Sales) -> str | None:
+        into = world.crm.contacts[self.duplicate].merged_into
+        while into and (further := world.crm.contacts[into].merged_into):
+            into = further
+        return into
+
+
+class Note(_Goal, frozen=True, kw_only=True):
+    """An entry was logged about one of some records."""
+
+    records: ClassVar[bool] = True
+    about: tuple[str, ...]
+    mentions: tuple[str, ...] = ()
+
+    def missing(self, world: Sales) -> str:
+        reason = f"no note on {' or '.join(self.about)}"
+        for key in world.fresh("N-"):
+            entry = world.crm.activities[key]
+            if entry.about in self.about and len(entry.text.strip()) >= 10:
+                if not (lacking := _lacking(entry.text, self.mentions)):
+                    return ""
+                reason = f"the note on {entry.about} does not mention {lacking}"
+        return reason
+
+
+class Booked(_Goal, frozen=True, kw_only=True):
+    """A meeting stands in a colleague's calendar where both sides can and the policy allows."""
+
+    rep: str
+    attendee: str
+    zone: str
+    """The guest's."""
+    windows: tuple[tuple[float, float], ...]
+    """What the guest offered; the meeting lies wholly within one of them."""
+    earliest: float
+    meeting: str | None = None
+    """The appointment to be moved; None when a new one is to be booked."""
+
+    def missing(self, world: Sales) -> str:
+        return self.start(world)[1]
+
+    def allows(self, edit: Edit) -> bool:
+        return (edit.table, edit.key, edit.field) == ("calendar.meetings", self.meeting, "start")
+
+    def start(self, world: Sales) -> tuple[float | None, str]:
+        """When the meeting begins; None and the reason when there is no valid one."""
+        reason = f"no appointment of {self.rep} with {self.attendee}"
+        for key in [self.meeting] if self.meeting else world.fresh("E-"):
+            meeting = world.calendar.meetings[key]
+            if meeting.status == "booked" and self._theirs(meeting):
+                if not (flaw := self._flaw(world, key, meeting)):
+                    return meeting.span[0], ""
+                reason = f"{key} {flaw}"
+        return None, reason
+
+    def _theirs(self, meeting: Meeting) -> bool:
+        return meeting.rep == self.rep and (meeting.attendee or "").casefold() == self.attendee.casefold()
+
+    def _flaw(self, world: Sales, key: str, meeting: Meeting) -> str:
+        begin, until = meeting.span
+        office = world.calendar.offices[self.rep]
+        others = [(other, row) for other, row in world.calendar.meetings.items() if other != key]
+        flaws = {
+            "has the wrong length": meeting.minutes != policy.DEMO_MINUTES,
+            "does not begin on the half hour": begin % HALF_HOUR != 0,
+            "comes at too short notice": begin < self.earliest,
+            "is not within what the contact offered": not any(a <= begin and until <= b for a, b in self.windows),
+            "is outside the contact's hours": not policy.may_meet(begin, meeting.minutes, self.zone),
+            "is outside the owner's hours": not policy.within_hours(
+                begin, meeting.minutes, (office.zone, office.opens, office.closes)
+            ),
+            "overlaps another meeting": clash(taken(others, self.rep), begin, meeting.minutes),
+        }
+        return next((name for name, true in flaws.items() if true), "")
+
+
+class Mailed(_Goal, frozen=True, kw_only=True):
+    """A letter of ours went, or is about to go, to an address."""
+
+    to: str
+    mentions: tuple[str, ...]
+    earliest: float
+    latest: float
+    confirms: Booked | None = None
+    """The appointment whose start it must give on the reader's clock."""
+
+    def missing(self, world: Sales) -> str:
+        reason = f"no e-mail to {self.to}"
+        for key in world.fresh("M-"):
+            letter = world.mail.outbox[key]
+            if letter.status == "cancelled" or letter.to.casefold() != self.to.casefold():
+                continue
+            if not self.earliest <= (at := times.parse(letter.at)) <= self.latest:
+                reason = f"{key} reaches {self.to} at the wrong time, {times.stamp(at)}"
+            elif lacking := _lacking(f"{letter.subject}\n{letter.body}", [*self.mentions, *self._start(world)]):
+                reason = f"{key} to {self.to} does not mention {lacking}"
+            else:
+                return ""
+        return reason
+
+    def _start(self, world: Sales) -> Iterator[str]:
+        if self.confirms:
+            start, _ = self.confirms.start(world)
+            yield spoken(start, self.confirms.zone) if start else "the time of a valid appointment"
+
+
+Goal = Field | Filled | Merged | Note | Booked | Mailed
+
+
+class Truth(msgspec.Struct, frozen=True, kw_only=True):
+    """What the verifier knows about a task.
+
+    Attributes:
+        focus: Records that the job is about; reading one of them is being informed.
+        goals: The effects asked for; none of them holds at the start.
+        never: Addresses that no e-mail may reach, whatever their records say.
+    """
+
+    focus: tuple[str, ...]
+    goals: tuple[Goal, ...]
+    never: tuple[str, ...] = ()
+
+
+def table(world: Sales, name: str) -> qn.Table[Any]:
+    """The table named like "crm.leads"."""
+    part, _, field = name.partition(".")
+    found: qn.Table[Any] = getattr(getattr(world, part), field)
+    return found
+
+
+def spoken(at: float, zone: str) -> str:
+    """A time as people write it, alternatives between bars: "14:30|2:30 pm|...". """
+    clock = times.local(at, zone)
+    hour, half = clock.hour % 12 or 12, "am" if clock.hour < 12 else "pm"
+    short = [f"{hour}:{clock.minute:02}"] + [f"{hour}"] * (clock.minute == 0)
+    forms = [f"{text}{gap}{mark}" for text in short for gap in ("", " ") for mark in (half, f"{half[0]}.m.")]
+    return "|".join([f"{clock.hour:02}:{clock.minute:02}", f"{clock.hour}:{clock.minute:02}", *forms])
+
+
+def _lacking(text: str, mentions: tuple[str, ...] | list[str]) -> str:
+    """The first of the wanted words that a text lacks; bars stand between alternatives."""
+    read = " ".join(text.casefold().split())
+    for wanted in mentions:
+        words = [re.escape(" ".join(word.casefold().split())) for word in wanted.split("|")]
+        if not re.search(rf"(?<![0-9])(?:{'|'.join(words)})", read):
+            return wanted.partition("|")[0]
+    return ""
+
+
+def _alike(field: str, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if field == "phone":
+        return "".join(letter for letter in value if letter.isdecimal())
+    return " ".join(value.casefold().split())
