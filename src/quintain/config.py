@@ -25,7 +25,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         temperature: Softmax temperature, 0 and up.
         top_p: Nucleus, in (0, 1].
         max_reply_tokens: Completion tokens of one reply.
-        seed: Shifts every random stream of a run.
         model_timeout_s: Seconds one reply may take, retries included.
         tool_timeout_s: Seconds one tool call may take.
         verifier_timeout_s: Seconds one criterion may take.
@@ -49,7 +48,6 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     temperature: float = 1.0
     top_p: float = 1.0
     max_reply_tokens: int | None = None
-    seed: int = 0
     model_timeout_s: float | None = 600.0
     tool_timeout_s: float | None = 60.0
     verifier_timeout_s: float | None = 300.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import sys
 import types
@@ -109,15 +110,12 @@ class Environment(Generic[S]):
         self, *, config: Config | None = None, harness: Harness | None = None, verifier: Verifier[S] | None = None
     ) -> Environment[S]:
         """The same environment with another configuration, harness or verifier."""
-        return Environment(
-            self.name,
-            tasks=self._make,
-            harness=harness or self.harness,
-            verifier=verifier or self.verifier,
-            state=self.state,
-            config=config or self.config,
-            splits=self.splits,
-        )
+        twin = copy.copy(self)
+        twin.config = config or self.config
+        if harness is not None or verifier is not None:
+            twin.harness, twin.verifier = harness or self.harness, verifier or self.verifier
+            twin.fingerprint = twin._fingerprint()
+        return twin
 
     async def freeze(self, split: str) -> Benchmark:
         """Name everything that a published number depends on; builds every task of the split once."""

@@ -22,6 +22,7 @@ from .state import State, begin
 from .task import Task
 from .tools import Tool, observe
 from .trace import Content, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn
+from .verifier import Effect
 
 S = TypeVar("S", bound=State)
 
@@ -96,7 +97,7 @@ class Episode(Generic[S]):
             )
         trace = blank(env, task, **names)
         trace.task_digest = await task.digest(world)
-        state = await begin(world, seed=trace.seed, task_id=f"{env.config.seed}/{task.id}")
+        state = await begin(world, seed=trace.seed, task_id=task.id)
         episode = cls(env, task, state=state, trace=trace)
         prompt = [Message("user", task.prompt)] if task.prompt else []
         episode.sessions.append(ActorSession(episode, Context("agent", 0, prompt)))
@@ -163,7 +164,7 @@ class Episode(Generic[S]):
         self._calls += 1
         if not watched or self.ended:
             return step, []
-        return step, await self._judged(self._jury.step(before, step, self.state, **where))
+        return step, await self._judged(self._jury.step(Effect(self.task, before, step, self.state, role), **where))
 
     async def _call(self, call: ToolCall, role: str) -> Step:
         tool = self.env.tools.get(call.name)
@@ -344,7 +345,6 @@ class ActorSession:
     def request(self) -> Request:
         trace, config = self.episode.trace, self.config
         place = (
-            config.seed,
             trace.seed,
             trace.task,
             trace.member,

@@ -10,7 +10,7 @@ from . import resource
 from .deadline import guarded
 from .state import State
 from .task import Task
-from .trace import Level, Reward, Step, Trace, Turn
+from .trace import Level, Reward, Trace, Turn
 from .verifier import Criterion, Effect, Outcome, Transition, Verifier
 
 S = TypeVar("S", bound=State)
@@ -46,11 +46,12 @@ class Jury(Generic[S]):
         twin.reached = set(self.reached)
         return twin
 
-    async def step(self, before: S, step: Step, after: S, **where: int) -> list[Reward]:
+    async def step(self, effect: Effect[S], **where: int) -> list[Reward]:
         """What the step-level criteria say of one call; `where` names its turn and step."""
         rewards: list[Reward] = []
         for criterion in self._verifier.at(Level.STEP):
-            view = Effect(self._task, await resource.fork(before), step, await resource.fork(after))
+            before, after = await resource.fork(effect.before), await resource.fork(effect.after)
+            view = msgspec.structs.replace(effect, before=before, after=after)
             rewards.append(await self._verdict(criterion, view, **where))
         return rewards
 

@@ -57,7 +57,7 @@ def weather(config: Config, *, seed: int, task: str, call: int) -> Fault | None:
     """The fault that call number `call` of a task meets, if any; a pure function of its arguments."""
     if not config.noise_rate:
         return None
-    block = hashlib.blake2b(f"{config.seed}/{seed}/{task}/{call}".encode(), digest_size=16).digest()
+    block = hashlib.blake2b(f"{seed}/{task}/{call}".encode(), digest_size=16).digest()
     if int.from_bytes(block[:8], "little") >= config.noise_rate * 2**64:
         return None
     left = int.from_bytes(block[8:], "little") / 2**64

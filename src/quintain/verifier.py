@@ -40,12 +40,14 @@ class Transition(msgspec.Struct, Generic[S], frozen=True):
 
 
 class Effect(msgspec.Struct, Generic[S], frozen=True):
-    """One call, and the world before and after it."""
+    """One call of an actor, and the world before and after it."""
 
     task: Task[S]
     before: S
     step: Step
     after: S
+    role: str
+    """Whose call it was."""
 
 
 class Score(msgspec.Struct, frozen=True):
