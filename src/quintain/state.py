@@ -278,10 +278,10 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
 
 
 async def begin(start: S, *, seed: int, task_id: str) -> S:
-    """A private copy of a task's start state with its random stream set."""
+    """A private copy of a task's start state with its random stream set, even when an episode ended in it before."""
     state = await resource.fork(start)
     key = hashlib.blake2b(f"{seed}/{task_id}".encode(), digest_size=16).digest()
-    state.shared.rng = Rng(key=key)
+    state.shared.rng, state.shared.finished = Rng(key=key), None
     return state
 
 
