@@ -1,0 +1,8 @@
+"""Tau2-bench's retail and airline domains: the real tasks, played and scored as the reference does.
+
+Databases, tasks and policies come from a folder of the user's (github.com/sierra-research/tau2-bench, `data/tau2`).
+"""
+
+from .conform import Report as Report
+from .conform import conform as conform
+from .environment import load as load

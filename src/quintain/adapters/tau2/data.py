@@ -1,0 +1,174 @@
+"""Reading tau2-bench's own files: databases, tasks, splits and policies."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from quintain.errors import UsageError
+from quintain.table import Table
+
+from . import airline_rows, retail_rows
+from .airline import Airline
+from .record import paired
+from .retail import Retail
+from .world import World
+
+Row = TypeVar("Row")
+
+_PLACES = (".", "domains", "tau2/domains", "data/tau2/domains")
+"""Where the domains lie, seen from a folder that somebody may have at hand: upstream's repository, or parts of it."""
+
+
+class Action(msgspec.Struct, frozen=True):
+    """A call of the reference solution."""
+
+    name: str
+    arguments: dict[str, Any]
+    requestor: str = "assistant"
+    compare_args: list[str] | None = None
+    """Arguments that count when calls are compared; None: those of the call it is compared with."""
+
+
+class Criteria(msgspec.Struct, frozen=True):
+    """What a run is judged by. Components that are not in `reward_basis` do not count."""
+
+    actions: list[Action] | None = None
+    env_assertions: list[dict[str, Any]] | None = None
+    communicate_info: list[str] | None = None
+    nl_assertions: list[str] | None = None
+    reward_basis: tuple[str, ...] = ("DB", "COMMUNICATE")
+
+
+class Instructions(msgspec.Struct, frozen=True):
+    """What the customer wants, knows and does."""
+
+    reason_for_call: str
+    task_instructions: str
+    domain: str
+    known_info: str | None = None
+    unknown_info: str | None = None
+
+    def __str__(self) -> str:
+        parts = (
+            ("Why you call", self.reason_for_call),
+            ("What you know", self.known_info),
+            ("What you don't know", self.unknown_info),
+            ("How you behave", self.task_instructions),
+        )
+        return "\n\n".join(f"{title}:\n{text}" for title, text in parts if text)
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """The customer's side of a task."""
+
+    instructions: Instructions | str
+    persona: str | None = None
+
+    def __str__(self) -> str:
+        return f"Who you are:\n{self.persona}\n\n{self.instructions}" if self.persona else str(self.instructions)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One task of the file."""
+
+    id: str
+    user_scenario: Scenario
+    evaluation_criteria: Criteria | None = None
+    initial_state: dict[str, Any] | None = None
+
+
+class Domain(NamedTuple):
+    """How a domain's database becomes a world."""
+
+    state: type[World]
+    build: Callable[[dict[str, Any]], World]
+
+
+class Folder:
+    """The files of one domain, plain or gzipped.
+
+    Raises:
+        UsageError: The domain is unknown, or the folder does not hold it.
+    """
+
+    def __init__(self, domain: str, data: str | Path) -> None:
+        if domain not in DOMAINS:
+            raise UsageError(f"tau2 has no domain {domain!r} here; it has {', '.join(DOMAINS)}")
+        places = [Path(data) / place / domain for place in _PLACES]
+        found = [place for place in places if place.is_dir()]
+        if not found:
+            tried = ", ".join(str(place) for place in places)
+            raise UsageError(f"no data of tau2's {domain} below {str(data)!r}; tried {tried}")
+        self.domain = domain
+        self._path = found[0]
+
+    def text(self, name: str) -> str:
+        """A file's content.
+
+        Raises:
+            UsageError: There is no such file, neither plain nor with `.gz` behind its name.
+        """
+        plain, packed = self._path / name, self._path / f"{name}.gz"
+        try:
+            return plain.read_text() if plain.exists() else gzip.decompress(packed.read_bytes()).decode()
+        except OSError as error:
+            raise UsageError(f"tau2's {self.domain} lacks {name}: {error}") from error
+
+    def entries(self) -> dict[str, Entry]:
+        """All tasks by id, in the order of the file."""
+        entries = self._decode("tasks.json", list[Entry])
+        for entry in entries:
+            if any((entry.initial_state or {}).values()):
+                raise UsageError(f"task {entry.id!r} of tau2's {self.domain} begins in a state of its own: not supported")
+        return {entry.id: entry for entry in entries}
+
+    def splits(self) -> dict[str, list[str]]:
+        """Split names to task ids."""
+        return self._decode("split_tasks.json", dict[str, list[str]])
+
+    def world(self) -> World:
+        """The database as every task finds it."""
+        try:
+            return DOMAINS[self.domain].build(json.loads(self.text("db.json")))
+        except (ValueError, KeyError) as error:
+            raise UsageError(f"db.json of tau2's {self.domain}: {error!r}") from error
+
+    def _decode(self, name: str, type_: type[Row]) -> Row:
+        try:
+            return msgspec.json.decode(self.text(name), type=type_)
+        except msgspec.DecodeError as error:
+            raise UsageError(f"{name} of tau2's {self.domain}: {error}") from error
+
+
+def _retail(raw: dict[str, Any]) -> World:
+    raw = paired(raw, retail_rows.PAIRED)
+    return Retail(
+        products=_table(retail_rows.Product, raw["products"]),
+        users=_table(retail_rows.User, raw["users"]),
+        orders=_table(retail_rows.Order, raw["orders"]),
+    )
+
+
+def _airline(raw: dict[str, Any]) -> World:
+    raw = paired(raw, airline_rows.PAIRED)
+    dates = {f"{key} {day}": status for key, flight in raw["flights"].items() for day, status in flight["dates"].items()}
+    flights = {key: flight | {"days": list(flight["dates"])} for key, flight in raw["flights"].items()}
+    return Airline(
+        flights=_table(airline_rows.Flight, flights),
+        dates=_table(airline_rows.FlightDate, dates),
+        users=_table(airline_rows.User, raw["users"]),
+        reservations=_table(airline_rows.Reservation, raw["reservations"]),
+    )
+
+
+def _table(row: Any, rows: Any) -> Table[Any]:
+    return Table(row, msgspec.convert(rows, dict[str, row]))
+
+
+DOMAINS = {"retail": Domain(Retail, _retail), "airline": Domain(Airline, _airline)}

@@ -1,0 +1,101 @@
+"""Rows as the reference shows and hashes them: mappings in their own order, fields as declared, text as JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Container, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+from quintain.errors import ToolError
+from quintain.table import Table
+
+T = TypeVar("T")
+
+Pairs = tuple[tuple[str, T], ...]
+"""A mapping whose order the model sees. Canonical bytes sort a dict, so rows hold (key, value) pairs instead; rows hold
+no other tuples."""
+
+
+class Verbatim(msgspec.Struct, frozen=True):
+    """Anything at all, as JSON text: what a tool put where the reference checks nothing.
+
+    A field of type `int | Verbatim` is an int in a fresh row, and may hold whatever a model wrote later.
+    """
+
+    text: str
+
+
+def kept(value: Any, *, fits: bool) -> Any:
+    """What to put into a field that may be `Verbatim`: the value itself where it fits the field's first type."""
+    return value if fits else Verbatim(json.dumps(value))
+
+
+def opened(field: Any) -> Any:
+    """The inverse of `kept`."""
+    return json.loads(field.text) if isinstance(field, Verbatim) else field
+
+
+def paired(value: Any, names: Container[str]) -> Any:
+    """JSON as rows are built from it: every dict that stands under one of the names becomes pairs."""
+    if isinstance(value, list):
+        return [paired(item, names) for item in value]
+    if not isinstance(value, dict):
+        return value
+    inner = {key: paired(item, names) for key, item in value.items()}
+    return {key: list(v.items()) if key in names and isinstance(v, dict) else v for key, v in inner.items()}
+
+
+def builtin(value: Any) -> Any:
+    """A row, or a list of rows, as what `json` knows: every field, also those that are None, in declared order."""
+    if isinstance(value, list):
+        return [builtin(item) for item in value]
+    if isinstance(value, tuple):
+        return {key: builtin(item) for key, item in value}
+    if isinstance(value, Verbatim):
+        return opened(value)
+    if isinstance(value, msgspec.Struct):
+        config = value.__struct_config__
+        tag = {} if config.tag_field is None else {config.tag_field: config.tag}
+        return tag | {name: builtin(getattr(value, name)) for name in value.__struct_fields__}
+    return value
+
+
+def shown(row: Any) -> str:
+    """The text that the model reads."""
+    return json.dumps(builtin(row))
+
+
+def put(pairs: Pairs[T], key: str, value: T) -> Pairs[T]:
+    """The pairs with a value replaced, or added at the end."""
+    return tuple((dict(pairs) | {key: value}).items())
+
+
+@contextlib.contextmanager
+def editing(table: Table[T], key: str, refusal: str) -> Iterator[T]:
+    """A row to change in place. It is put back however the block is left: what the reference changed before it raised
+    stays changed.
+
+    Args:
+        table: Where the row lives.
+        key: Its key, as the caller gave it.
+        refusal: What the model reads when there is no such row.
+    """
+    row = found(table, key, refusal)
+    try:
+        yield row
+    finally:
+        table[key] = row
+
+
+def found(table: Table[T], key: str, refusal: str) -> T:
+    """A private copy of a row.
+
+    Raises:
+        ToolError: There is no such row; says `refusal`.
+    """
+    if key not in table:
+        raise ToolError(refusal)
+    return table[key]

@@ -1,0 +1,165 @@
+"""Tau2-bench's components of reward, each a criterion of its own. The score is the product of those a task asks for."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeVar
+
+from quintain import codec
+from quintain.errors import DefinitionError, JudgeError
+from quintain.task import Task
+from quintain.trace import End, ToolCall, Trace
+from quintain.verifier import Outcome, Score, Verifier, reward
+
+from .convention import respond
+from .data import Action, Criteria
+from .world import World, same
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Judge = Callable[[Outcome[World], str], Awaitable[bool]]
+"""Whether a sentence about the conversation is true."""
+Assertions = Literal["judge", "assume-true"]
+
+
+class Gold:
+    """Final states of the reference solutions; each is played once."""
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[str, str], World] = {}
+
+    def state(self, task: Task[World]) -> World:
+        """The world after the task's actions; one that fails is left out, as in the reference. Not to be changed."""
+        key = (task.id, codec.digest(codec.dumps(task.truth)))
+        if key not in self._states:
+            world = task.world().copy()
+            for action in task.truth.actions or ():
+                respond(world, action.name, action.arguments, requestor=action.requestor)
+            self._states[key] = world
+        return self._states[key]
+
+
+def verifier(*, nl_assertions: Assertions, judge: Judge | None = None) -> Verifier[World]:
+    """All components, in the reference's order.
+
+    Args:
+        nl_assertions: "judge" asks `judge` for each sentence about the conversation, and fails the episode where there
+            is none; "assume-true" takes them for granted, and says so in the record.
+        judge: Answers for the sentences.
+    """
+    gold = Gold()
+
+    @reward
+    @_component("DB")
+    def DB(outcome: Outcome[World]) -> Score:  # noqa: N802 (the reference's name)
+        """The database ends as the reference solution leaves it."""
+        truth: Criteria = outcome.task.truth
+        if truth.actions is None and truth.env_assertions is None:
+            return Score(1.0, "nothing is expected of the database")
+        if same(gold.state(outcome.task), outcome.state):
+            return Score(1.0, "the database ends as it should")
+        return Score(0.0, "the database differs from the reference solution's")
+
+    @reward
+    async def NL_ASSERTION(outcome: Outcome[World]) -> Score:  # noqa: N802
+        """Every sentence about the conversation is true."""
+        settled = _settled("NL_ASSERTION", outcome)
+        sentences: list[str] = (outcome.task.truth.nl_assertions if outcome.task.truth else None) or []
+        if settled is not None:
+            return settled
+        if not sentences:
+            return Score(1.0, "none to judge")
+        if nl_assertions == "assume-true":
+            return Score(1.0, f"{len(sentences)} assumed true, not judged")
+        if judge is None:
+            message = f"{len(sentences)} sentences need a judge; give one, or assume them true"
+            raise JudgeError(message, kind="quintain:judge_missing")
+        wrong = [sentence for sentence in sentences if not await judge(outcome, sentence)]
+        return Score(float(not wrong), "; ".join(["judged false", *wrong]) if wrong else "all judged true")
+
+    return Verifier(DB, ENV_ASSERTION, ACTION, NL_ASSERTION, COMMUNICATE, combine="product")
+
+
+def _component(name: str) -> Callable[[F], F]:
+    """A criterion that judges only where the task asks for it, and only conversations that came to an end."""
+
+    def wrap(judge: F) -> F:
+        @functools.wraps(judge)
+        def judged(outcome: Outcome[World]) -> Any:
+            settled = _settled(name, outcome)
+            return judge(outcome) if settled is None else settled
+
+        return judged  # type: ignore[return-value]  # same signature
+
+    return wrap
+
+
+def _settled(name: str, outcome: Outcome[World]) -> Score | None:
+    """The verdict that needs no judging."""
+    truth: Criteria | None = outcome.task.truth
+    basis = truth.reward_basis if truth else ()
+    if not basis and name == "DB":
+        return Score(1.0, "this task is not judged")
+    if name not in basis:
+        return Score(None, "not in this task's reward basis")
+    if outcome.trace.end is End.TRUNCATED:
+        return Score(0.0, f"cut off by {outcome.trace.reason}")
+    return None
+
+
+@reward
+@_component("ENV_ASSERTION")
+def ENV_ASSERTION(outcome: Outcome[World]) -> Score:  # noqa: N802
+    """The named functions of the final world return what is expected; retail and airline have none."""
+    asserted = outcome.task.truth.env_assertions
+    if asserted:
+        raise DefinitionError(f"task {outcome.task.id!r} asserts {asserted}, but its domain has no assertions")
+    return Score(1.0, "none to check")
+
+
+@reward
+@_component("ACTION")
+def ACTION(outcome: Outcome[World]) -> Score:  # noqa: N802
+    """Every action of the reference solution was called."""
+    missed = [action.name for action, done in actions_done(outcome.task.truth, outcome.trace) if not done]
+    return Score(float(not missed), f"not called as expected: {', '.join(missed)}" if missed else "all called")
+
+
+@reward
+@_component("COMMUNICATE")
+def COMMUNICATE(outcome: Outcome[World]) -> Score:  # noqa: N802
+    """Everything the customer had to be told was said."""
+    missed = [info for info, said in infos_said(outcome.task.truth, outcome.trace) if not said]
+    return Score(float(not missed), f"not said: {', '.join(missed)}" if missed else "all said")
+
+
+def actions_done(truth: Criteria, trace: Trace) -> list[tuple[Action, bool]]:
+    """Each action of the reference solution, and whether some call of the trace equals it."""
+    calls = [(call.name, _arguments(call)) for turn in trace.turns for call in turn.reply.message.calls]
+    return [(action, any(_equal(action, *call) for call in calls)) for action in truth.actions or ()]
+
+
+def infos_said(truth: Criteria, trace: Trace) -> list[tuple[str, bool]]:
+    """Each piece of information, and whether some text of the agent holds it, case and the text's commas apart."""
+    texts = [turn.reply.message.text for turn in trace.turns if turn.role == "agent"]
+    said = [text.lower().replace(",", "") for text in texts if text.strip()]
+    return [(info, any(info.lower() in text for text in said)) for info in truth.communicate_info or ()]
+
+
+def _equal(action: Action, name: str, arguments: dict[str, Any]) -> bool:
+    if action.name != name:
+        return False
+    counted = arguments if action.compare_args is None else action.compare_args
+    mine, theirs = ({key: a[key] for key in a if key in counted} for a in (action.arguments, arguments))
+    return mine == theirs or not counted
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    """What was asked for; nothing where the model wrote no JSON object."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except ValueError:
+        return {}
+    return arguments if isinstance(arguments, dict) else {}

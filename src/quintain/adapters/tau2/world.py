@@ -1,0 +1,73 @@
+"""What the worlds of tau2-bench have in common: databases of rows that can be compared and named as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, ClassVar
+
+from quintain.state import State
+
+from .record import builtin
+
+
+class World(State, kw_only=True):
+    """Base class of a domain's database; every section is a `Table` of the same name unless a subclass says more."""
+
+    toolkit: ClassVar[str]
+    """Name of the reference's class of tools; it is in the errors that the model reads."""
+    sections: ClassVar[tuple[str, ...]]
+    """Names of the database's parts."""
+
+    def keys(self, section: str) -> list[str]:
+        """The keys of a section."""
+        return list(getattr(self, section))
+
+    def document(self, section: str, key: str) -> Any:
+        """One row as the reference would dump it; None when there is no such row."""
+        return builtin(getattr(self, section).get(key))
+
+    def changed(self, other: World, section: str) -> set[str]:
+        """Keys whose rows may differ. Costs O(changes) where one world is a copy of the other."""
+        return {change.key for change in getattr(self, section).diff(getattr(other, section))}
+
+
+def same(one: World, two: World) -> bool:
+    """Whether two databases have the same digest, from the rows that differ alone."""
+    return all(
+        _text(one.document(section, key)) == _text(two.document(section, key))
+        for section in one.sections
+        for key in one.changed(two, section)
+    )
+
+
+class Ledger:
+    """Names databases as the reference does: SHA-256 of the whole database as JSON with sorted keys.
+
+    The text of each row of a base is made once; a world that grew out of it encodes its changed rows only.
+    """
+
+    def __init__(self, base: World) -> None:
+        self._base = base
+        self._rows = {
+            section: {key: _text(base.document(section, key)) for key in sorted(base.keys(section))}
+            for section in sorted(base.sections)
+        }
+
+    def digest(self, world: World) -> str:
+        """64 hex digits."""
+        whole = ", ".join(f"{_text(section)}: {{{self._section(world, section)}}}" for section in self._rows)
+        return hashlib.sha256(f"{{{whole}}}".encode()).hexdigest()
+
+    def _section(self, world: World, section: str) -> str:
+        rows = self._rows[section]
+        changed = self._base.changed(world, section)
+        if changed:
+            fresh = {key: document for key in changed if (document := world.document(section, key)) is not None}
+            kept = {key: text for key, text in rows.items() if key not in changed}
+            rows = dict(sorted((kept | {key: _text(document) for key, document in fresh.items()}).items()))
+        return ", ".join(f"{_text(key)}: {text}" for key, text in rows.items())
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
