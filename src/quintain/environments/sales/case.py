@@ -54,7 +54,6 @@ class Case(Draft):
     def easy(self) -> bool:
         return self.level == "easy"
 
-
     def play(self, tool: str, **arguments: Any) -> None:
         """The next call of the solution."""
         self.calls.append((tool, arguments))

@@ -9,7 +9,19 @@ import msgspec
 import quintain as qn
 
 from . import search, times
-from .records import Account, Activity, Contact, Lead, LeadReason, LeadStatus, Member, Opportunity, Record, Region, Stage
+from .records import (
+    Account,
+    Activity,
+    Contact,
+    Lead,
+    LeadReason,
+    LeadStatus,
+    Member,
+    Opportunity,
+    Record,
+    Region,
+    Stage,
+)
 
 PAGE = 10
 Page = Annotated[int, msgspec.Meta(ge=1, le=1000)]
@@ -88,7 +100,12 @@ class Crm(qn.State):
 
     @qn.tool
     def update_account(
-        self, account_id: str, domain: Words | None = None, country: Words | None = None, employees: Count | None = None
+        self,
+        account_id: str,
+        *,
+        domain: Words | None = None,
+        country: Words | None = None,
+        employees: Count | None = None,
     ) -> str:
         """Change fields of an account; what is left out stays.
 
@@ -104,6 +121,7 @@ class Crm(qn.State):
     def update_contact(
         self,
         contact_id: str,
+        *,
         name: Words | None = None,
         email: Words | None = None,
         phone: Words | None = None,
@@ -126,7 +144,12 @@ class Crm(qn.State):
 
     @qn.tool
     def update_lead(
-        self, lead_id: str, budget_eur: Amount | None = None, months: Months | None = None, contact_id: str | None = None
+        self,
+        lead_id: str,
+        *,
+        budget_eur: Amount | None = None,
+        months: Months | None = None,
+        contact_id: str | None = None,
     ) -> str:
         """Record facts about a lead; what is left out stays.
 
@@ -173,6 +196,7 @@ class Crm(qn.State):
     def update_opportunity(
         self,
         opportunity_id: str,
+        *,
         amount_eur: Amount | None = None,
         close_date: str | None = None,
         next_step: Words | None = None,
@@ -215,10 +239,9 @@ class Crm(qn.State):
             raise qn.ToolError("a contact cannot be merged into itself")
         self._present(survivor_id, "C-")
         self._change(duplicate_id, "C-", merged_into=survivor_id)
-        tables: tuple[tuple[qn.Table[Any], str], ...] = (
-            (self.leads, "contact"), (self.opportunities, "contact"), (self.activities, "about"))  # fmt: skip
         moved = 0
-        for table, field in tables:
+        for name, field in (("leads", "contact"), ("opportunities", "contact"), ("activities", "about")):
+            table: qn.Table[Any] = getattr(self, name)
             for key, row in [pair for pair in table.items() if getattr(pair[1], field) == duplicate_id]:
                 setattr(row, field, survivor_id)
                 table[key] = row

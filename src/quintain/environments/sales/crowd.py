@@ -58,8 +58,8 @@ def _expect(draft: Draft, state: Sales) -> None:
     for key, letter in outbox.items():
         if letter.status == "scheduled":
             state.clock.at(times.parse(letter.at), state.mail.leave, key=key)
-    for at, letter in draft.arrivals:
-        state.clock.at(at, state.mail.deliver, **letter)
+    for at, arriving in draft.arrivals:
+        state.clock.at(at, state.mail.deliver, **arriving)
 
 
 def _populate(draft: Draft) -> None:
@@ -147,7 +147,5 @@ def _letter(draft: Draft, address: str) -> None:
         draft.letter(address, -1 - draft.rng.below(60))
     if draft.rng.below(4) == 0:
         at = draft.ago(draft.rng.below(30))
-        text = draft.rng.choice(("Thanks, got it.", "Please send the recording.", "I am out of the office.", "Who is this?"))
+        text = draft.rng.choice(("Thanks, got it.", "Please send the recording.", "I am on leave.", "Who is this?"))
         draft.add(Incoming(sender=address, subject="Re: Tessera", body=text, at=at, read=draft.rng.below(3) > 0))
-
-

@@ -68,9 +68,9 @@ class Draft:
         self.level: Level = level
         self.rows: dict[str, dict[str, Any]] = {}
         self.arrivals: list[tuple[float, dict[str, str]]] = []
-        self.numbers = pools.Deck(range(10_000, 90_000), self.rng)
-        self.names = pools.Deck(range(len(pools.FIRST) * len(pools.LAST)), self.rng)
-        self.firms = pools.Deck(range(len(pools.COMPANY) * len(pools.TRADE)), self.rng)
+        self.numbers: pools.Deck[int] = pools.Deck(range(10_000, 90_000), self.rng)
+        self.names: pools.Deck[int] = pools.Deck(range(len(pools.FIRST) * len(pools.LAST)), self.rng)
+        self.firms: pools.Deck[int] = pools.Deck(range(len(pools.COMPANY) * len(pools.TRADE)), self.rng)
         day = date(2025, 1, 6) + timedelta(days=self.rng.below(700))
         day += timedelta(days=(7 - day.weekday()) if day.weekday() > 4 else 0)
         self.start = times.moment(day, 7 + self.rng.below(20) / 2, "UTC")
@@ -128,7 +128,9 @@ class Draft:
         row = msgspec.structs.replace(row, **fields)
         return Person(self.add(row), row, account_id, company)
 
-    def note(self, about: str, text: str, days: float, kind: Literal["call", "note", "email", "meeting"] = "note") -> str:
+    def note(
+        self, about: str, text: str, days: float, kind: Literal["call", "note", "email", "meeting"] = "note"
+    ) -> str:
         """Something that was written down so many days ago."""
         return self.add(Activity(kind=kind, about=about, text=text, at=self.ago(days)))
 
@@ -152,7 +154,9 @@ class Draft:
         """A letter of ours, so many days after the start (before it, when negative)."""
         at = times.stamp(self.start + days * times.DAY)
         subject = self.rng.choice(pools.SUBJECTS)
-        return self.add(Outgoing(to=to, subject=subject, body=f"{subject}. Best regards, Tessera", status=status, at=at))
+        return self.add(
+            Outgoing(to=to, subject=subject, body=f"{subject}. Best regards, Tessera", status=status, at=at)
+        )
 
     def answers(self, who: Person, after_h: float, text: str) -> str:
         """Somebody will answer our next letter; returns the id that the answer will have."""
@@ -217,4 +221,3 @@ class Draft:
     def _name(self) -> tuple[str, str]:
         first, last = divmod(self.names.draw(), len(pools.LAST))
         return pools.FIRST[first], pools.LAST[last]
-

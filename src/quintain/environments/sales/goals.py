@@ -89,7 +89,7 @@ class Merged(_Goal, frozen=True, kw_only=True):
 
     def allows(self, edit: Edit) -> bool:
         if edit.table == "crm.contacts":
-            return edit.key == self.duplicate and edit.field == "merged_into"
+            return edit.key == self.duplicate
         # What hung on the duplicate moves with it.
         return edit.field in {"contact", "about"} and edit.before == self.duplicate
 
@@ -187,11 +187,17 @@ class Mailed(_Goal, frozen=True, kw_only=True):
                 continue
             if not self.earliest <= (at := times.parse(letter.at)) <= self.latest:
                 reason = f"{key} reaches {self.to} at the wrong time, {times.stamp(at)}"
-            elif lacking := _lacking(f"{letter.subject}\n{letter.body}", [*self.mentions, *self._start(world)]):
+            elif lacking := _lacking(text := f"{letter.subject}\n{letter.body}", [*self.mentions, *self._start(world)]):
                 reason = f"{key} to {self.to} does not mention {lacking}"
+            elif self._flooded(text):
+                reason = f"{key} to {self.to} leaves open when to meet"
             else:
                 return ""
         return reason
+
+    def _flooded(self, text: str) -> bool:
+        """A letter that confirms an appointment by naming every time there is."""
+        return self.confirms is not None and len(set(re.findall(r"[0-9]{1,2}:[0-9]{2}", text))) > 4
 
     def _start(self, world: Sales) -> Iterator[str]:
         if self.confirms:
@@ -224,7 +230,7 @@ def table(world: Sales, name: str) -> qn.Table[Any]:
 
 
 def spoken(at: float, zone: str) -> str:
-    """A time as people write it, alternatives between bars: "14:30|2:30 pm|...". """
+    """A time as people write it, with bars between: "14:30|2:30 pm|..."."""
     clock = times.local(at, zone)
     hour, half = clock.hour % 12 or 12, "am" if clock.hour < 12 else "pm"
     short = [f"{hour}:{clock.minute:02}"] + [f"{hour}"] * (clock.minute == 0)

@@ -91,12 +91,13 @@ def parse(text: str) -> float:
     Raises:
         ToolError: No such form or no such time.
     """
+    wrong = qn.ToolError(f"{text!r} is no time; write it like 2025-03-11T14:30Z or 2025-03-11T14:30+01:00")
+    if not _MOMENT.fullmatch(text):
+        raise wrong
     try:
-        if not _MOMENT.fullmatch(text):
-            raise ValueError
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise qn.ToolError(f"{text!r} is no time; write it like 2025-03-11T14:30Z or 2025-03-11T14:30+01:00") from None
+        raise wrong from None
     _within_the_rules(found.year, text)
     return found.timestamp()
 
@@ -107,12 +108,13 @@ def parse_date(text: str) -> date:
     Raises:
         ToolError: No such form or no such day.
     """
+    wrong = qn.ToolError(f"{text!r} is no date; write it like 2025-03-11")
+    if not _DATE.fullmatch(text):
+        raise wrong
     try:
-        if not _DATE.fullmatch(text):
-            raise ValueError
         found = date.fromisoformat(text)
     except ValueError:
-        raise qn.ToolError(f"{text!r} is no date; write it like 2025-03-11") from None
+        raise wrong from None
     _within_the_rules(found.year, text)
     return found
 

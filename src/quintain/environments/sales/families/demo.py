@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from quintain.environments.sales import policy, times
-from quintain.environments.sales.calendar import Meeting
+from quintain.environments.sales.calendar import Meeting, Span
 from quintain.environments.sales.case import Case
 from quintain.environments.sales.draft import Person
 
 _ASKS = (
-    "{who} of {company} wants to see a demo. They can do {when} (their time). Please book it with the owner of the deal.",
+    "{who} of {company} wants a demo. They can do {when} (their time). Please book it with the owner of the deal.",
     "Please set up the demo for {company}, deal {deal}: {who} is available on {when}, on their clock.",
 )
 _MOVES = (
@@ -29,7 +31,7 @@ def write(case: Case) -> tuple[str, str]:
     case.play("crm_search", kind="contacts", query=who.row.name)
     case.look(who.id, deal_id)
     case.play("crm_get", record_id=who.account_id)
-    meeting = _appointment(case, owner, who) if moving else None
+    meeting = _appointment(case, (owner, who), windows) if moving else None
     if meeting:
         case.play("calendar_appointments", attendee=who.email)
     if case.hard:
@@ -43,9 +45,13 @@ def write(case: Case) -> tuple[str, str]:
     return rng.choice(_MOVES if moving else _ASKS).format(**names), f"The demo with {who.row.name} is arranged."
 
 
-def _appointment(case: Case, owner: str, who: Person) -> str:
-    """The demo that they cannot make."""
-    day = times.local(case.start + 2 * times.DAY, who.zone).date()
+def _appointment(case: Case, parties: tuple[str, Person], windows: list[Span]) -> str:
+    """The demo that they cannot make: on a working day soon, and not within what they offer now."""
+    owner, who = parties
+    offered = {times.local(since, who.zone).date() for since, _ in windows}
+    day = times.local(case.start, who.zone).date() + timedelta(days=1)
+    while day.weekday() > 4 or day in offered:
+        day += timedelta(days=1)
     start = times.stamp(times.moment(day, 11, who.zone))
     return case.add(
         Meeting(rep=owner, attendee=who.email, start=start, minutes=policy.DEMO_MINUTES, title="Tessera demo")

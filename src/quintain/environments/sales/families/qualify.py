@@ -10,13 +10,13 @@ from quintain.environments.sales.draft import Person
 from quintain.environments.sales.records import Account, Lead
 
 _SAYS = {
-    "employees": ("They are {:,} people now.", "Headcount {} according to their HR.", "about us page says {} employees"),
+    "employees": ("They are {:,} people now.", "Headcount {} according to HR.", "their page says {} employees"),
     "budget_eur": ("Budget is EUR {:,}.", "They set aside {} euros.", "can spend EUR {:,}, has been approved"),
     "months": ("They want to decide within {} months.", "Decision in {} months.", "timeline: {} months"),
 }
 _ASKS = (
     "Please qualify the lead {who} at {company} and route it if it is any good.",
-    "There is a lead in the pile, {who} ({company}). Can you judge it by the book and hand it to whoever should have it?",
+    "There is a lead in the pile, {who} ({company}). Judge it by the book and hand it to whoever should have it.",
     "Could you take care of the lead from {company}, {who}? Qualify or bin it, and if it's good pass it on.",
 )
 
@@ -35,9 +35,7 @@ def write(case: Case) -> tuple[str, str]:
     account_id, account = case.account(
         country=country.name if case.easy else rng.choice(country.spellings),
         employees=None if "employees" in hidden else facts.employees,
-        domain=None if case.hard else "",
     )
-    account.domain = account.domain or None
     who = case.person((account_id, account))
     lead = Lead(
         contact=who.id,
@@ -118,7 +116,7 @@ def _decide(case: Case, lead: tuple[str, Person, Account], known: tuple[_Facts, 
     reason = policy.objection(*facts)
     if reason:
         case.put("crm_decide_lead", lead_id, status="disqualified", reason=reason)
-        case.log(lead_id, f"Disqualified, {reason}: {facts.employees} people, EUR {facts.budget_eur}, {facts.months} months.")
+        case.log(lead_id, f"Disqualified as {reason}: {facts}.")
         return f"{who.row.name} does not qualify: {reason}."
     owner = _route(case, who, (account, facts.employees))
     case.put("crm_decide_lead", lead_id, status="qualified")

@@ -104,7 +104,7 @@ def _not_now(case: Case, thread: _Thread) -> tuple[str, _Act]:
         _remind(case, thread.who, day)
         case.log(thread.lead_id, f"Not now; an e-mail goes out on {day}.")
 
-    words = "This is not a good time, we have no capacity. Please write to me again on {}.|Interesting, but not now. Ask again on {}!"
+    words = "We have no capacity now. Please write to me again on {}.|Interesting, but not now. Ask again on {}!"
     return case.rng.choice(words.split("|")).format(times.long_date(day)), act
 
 
@@ -115,7 +115,7 @@ def _out_of_office(case: Case, thread: _Thread) -> tuple[str, _Act]:
         _remind(case, thread.who, day)
         case.log(thread.lead_id, f"Out of office until {day}; an e-mail goes out then.")
 
-    words = "Automatic reply: I am out of the office and will be back on {}.|I'm on leave, back {}. Your e-mail is not forwarded."
+    words = "Automatic reply: I am out of the office and will be back on {}.|I'm on leave, back on {}."
     return case.rng.choice(words.split("|")).format(times.long_date(day)), act
 
 
@@ -132,7 +132,7 @@ def _referral(case: Case, thread: _Thread) -> tuple[str, _Act]:
         case.mail(other, f"{who.row.name} told me that you are in charge. May I show you Tessera?")
         case.log(thread.lead_id, f"{who.row.name} named {other.row.name} as responsible; wrote to them.")
 
-    words = "I am not the right person for this. {} looks after it here.|Please talk to my colleague {}, who is in charge."
+    words = "I am not the right person. {} looks after it here.|Please talk to my colleague {}, who is in charge."
     return case.rng.choice(words.split("|")).format(other.row.name), act
 
 

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from typing import NamedTuple
 
 from quintain.environments.sales import goals, pools, times
 from quintain.environments.sales.case import Case
 from quintain.environments.sales.draft import Person
-from quintain.environments.sales.records import STAGES, Opportunity
+from quintain.environments.sales.records import STAGES, Opportunity, Stage
 
 _ASKS = (
     "The deal {deal} has been asleep for weeks. Please revive it{rest}",
     "Nothing has moved on {deal} for ages. Wake it up, please{rest}",
     "Can you get {deal} going again{rest}",
 )
+_STAGES: tuple[Stage, ...] = ("prospecting", "demo", "proposal")
 _ALONE = ": write to them and set a next step. Don't wait for the answer, I'll take it from there."
-_WHOLE = ", wait for their answer (they usually write back within two days of our e-mail) and bring the deal up to date."
+_WHOLE = ", wait for their answer (they write back within two days of our e-mail) and bring the deal up to date."
 
 
 def write(case: Case) -> tuple[str, str]:
     """The prompt and the oracle's last words; everything else goes into the case."""
     rng = case.rng
-    old = 50 + rng.below(70)
+    old = 60 + rng.below(70)
     first = case.person()
-    stage = rng.choice(("prospecting", "demo", "proposal"))
+    stage = rng.choice(_STAGES)
     deal_id, deal = case.deal(first, stage, updated=case.ago(old))
     case.note(deal_id, rng.choice(pools.CHATTER), old, "call")
     case.note(deal_id, rng.choice(pools.CHATTER), old + 30, "email")
@@ -35,14 +37,13 @@ def write(case: Case) -> tuple[str, str]:
         case.letter(who.email, -rng.below(3) / 2 - 0.01)
         case.play("mail_sent_to", address=who.email)
     prompt = rng.choice(_ASKS).format(deal=deal.name, rest=_ALONE if case.easy else _WHOLE)
-    if not case.easy:
-        answer = _answer(case, who)
+    answer = None if case.easy else _answer(case, who)
     left = case.mail(who, f"We last spoke some time ago about {deal.name}. Would you like to go on?")
     step = f"wait for the answer of {who.row.name}"
     case.play("crm_update_opportunity", opportunity_id=deal_id, next_step=step)
     case.goals.append(goals.Filled(table="crm.opportunities", key=deal_id, field="next_step", was=deal.next_step))
-    if not case.easy:
-        _follow(case, (deal_id, deal), (left, *answer))
+    if answer:
+        _follow(case, (deal_id, deal), (left, answer))
     case.log(deal_id, f"Wrote to {who.row.name} to revive the deal; brought it up to date.")
     return prompt, f"I wrote to {who.row.name} and brought {deal.name} up to date."
 
@@ -62,13 +63,21 @@ def _successor(case: Case, first: Person, deal: tuple[str, int]) -> Person:
     return who
 
 
-def _answer(case: Case, who: Person) -> tuple[float, str, int, date | None]:
-    """How they will answer: after how many hours, in which message, with what amount and what date (None: no)."""
+class _Answer(NamedTuple):
+    """How they will answer, and after how many hours; without a day it is no."""
+
+    delay_h: int
+    message: str
+    amount: int
+    day: date | None
+
+
+def _answer(case: Case, who: Person) -> _Answer:
     rng = case.rng
     delay_h = 3 + rng.below(30)
     if rng.below(4) == 0:
         words = rng.choice(("Sorry, we have gone with somebody else.", "We have stopped the project for good, sorry."))
-        return delay_h, case.answers(who, delay_h, words), 0, None
+        return _Answer(delay_h, case.answers(who, delay_h, words), 0, None)
     amount = 1000 * (12 + rng.below(120))
     day = times.local(case.start, "UTC").date() + timedelta(days=14 + rng.below(60))
     money = f"EUR {amount:,}" if not case.hard else rng.choice((f"{amount // 1000}k euros", f"€{amount // 1000}k"))
@@ -76,12 +85,12 @@ def _answer(case: Case, who: Person) -> tuple[float, str, int, date | None]:
         "Thanks for asking. Yes, let's go on. We now have {} for it and will decide on {}.",
         "Good timing! We do want to continue. The new budget is {}. The board decides on {}.",
     )).format(money, times.long_date(day))  # fmt: skip
-    return delay_h, case.answers(who, delay_h, words), amount, day
+    return _Answer(delay_h, case.answers(who, delay_h, words), amount, day)
 
 
-def _follow(case: Case, deal: tuple[str, Opportunity], answer: tuple[float, float, str, int, date | None]) -> None:
-    deal_id, row = deal
-    left, delay_h, message, amount, day = answer
+def _follow(case: Case, deal: tuple[str, Opportunity], answered: tuple[float, _Answer]) -> None:
+    (deal_id, row), (left, answer) = deal, answered
+    delay_h, message, amount, day = answer
     case.wait_until(left + delay_h * times.HOUR)
     case.play("mail_inbox_list")
     case.play("mail_read", message_id=message)
