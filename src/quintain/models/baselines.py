@@ -17,7 +17,7 @@ from quintain.trace import Message, Reply, ToolCall
 
 from .drawing import Drawing
 
-_TRIES = 64
+_TRIES = 256
 _QUOTED = re.compile(r'"([^"\\]{1,100})"')
 _MARKED = re.compile(r"[\w#@][\w#@.:+/-]*\w|\d")
 
@@ -57,8 +57,8 @@ class Random:
 
 def draw(tool: Tool, rng: Rng, words: Sequence[str]) -> str | None:
     """Arguments that the tool accepts, as JSON; None when its schema doesn't say enough to find any."""
-    drawing = Drawing(rng, words=words, definitions=tool.parameters.get("$defs"))
     for _ in range(_TRIES):
+        drawing = Drawing(rng, words=words, definitions=tool.parameters.get("$defs"))
         arguments = codec.text(drawing.value(tool.parameters))
         try:
             tool.decode(arguments)

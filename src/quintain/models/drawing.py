@@ -16,7 +16,7 @@ from .patterns import matching
 
 Schema = Mapping[str, Any]
 
-DEEP = 5
+DEEP = 4
 """Values within values, beyond which whatever may be left out is left out."""
 
 _TRIES = 20
@@ -36,6 +36,8 @@ class Drawing:
         self._rng = rng
         self._words = words
         self._definitions = definitions or {}
+        self._guesses: dict[int, str] = {}
+        self._keys: dict[int, Schema] = {}
         self._makers: dict[str, Callable[[Schema, int], Any]] = {
             "null": lambda schema, depth: None,
             "boolean": lambda schema, depth: bool(rng.below(2)),
@@ -67,6 +69,10 @@ class Drawing:
 
     def _integer(self, schema: Schema) -> int:
         step = schema.get("multipleOf", 1)
+        seen = [int(word) for word in self._words if re.fullmatch(r"-?[0-9]{1,15}", word)]
+        seen = [number for number in seen if number % step == 0 and _within(number, schema)]
+        if seen and self._rng.below(2):
+            return self._rng.choice(seen)
         low, high = schema.get("minimum"), schema.get("maximum")
         low = schema["exclusiveMinimum"] + 1 if "exclusiveMinimum" in schema else low
         high = schema["exclusiveMaximum"] - 1 if "exclusiveMaximum" in schema else high
@@ -74,10 +80,6 @@ class Drawing:
             low = 0 if high is None or high >= step else high - 100 * step
         if high is None:
             high = low + 100 * step
-        seen = [int(word) for word in self._words if re.fullmatch(r"-?[0-9]{1,15}", word)]
-        seen = [number for number in seen if low <= number <= high and number % step == 0]
-        if seen and self._rng.below(2):
-            return self._rng.choice(seen)
         first, last = -(-low // step), high // step
         return int(step * (first + self._rng.below(min(max(1, last - first + 1), 2**63))))
 
@@ -102,7 +104,7 @@ class Drawing:
         if "prefixItems" in schema:
             places = schema["prefixItems"]
             return [self.value(one, depth + 1) for one in places[: self._between(low, len(places))]]
-        count = low if depth > DEEP else self._between(low, schema.get("maxItems"))
+        count = self._between(low, schema.get("maxItems"), max(0, DEEP - depth))
         items: list[Any] = []
         for _ in range(count * _TRIES):
             one = self.value(schema.get("items", {}), depth + 1)
@@ -118,38 +120,46 @@ class Drawing:
         rest: Schema | bool = schema.get("additionalProperties", False)
         if not isinstance(rest, bool):
             low = schema.get("minProperties", 0)
-            count = low if depth > DEEP else self._between(low, schema.get("maxProperties"))
+            count = self._between(low, schema.get("maxProperties"), max(0, DEEP - depth))
+            keys = schema.get("propertyNames") or self._keys.setdefault(id(schema), {})
             for _ in range(count * _TRIES):
                 if len(drawn) < count:
-                    key = self.value({"type": "string", **schema.get("propertyNames", {})}, depth + 1)
-                    drawn[str(key)] = self.value(rest, depth + 1)
+                    drawn[str(self.value(keys, depth + 1))] = self.value(rest, depth + 1)
         return drawn
 
     def _string(self, schema: Schema) -> str:
+        schema = self._guess(schema)
         seen = [word for word in self._words if _fits(word, schema)]
         if seen and self._rng.below(2):
             return self._rng.choice(seen)
         invented = (self._invent(schema) for _ in range(_TRIES))
         return next((text for text in invented if _fits(text, schema)), "")
 
+    def _guess(self, schema: Schema) -> Schema:
+        """To a schema a date without a time zone, or an integer key, is just a string: guess, once for each place."""
+        if not _UNSAID.issuperset(schema):
+            return schema
+        place = id(schema)
+        if place not in self._guesses:
+            self._guesses[place] = self._rng.choice(("", "", "local date-time", "partial-time", "digits"))
+        return {"format": self._guesses[place]} if self._guesses[place] else schema
+
     def _invent(self, schema: Schema) -> str:
         if "pattern" in schema:
             return matching(schema["pattern"], self._rng)
         low, high = schema.get("minLength", 0), schema.get("maxLength")
         if "contentEncoding" in schema:
-            size = self._between(max(0, low // 4 * 3 - 2), None if high is None else high // 4 * 3)
+            # Four characters stand for three bytes, the last four for one to three.
+            quads = self._between(low // 4, None if high is None else high // 4)
+            size = max(0, quads * 3 - (self._rng.below(3) if high is not None and quads == high // 4 else 0))
             return base64.b64encode(bytes(self._rng.below(256) for _ in range(size))).decode()
-        form = schema.get("format", "")
-        if not form and not low and high is None and not self._rng.below(2):
-            # To a schema, a date without a time zone and the integer key of an object are just strings.
-            form = self._rng.choice(("local date-time", "partial-time", "digits"))
-        if form in _FORMS:
-            return _FORMS[form](self._rng)
+        if schema.get("format") in _FORMS:
+            return _FORMS[schema["format"]](self._rng)
         letters = self._rng.choice((string.ascii_lowercase, string.ascii_lowercase, string.digits))
         return "".join(self._rng.choice(letters) for _ in range(self._between(low, high)))
 
-    def _between(self, low: int, high: int | None) -> int:
-        return low + self._rng.below(1 + (8 if high is None else max(0, min(8, high - low))))
+    def _between(self, low: int, high: int | None, most: int = 8) -> int:
+        return low + self._rng.below(1 + (most if high is None else max(0, min(most, high - low))))
 
 
 def _when(rng: Rng) -> datetime:
@@ -176,7 +186,12 @@ _LOOKS: dict[str, str] = {
     "duration": r"P(\d+[DW]|T\d+[HMS])",
     "uuid": r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}",
     "decimal": r"-?\d+(\.\d+)?",
+    "local date-time": r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?",
+    "digits": r"\d{1,15}",
 }
+
+_UNSAID = frozenset({"type", "description", "default", "title", "examples"})
+"""A string's schema with no other fields does not say what is expected of it."""
 
 
 def _fits(text: str, schema: Schema) -> bool:

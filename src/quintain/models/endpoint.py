@@ -66,7 +66,8 @@ class Endpoint:
     """Posts JSON to one URL, over connections that belong to the running event loop.
 
     Args:
-        url: Where to.
+        url: Up to and with the version; a query stays at the end.
+        path: What comes after it.
         key: Sent as a bearer token unless it is empty.
         timeout_s: Seconds of silence after which an attempt has failed.
         max_bytes: A longer response is malformed.
@@ -75,19 +76,20 @@ class Endpoint:
         UsageError: The extra `http` is not installed, no such URL can be, or the key is no header.
     """
 
-    def __init__(self, url: str, *, key: str, timeout_s: float, max_bytes: int) -> None:
+    def __init__(self, url: str, path: str, *, key: str, timeout_s: float, max_bytes: int) -> None:
         try:
             import httpx
         except ModuleNotFoundError as error:
             raise UsageError("models behind HTTP need an extra: pip install 'quintain[http]'") from error
         try:
-            self._url = httpx.URL(url)
+            base = httpx.URL(url)
         except httpx.InvalidURL as error:
             raise UsageError(f"base_url is no URL: {error}") from error
-        if self._url.scheme not in {"http", "https"} or not self._url.host:
-            raise UsageError(f"base_url must be like http://localhost:8000/v1, got {self.hide(url)!r}")
+        if base.scheme not in {"http", "https"} or not base.host:
+            raise UsageError(f"base_url must be like http://localhost:8000/v1, got the scheme {base.scheme!r}")
         if not re.fullmatch(r"[!-~]*", key):
             raise UsageError("an API key has only printable ASCII characters, and no space between them")
+        self._url = base.copy_with(path=base.path.rstrip("/") + path)
         self._key, self._timeout_s, self._max_bytes = key, timeout_s, max_bytes
         self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
             weakref.WeakKeyDictionary()

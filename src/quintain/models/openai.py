@@ -70,7 +70,7 @@ class OpenAI:
         url = base_url or os.environ.get("OPENAI_BASE_URL") or "https://api.openai.com/v1"
         key = os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key
         self._endpoint = Endpoint(
-            url.rstrip("/") + "/chat/completions", key=key.strip(), timeout_s=timeout_s, max_bytes=max_reply_bytes
+            url, "/chat/completions", key=key.strip(), timeout_s=timeout_s, max_bytes=max_reply_bytes
         )
         self.name = name
         self._retries, self._timeout_s, self._backoff_s = retries, timeout_s, backoff_s

@@ -1,0 +1,527 @@
+"""Against a server on loopback that hangs, dies, limits and babbles; never against a mock transport."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import gzip
+import math
+import socket
+import sys
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from quintain.errors import ModelError, UsageError
+from quintain.harness import Request
+from quintain.models import OpenAI
+from quintain.state import State
+from quintain.tools import collect, tool
+from quintain.trace import Image, Message, Reply, Text, Tokens, ToolCall, Usage
+
+from .server import Action, Server, answer, completion, die, die_in_the_middle, drip, hang, raw, serving
+
+KEY = "sk-very-secret"
+HELLO = Request(messages=[Message("user", "hi")], tools=[], seed=5)
+GOOD = answer(completion())
+
+
+class Desk(State):
+    @tool
+    def refund(self, order: str, cents: int = 5) -> str:
+        """Pay back.
+
+        Args:
+            order: Which one.
+            cents: How much.
+        """
+        return f"{order}: {cents}"
+
+
+def play(*actions: Action, request: Request = HELLO, **options: Any) -> tuple[Reply, Server]:
+    async def run() -> tuple[Reply, Server]:
+        async with serving(*actions) as server:
+            settings: dict[str, Any] = {"api_key": KEY, "backoff_s": 0.001, "base_url": server.url} | options
+            model = OpenAI("m", **settings)
+            try:
+                return await model(request), server
+            except ModelError as error:
+                error.add_note(str(len(server.requests)))
+                raise
+            finally:
+                await model.aclose()
+
+    return asyncio.run(run())
+
+
+def fail(*actions: Action, **options: Any) -> tuple[ModelError, int]:
+    """The error, and how many requests it took."""
+    with pytest.raises(ModelError) as caught:
+        play(*actions, **options)
+    assert caught.value.part == "model"
+    assert KEY not in str(caught.value)
+    return caught.value, int(caught.value.__notes__[0])
+
+
+# --- what is sent ---
+
+
+def test_a_plain_server_answers() -> None:
+    reply, server = play(GOOD)
+    assert reply == Reply(Message("assistant", "hello"), usage=Usage(7, 2))
+    (sent,) = server.requests
+    assert sent == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "hi"}],
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "seed": 5,
+        "logprobs": True,
+        "return_token_ids": True,
+    }
+    assert server.headers[0][":request"] == "POST /v1/chat/completions HTTP/1.1"
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+def test_sampling_tools_and_extra_fields_are_sent() -> None:
+    request = Request(
+        messages=HELLO.messages,
+        tools=list(collect(Desk).values()),
+        seed=2**31 + 7,
+        temperature=0.5,
+        top_p=0.9,
+        max_tokens=64,
+    )
+    _, server = play(GOOD, request=request, tokens=False, extra={"top_k": 20, "temperature": 0.1})
+    (sent,) = server.requests
+    assert sent["tools"] == [
+        {
+            "type": "function",
+            "function": {
+                "name": "refund",
+                "description": "Pay back.",
+                "parameters": request.tools[0].parameters,
+            },
+        }
+    ]
+    del sent["messages"], sent["tools"]
+    assert sent == {"model": "m", "seed": 7, "temperature": 0.1, "top_p": 0.9, "max_tokens": 64, "top_k": 20}
+
+
+def test_calls_and_pictures_are_sent_in_the_places_that_servers_accept() -> None:
+    picture = Image("image/png", b"\x89PNG")
+    messages = [
+        Message("system", "s"),
+        Message("user", (Text("look"), picture)),
+        Message("assistant", "", calls=(ToolCall("a", "f", "{bad"), ToolCall("b", "f", "{}")), reasoning="hm"),
+        Message("tool", (Text("seen"), picture), call_id="a"),
+        Message("tool", "plain", call_id="b"),
+        Message("assistant", ""),
+        Message("tool", (picture,), call_id="c"),
+    ]
+    _, server = play(GOOD, request=Request(messages=messages, tools=[]))
+    url = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}
+    assert server.requests[0]["messages"] == [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": [{"type": "text", "text": "look"}, url]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{bad"}},
+                {"id": "b", "type": "function", "function": {"name": "f", "arguments": "{}"}},
+            ],
+        },
+        {"role": "tool", "content": "seen\n[image/png, 4 bytes]", "tool_call_id": "a"},
+        {"role": "tool", "content": "plain", "tool_call_id": "b"},
+        {"role": "user", "content": [url]},
+        {"role": "assistant", "content": ""},
+        {"role": "tool", "content": "[image/png, 4 bytes]", "tool_call_id": "c"},
+        {"role": "user", "content": [url]},
+    ]
+
+
+def test_key_and_address_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> Server:
+        async with serving(GOOD) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url + "/")
+            monkeypatch.setenv("OPENAI_API_KEY", f"{KEY}\n")
+            model = OpenAI("m")
+            await model(HELLO)
+            await model.aclose()
+            return server
+
+    server = asyncio.run(run())
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert server.headers[0][":request"].startswith("POST /v1/chat/")
+
+
+def test_without_a_key_none_is_sent() -> None:
+    _, server = play(GOOD, api_key="")
+    assert "authorization" not in server.headers[0]
+
+
+# --- what comes back ---
+
+
+def test_calls_are_passed_on_as_the_model_wrote_them() -> None:
+    calls = [
+        {"id": "one", "type": "function", "function": {"name": "f", "arguments": '{"a": 1,}'}},
+        {"id": None, "type": "function", "function": {"name": "g", "arguments": {"b": 2}}},
+        {"type": "function", "function": {"name": "h", "arguments": None}},
+    ]
+    reply, _ = play(answer(completion(None, message={"tool_calls": calls}, finish_reason="tool_calls")))
+    assert reply.message.content == ""
+    assert reply.message.calls == (
+        ToolCall("one", "f", '{"a": 1,}'),
+        ToolCall("call_1_1", "g", '{"b":2}'),
+        ToolCall("call_1_2", "h", "{}"),
+    )
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_thoughts_are_kept_apart(field: str) -> None:
+    reply, _ = play(answer(completion(message={field: "let me see", "tool_calls": None})))
+    assert (reply.message.reasoning, reply.message.text) == ("let me see", "hello")
+
+
+LOGPROBS = {"content": [{"token": "he", "logprob": -0.5, "top_logprobs": []}, {"token": "llo", "logprob": -9999.0}]}
+
+
+def vllm() -> dict[str, Any]:
+    body = completion(token_ids=[11, 12], logprobs=LOGPROBS, stop_reason=None, routed_experts=None)
+    return body | {"prompt_token_ids": [1, 2, 3], "prompt_logprobs": None, "kv_transfer_params": None}
+
+
+def sglang() -> dict[str, Any]:
+    body = completion(token_ids=[11, 12], prompt_token_ids=[1, 2, 3], logprobs=LOGPROBS, matched_stop=151645)
+    return body | {"metadata": {"weight_version": "4"}}
+
+
+@pytest.mark.parametrize(("body", "version"), [(vllm(), None), (sglang(), 4)], ids=["vllm", "sglang"])
+def test_token_ids_are_taken_as_the_server_gives_them(body: dict[str, Any], version: int | None) -> None:
+    reply, _ = play(answer(body), tokens=True)
+    assert reply.tokens == Tokens([1, 2, 3], [11, 12], [-0.5, -9999.0])
+    assert reply.policy_version == version
+
+
+def test_ids_without_logprobs_will_do_unless_insisted_on() -> None:
+    body = vllm()
+    body["choices"][0]["logprobs"] = None
+    assert play(answer(body))[0].tokens == Tokens([1, 2, 3], [11, 12])
+    error, count = fail(answer(body), tokens=True)
+    assert (error.kind, count) == ("quintain:model_reply_invalid", 2)
+    assert "not one logprob for each" in str(error)
+
+
+def test_logprobs_without_ids_are_of_no_use() -> None:
+    assert play(answer(completion(logprobs=LOGPROBS)))[0].tokens is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "version"),
+    [
+        ({"policy_version": 12}, 12),
+        ({"policy_version": 1, "metadata": {"weight_version": "2"}}, 1),
+        ({"sglext": {"weight_version": "3", "cached_tokens_details": {}}}, 3),
+        ({"metadata": {"weight_version": "default"}}, None),
+        ({"metadata": {}}, None),
+        ({"metadata": None, "policy_version": [1]}, None),
+    ],
+)
+def test_the_policy_version(fields: dict[str, Any], version: int | None) -> None:
+    assert play(answer(completion() | fields))[0].policy_version == version
+
+
+def test_a_server_may_leave_out_the_usage() -> None:
+    body = completion()
+    del body["usage"]
+    assert play(answer(body))[0].usage == Usage()
+
+
+# --- trouble that passes ---
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        answer(b"oops", 500),
+        answer({"error": "busy"}, 503, Retry_After="0.001"),
+        answer(b"", 408),
+        answer({"error": "slow down"}, 429),
+        answer({"error": "slow down"}, 429, Retry_After="nonsense"),
+        die,
+        die_in_the_middle,
+        raw(b"what is HTTP?\r\n\r\n"),
+        answer(b"{not json"),
+        answer(completion(finish_reason="abort")),
+    ],
+)
+def test_one_trouble_is_survived(trouble: Action) -> None:
+    reply, server = play(trouble, GOOD)
+    assert reply.message.text == "hello"
+    assert len(server.requests) == 2
+    assert server.requests[0] == server.requests[1]
+
+
+def test_retry_after_is_honoured() -> None:
+    start = time.perf_counter()
+    play(answer(b"", 429, Retry_After="0.2"), GOOD)
+    assert time.perf_counter() - start >= 0.2
+
+
+def test_a_date_to_retry_after_is_understood() -> None:
+    date = email.utils.formatdate(time.time() + 3600, usegmt=True)
+    error, count = fail(answer(b"", 429, Retry_After=date), timeout_s=5)
+    assert count == 1, "an hour is more than the model's time"
+    assert "asks to wait 3" in str(error)
+
+
+def test_slow_is_not_silent() -> None:
+    assert play(drip, timeout_s=1.0)[0].message.text == "slow"
+
+
+def test_the_wait_can_be_cancelled() -> None:
+    async def run() -> float:
+        async with serving(answer(b"", 429, Retry_After="30")) as server:
+            model = OpenAI("m", base_url=server.url, timeout_s=60)
+            start = time.perf_counter()
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.1):
+                    await model(HELLO)
+            await model.aclose()
+            return time.perf_counter() - start
+
+    assert asyncio.run(run()) < 5
+
+
+def test_the_jitter_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    monkeypatch.setattr("quintain.models.openai.asyncio.sleep", sleep)
+    for seed in (1, 1, 2):
+        fail(answer(b"", 500), request=msgspec.structs.replace(HELLO, seed=seed), backoff_s=1.0)
+    first, again, other = slept[:4], slept[4:8], slept[8:]
+    assert first == again != other
+    assert all(2**n * 0.5 <= wait < 2**n for n, wait in enumerate(first))
+
+
+# --- trouble that stays ---
+
+
+@pytest.mark.parametrize(
+    ("trouble", "kind", "says"),
+    [
+        (answer(b"oops", 500), "provider_unavailable", "status 500: oops"),
+        (answer(b"", 429), "provider_quota_exhausted", "status 429"),
+        (die, "transport_peer_drop", "disconnected"),
+        (die_in_the_middle, "transport_peer_drop", "without sending complete"),
+        (answer(completion(finish_reason="error")), "provider_unavailable", "broke off"),
+    ],
+)
+def test_patience_ends(trouble: Action, kind: str, says: str) -> None:
+    error, count = fail(trouble, retries=2)
+    assert (error.kind, count) == (kind, 3)
+    assert says in str(error)
+    assert "(3 attempts)" in str(error)
+    assert "/v1/chat/completions" in str(error)
+
+
+def test_a_server_that_hangs() -> None:
+    error, count = fail(hang, timeout_s=0.05, retries=1)
+    assert (error.kind, count) == ("transport_timeout", 2)
+
+
+def test_nobody_listens() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    error, count = fail(GOOD, base_url=f"http://127.0.0.1:{port}/v1", retries=1)
+    assert (error.kind, count) == ("transport_unreachable", 0)
+
+
+BAD_LOGPROB = (
+    b'{"prompt_token_ids":[1],"choices":[{"message":{"content":"x"},"token_ids":[1],'
+    b'"logprobs":{"content":[{"logprob":%s}]}}]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        (b"", "malformed"),
+        (b"<html>gateway</html>", "<html>gateway</html>"),
+        (b"\xff\xfe\x00", "malformed"),
+        (b"[" * 100_000, "malformed"),
+        (b"{}", "choices"),
+        (b'{"error": {"message": "overloaded"}}', "overloaded"),
+        ({"choices": []}, "choices"),
+        ({"choices": [7]}, "$.choices[0]"),
+        ({"choices": [{}]}, "message"),
+        ({"choices": [{"message": {"content": 7}}]}, "content"),
+        ({"choices": [{"message": {"tool_calls": [{"function": {"arguments": "{}"}}]}}]}, "name"),
+        (BAD_LOGPROB % b"NaN", "malformed"),
+        (BAD_LOGPROB % b"null", "logprob"),
+        (BAD_LOGPROB % b"1e999", "malformed"),
+        (BAD_LOGPROB % b'-1},{"logprob":-1', "2 logprobs"),
+        (b'{"choices": [' + b" " * 5000, "longer than 2000 bytes"),
+    ],
+)
+def test_a_malformed_reply_is_asked_for_once_more(body: object, says: str) -> None:
+    error, count = fail(answer(body), max_reply_bytes=2000 if b" " * 100 in bytes(str(body), "utf-8") else 10**6)
+    assert (error.kind, count) == ("quintain:model_reply_invalid", 2)
+    assert says in str(error)
+    assert len(str(error)) < 700
+
+
+def test_a_body_that_blows_up_when_unpacked() -> None:
+    error, _ = fail(answer(gzip.compress(b" " * 10**7), Content_Encoding="gzip"), max_reply_bytes=10**6)
+    assert "longer than 1000000 bytes" in str(error)
+
+
+def test_a_body_that_cannot_be_unpacked() -> None:
+    error, count = fail(answer(b"no gzip", Content_Encoding="gzip"))
+    assert (error.kind, count) == ("quintain:model_reply_invalid", 2)
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 422])
+def test_what_will_not_change_is_not_asked_again(status: int) -> None:
+    error, count = fail(answer(f"no, {KEY}: ".encode() + b"x" * 1000, status))
+    assert (error.kind, count) == ("agent_request_failed", 1)
+    assert f"status {status}: no, ***: xxx" in str(error)
+    assert len(str(error)) < 500
+
+
+def test_an_empty_purse_is_not_waited_for() -> None:
+    error, count = fail(answer({"error": {"code": "insufficient_quota"}}, 429, Retry_After="1"))
+    assert (error.kind, count) == ("provider_quota_exhausted", 1)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens (max_tokens).",
+        "The input (9000 tokens) is longer than the model's context length (8192 tokens).",
+        "the request exceeds the available context size",
+        "prompt is too long: 9000 tokens > 8192 maximum",
+    ],
+)
+def test_a_context_that_is_too_long_is_named(told: str) -> None:
+    error, count = fail(answer({"error": {"message": told}}, 400))
+    assert (error.kind, count) == ("agent_request_failed", 1)
+    assert "the context is longer than the model takes" in str(error)
+
+
+def test_secrets_in_the_address_stay_there() -> None:
+    async def run() -> str:
+        async with serving(answer(b"", 404)) as server:
+            address = server.url.replace("http://", "http://me:pass-word@")
+            model = OpenAI("m", base_url=address, api_key="")
+            with pytest.raises(ModelError) as caught:
+                await model(HELLO)
+            await model.aclose()
+            return str(caught.value)
+
+    assert "pass-word" not in asyncio.run(run())
+
+
+# --- servers that know less ---
+
+
+def picky(*unknown: str) -> Action:
+    """Refuses the first unknown field that the request has."""
+
+    async def act(writer: Any) -> None:
+        server: Server = SERVERS[-1]
+        for name in unknown:
+            if name in server.requests[-1]:
+                told = {"error": {"message": f"Unsupported parameter: '{name}'.", "param": name}}
+                return await answer(told, 400)(writer)
+        return await GOOD(writer)
+
+    return act
+
+
+SERVERS: list[Server] = []
+
+
+def test_what_a_server_does_not_know_is_left_out_from_then_on() -> None:
+    async def run() -> list[dict[str, Any]]:
+        async with serving(picky("return_token_ids", "logprobs", "max_tokens")) as server:
+            SERVERS.append(server)
+            model = OpenAI("m", base_url=server.url, retries=0)
+            for _ in range(2):
+                await model(msgspec.structs.replace(HELLO, max_tokens=9))
+            await model.aclose()
+            return server.requests
+
+    *_, last, again = sent = asyncio.run(run())
+    assert len(sent) == 5, "three refusals, the first answer, and the second at once"
+    assert last == again
+    assert last["max_completion_tokens"] == 9
+    assert last.keys().isdisjoint({"return_token_ids", "logprobs", "max_tokens"})
+
+
+def test_token_ids_that_were_insisted_on_are_not_left_out() -> None:
+    told = {"error": {"message": "Unrecognized request argument supplied: return_token_ids"}}
+    error, count = fail(answer(told, 400), tokens=True)
+    assert count == 1
+    assert "return_token_ids" in str(error)
+
+
+def test_a_refusal_that_leaving_out_does_not_cure_is_forgotten() -> None:
+    error, count = fail(answer(b"unexpected: seed, logprobs", 400))
+    assert count == 2
+    assert "unexpected: seed" in str(error)
+
+
+# --- wrong usage ---
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"base_url": "localhost:8000"}, "must be like http://localhost:8000/v1"),
+        ({"base_url": "ftp://x/v1"}, "must be like"),
+        ({"base_url": "http://[::1"}, "no URL"),
+        ({"api_key": "two words"}, "printable"),
+        ({"api_key": "line\nbreak"}, "printable"),
+        ({"retries": -1}, "retries >= 0"),
+        ({"timeout_s": 0}, "timeout_s > 0"),
+        ({"backoff_s": math.nan}, "backoff_s >= 0"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError, match=says) as caught:
+        OpenAI("m", **options)
+    assert "two words" not in str(caught.value)
+
+
+def test_a_missing_extra_answers_with_the_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(UsageError, match=r"pip install 'quintain\[http\]'"):
+        OpenAI("m")
+
+
+def test_each_event_loop_has_its_own_connections() -> None:
+    holder: dict[str, OpenAI] = {}
+
+    async def run() -> str:
+        async with serving(GOOD) as server:
+            model = holder.setdefault("model", OpenAI("m", base_url=server.url))
+            model._endpoint._url = model._endpoint._url.copy_with(port=int(server.url.split(":")[2].split("/")[0]))
+            replies = await asyncio.gather(*(model(HELLO) for _ in range(5)))
+            await model.aclose()
+            await model.aclose()
+            return replies[0].message.text
+
+    assert [asyncio.run(run()), asyncio.run(run())] == ["hello", "hello"]
+
+
+def test_replies_survive_their_record() -> None:
+    reply, _ = play(answer(vllm()))
+    assert msgspec.json.decode(msgspec.json.encode(reply), type=Reply) == reply
