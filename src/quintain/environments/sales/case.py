@@ -130,7 +130,7 @@ class Case(Draft):
         soonest = self.now + policy.NOTICE_H * times.HOUR
         return [b for b in begins if b >= soonest and policy.may_meet(b, policy.DEMO_MINUTES, who.zone)]
 
-    def book(self, rep_id: str, who: Person, windows: Sequence[calendar.Span], moving: str | None = None) -> Booked:
+    def book(self, rep_id: str, who: Person, windows: Sequence[calendar.Span], *, moving: str | None = None) -> Booked:
         """Find the first time in the windows that suits everybody, take it, and ask for any such time."""
         office: Office = self.rows["calendar.offices"][rep_id]
         for since, until in windows:

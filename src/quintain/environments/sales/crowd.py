@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -16,6 +16,7 @@ from .mail import Habit, Incoming, Mail, Outgoing
 from .records import STAGES, Account, Activity, Contact, Lead, Member, Opportunity
 from .state import FRESH, PREFIXES, Sales
 
+_KINDS: tuple[Literal["call", "note", "email"], ...] = ("call", "note", "email")
 CONTACTS = {"easy": 30, "medium": 70, "hard": 120}
 """People around the task, by level."""
 
@@ -81,7 +82,7 @@ def _populate(draft: Draft) -> None:
         if rng.below(4) == 0:
             _deal(draft, person)
         for _ in range(rng.below(3)):
-            draft.note(person.id, rng.choice(pools.CHATTER), 1 + rng.below(400), rng.choice(("call", "note", "email")))
+            draft.note(person.id, rng.choice(pools.CHATTER), 1 + rng.below(400), kind=rng.choice(_KINDS))
         if person.row.email and not person.row.opted_out and rng.below(4) == 0:
             _letter(draft, person.row.email)
 
@@ -137,7 +138,7 @@ def _lead(draft: Draft, person: Person) -> None:
 
 def _deal(draft: Draft, person: Person) -> None:
     deal_id, _ = draft.deal(person, draft.rng.choice(STAGES))
-    draft.note(deal_id, draft.rng.choice(pools.CHATTER), 1 + draft.rng.below(120), "call")
+    draft.note(deal_id, draft.rng.choice(pools.CHATTER), 1 + draft.rng.below(120), kind="call")
 
 
 def _letter(draft: Draft, address: str) -> None:

@@ -129,7 +129,7 @@ class Draft:
         return Person(self.add(row), row, account_id, company)
 
     def note(
-        self, about: str, text: str, days: float, kind: Literal["call", "note", "email", "meeting"] = "note"
+        self, about: str, text: str, days: float, *, kind: Literal["call", "note", "email", "meeting"] = "note"
     ) -> str:
         """Something that was written down so many days ago."""
         return self.add(Activity(kind=kind, about=about, text=text, at=self.ago(days)))

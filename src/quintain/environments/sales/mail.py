@@ -156,7 +156,7 @@ class Mail(qn.State):
             answer = {"sender": letter.to, "subject": habit.subject, "body": habit.body}
             self.clock.after(habit.delay_s, self.deliver, key=habit.message_id, **answer)
 
-    def deliver(self, key: str, sender: str, subject: str, body: str) -> None:  # the clock gives names
+    def deliver(self, key: str, *, sender: str, subject: str, body: str) -> None:
         """A letter arrives; called by the clock."""
         now = times.stamp(self.clock.now)
         self.inbox[key] = Incoming(sender=sender, subject=subject, body=body, at=now)

@@ -44,7 +44,8 @@ def _make(split: str, index: int) -> qn.Task[Sales]:
     return qn.Task(
         id=f"{family}-{level}-{index}",
         prompt=f"{prompt}\n\n(It is {times.describe(case.start)}.)",
-        start=functools.partial(world, case, key + b"/crowd"),
+        # Built when first asked for; the members of a group and the verifier share it.
+        start=functools.cache(functools.partial(world, case, key + b"/crowd")),
         truth=case.truth(),
         solution=tuple(case.calls),
         answer=answer,

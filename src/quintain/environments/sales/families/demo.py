@@ -37,7 +37,7 @@ def write(case: Case) -> tuple[str, str]:
     if case.hard:
         case.letter(who.email, -0.1 - rng.below(2))
         case.play("mail_sent_to", address=who.email)
-    case.book(owner, who, windows, meeting)
+    case.book(owner, who, windows, moving=meeting)
     if not moving:
         case.put("crm_set_stage", deal_id, stage="demo")
     case.log(deal_id, f"Demo with {who.row.name} {'moved' if moving else 'booked'} and confirmed.")

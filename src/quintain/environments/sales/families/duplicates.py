@@ -71,7 +71,7 @@ def _history(case: Case, copies: list[Person]) -> str | None:
     """What hangs on the records; at the hard level an opt-out on one, and a letter on its way. Returns the letter."""
     rng = case.rng
     for one in copies:
-        case.note(one.id, rng.choice(pools.CHATTER), 2 + rng.below(200), "call")
+        case.note(one.id, rng.choice(pools.CHATTER), 2 + rng.below(200), kind="call")
     lead = Lead(
         contact=copies[-1].id,
         account=copies[-1].account_id,

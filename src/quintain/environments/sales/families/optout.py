@@ -61,11 +61,11 @@ def _wish(case: Case, who: Person) -> None:
         who.row.opted_out = case.ago(20 + rng.below(200))
     elif case.hard and rng.below(2):
         message = case.writes(who, -30 - rng.below(200), rng.choice(_LETTERS))
-        case.note(who.id, "wrote to the desk, see inbox", 1, "email")
+        case.note(who.id, "wrote to the desk, see inbox", 1, kind="email")
         case.play("mail_inbox_list")
         case.play("mail_read", message_id=message)
     else:
-        case.note(who.id, rng.choice(_WISHES).format(who=who.first), 10 + rng.below(90), "call")
+        case.note(who.id, rng.choice(_WISHES).format(who=who.first), 10 + rng.below(90), kind="call")
         case.note(who.id, "Very interested!!! call back", 150)
 
 

@@ -91,10 +91,10 @@ def _bury(case: Case, records: tuple[str, str, str], fact: tuple[str, int]) -> N
     """Put a number into the history of one of the records, and an outdated one below it."""
     name, value = fact
     about = case.rng.choice(records) if case.hard else records[2 if name == "employees" else 0]
-    case.note(about, case.rng.choice(_SAYS[name]).format(value), 1 + case.rng.below(10), "call")
+    case.note(about, case.rng.choice(_SAYS[name]).format(value), 1 + case.rng.below(10), kind="call")
     if case.hard or case.rng.below(2):
         stale = value * 3 if case.rng.below(2) else value // 3
-        case.note(about, case.rng.choice(_SAYS[name]).format(stale), 60 + case.rng.below(200), "call")
+        case.note(about, case.rng.choice(_SAYS[name]).format(stale), 60 + case.rng.below(200), kind="call")
 
 
 def _recover(case: Case, records: tuple[str, str], fact: tuple[str, int]) -> None:

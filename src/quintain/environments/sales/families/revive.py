@@ -27,8 +27,8 @@ def write(case: Case) -> tuple[str, str]:
     first = case.person()
     stage = rng.choice(_STAGES)
     deal_id, deal = case.deal(first, stage, updated=case.ago(old))
-    case.note(deal_id, rng.choice(pools.CHATTER), old, "call")
-    case.note(deal_id, rng.choice(pools.CHATTER), old + 30, "email")
+    case.note(deal_id, rng.choice(pools.CHATTER), old, kind="call")
+    case.note(deal_id, rng.choice(pools.CHATTER), old + 30, kind="email")
     case.focus += [deal_id, first.id]
     case.play("crm_search", kind="opportunities", query=deal.name)
     case.look(deal_id, first.id)
