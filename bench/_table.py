@@ -1,0 +1,109 @@
+"""What every bench shares: rows, the table, `--json` and `--quick`.
+
+CPU time is measured, not wall time, and the least of several runs is taken: on a shared machine everything else adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+"""name, value, unit, goal, ok, peer, peer_value; `ok` is null where nothing was measured or no goal is set."""
+
+
+def row(
+    name: str,
+    value: float | None,
+    unit: str,
+    *,
+    goal: float | None = None,
+    peer: str | None = None,
+    peer_value: float | None = None,
+) -> Row:
+    """One measurement; a goal is the most that `value` may be. Beside it the same work by a peer, or a limit."""
+    ok = None if goal is None or value is None else value <= goal
+    return {
+        "name": name,
+        "value": value,
+        "unit": unit,
+        "goal": goal,
+        "ok": ok,
+        "peer": peer,
+        "peer_value": peer_value,
+    }
+
+
+def main(title: str, measure: Callable[[bool], Iterable[Row]]) -> None:
+    """Run a bench from the command line; `measure` is told whether tiny sizes are enough."""
+    parser = argparse.ArgumentParser(description=title)
+    parser.add_argument("--json", action="store_true", help="print the rows as one JSON list and nothing else")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that the bench works, measures nothing")
+    options = parser.parse_args()
+    rows = list(measure(options.quick))
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        show(title, rows)
+
+
+def show(title: str, rows: list[Row]) -> None:
+    """Print the rows as a table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    table.add_column("measured")
+    table.add_column("value", justify="right")
+    table.add_column("unit")
+    table.add_column("goal", justify="right")
+    table.add_column("ok")
+    table.add_column("beside it")
+    table.add_column("its value", justify="right")
+    for one in rows:
+        ok = {True: "yes", False: "NO", None: ""}[one["ok"]]
+        goal = "" if one["goal"] is None else f"<= {_number(one['goal'])}"
+        table.add_row(
+            one["name"], _number(one["value"]), one["unit"], goal, ok, one["peer"] or "", _number(one["peer_value"])
+        )
+    wide = None if sys.stdout.isatty() else 150
+    Console(width=wide).print(table)
+
+
+def note(text: str) -> None:
+    """Say something that is not a measurement; standard output belongs to the rows."""
+    print(text, file=sys.stderr)
+
+
+def cpu(work: Callable[[], object], *, repeats: int) -> float:
+    """Seconds of CPU that `work` takes, this process's own: the least of `repeats` runs."""
+    spent: list[float] = []
+    for _ in range(repeats):
+        started = time.process_time()
+        work()
+        spent.append(time.process_time() - started)
+    return min(spent)
+
+
+def child(command: list[str], **variables: str) -> str | None:
+    """What a command prints; None, and a note on standard error, when it fails."""
+    import os
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | variables)
+    if done.returncode == 0:
+        return done.stdout
+    last = done.stderr.strip().splitlines()[-1:] or ["no message"]
+    note(f"{Path(command[1]).name if len(command) > 1 else command[0]}: exit status {done.returncode}: {last[0]}")
+    return None
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.4g}"

@@ -1,0 +1,109 @@
+"""One step of a rollout: what the framework itself costs between a model that answers at once and a trivial tool.
+
+Episodes of five calls and an answer through `rollouts`, all its promises included: a digest of the world after each
+turn, time limits, a verdict on a copy. All CPU of the run is divided by the number of calls. Beside it the same work in
+verifiers 0.4, through the cheapest seam of its public interface (see `_peer_verifiers.py`), where it is installed: in
+this interpreter, or in the one that QUINTAIN_BENCH_PEERS names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from _table import Row, child, cpu, main, row
+
+import quintain as qn
+from quintain.harness import Request
+from quintain.trace import Message, Reply, ToolCall
+
+CALLS = 5
+CONCURRENCY = 64
+
+
+class Shop(qn.State):
+    """A price list."""
+
+    prices: dict[str, int]
+
+    @qn.tool
+    def price(self, item: str) -> int:
+        """Tell what an item costs.
+
+        Args:
+            item: Its name.
+        """
+        return self.prices[item]
+
+
+@qn.reward
+def answered(outcome: qn.Outcome[Shop]) -> float:
+    """1 for the expected answer."""
+    return float(outcome.answer == "done")
+
+
+CALL = [ToolCall(f"call_{n}", "price", json.dumps({"item": f"item{n}"})) for n in range(CALLS)]
+REPLIES = [Reply(Message("assistant", calls=(call,))) for call in CALL] + [Reply(Message("assistant", "done"))]
+
+
+async def canned(request: Request) -> Reply:
+    """The next reply; the context holds the prompt, then a reply and an observation for each turn."""
+    return REPLIES[len(request.messages) // 2]
+
+
+def shop(rows: int) -> qn.Environment[Shop]:
+    """An environment whose world has `rows` prices."""
+    start = Shop(prices={f"item{n}": n for n in range(rows)})
+    return qn.Environment(
+        "shop",
+        tasks=lambda split: [qn.Task(id=f"{split}-{n}", prompt="What do they cost?", start=start) for n in range(1000)],
+        harness=qn.ToolLoop(),
+        verifier=qn.Verifier(answered),
+        state=Shop,
+        config=qn.Config(concurrency=CONCURRENCY),
+    )
+
+
+def play(env: qn.Environment[Shop], episodes: int) -> None:
+    """Play that many episodes, and see that they went as they should."""
+
+    async def run() -> None:
+        async for group in qn.rollouts(env, canned, env.tasks("train")[:episodes]):
+            trace = group.traces[0]
+            if trace.score != 1 or len(trace.turns) != CALLS + 1:
+                raise RuntimeError(f"{trace.task} went wrong: {trace.failure}")
+
+    asyncio.run(run())
+
+
+def peer(episodes: int, repeats: int) -> tuple[str, float] | None:
+    """Name and seconds of CPU per call of the peer; None where it is not installed."""
+    python = os.environ.get("QUINTAIN_BENCH_PEERS", sys.executable)
+    if child([python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('verifiers') is None)"]) is None:
+        return None
+    script = Path(__file__).with_name("_peer_verifiers.py")
+    said = child([python, str(script), str(episodes), str(CALLS), str(CONCURRENCY), str(repeats)])
+    if said is None:
+        return None
+    found = json.loads(said.splitlines()[-1])
+    return f"verifiers {found['version']}, cheapest seam", found["cpu_s"] / (episodes * CALLS)
+
+
+def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
+    episodes, repeats = (10, 1) if quick else (1000, 5)
+    other = peer(10, 1) if quick else peer(200, 3)
+    name, its = (other[0], other[1] * 1e6) if other else (None, None)
+    for rows, goal in ((8, 50.0), (100, None), (1000, None)):
+        env = shop(rows)
+        play(env, 10)
+        ours = cpu(lambda env=env: play(env, episodes), repeats=repeats) / (episodes * CALLS) * 1e6
+        beside, value = (name, its) if rows == 100 else (None, None)
+        yield row(f"one step, CPU, world of {rows} rows", ours, "us", goal=goal, peer=beside, peer_value=value)
+
+
+if __name__ == "__main__":
+    main("One tool step of a rollout", measure)
