@@ -1,0 +1,50 @@
+"""The command line: one file per command, thin over the layers below.
+
+Exit status: 0 fine; 1 a replay diverged, a check failed, or a disk is full; 2 wrong usage; 3 the failure gate stopped
+the run; 130 interrupted. What nobody foresaw stays a traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from quintain import __version__
+from quintain.errors import QuintainError
+
+from . import exits
+from .conform import conform
+from .demo import demo
+from .listing import list_
+from .new import new
+from .replay import replay
+from .run import run
+from .show import show
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="quintain")
+def program() -> None:
+    """Training and evaluation environments for language agents: E = {T, H, V, S, C}."""
+
+
+for command in (list_, run, show, replay, new, conform, demo):
+    program.add_command(command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and exit with its status."""
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    try:
+        status = program.main(given, prog_name="quintain", standalone_mode=False, obj=given)
+    except click.ClickException as error:
+        error.show()
+        status = error.exit_code
+    except click.Abort:
+        status = exits.INTERRUPTED
+    except QuintainError as error:
+        click.echo(f"Error: {error}", err=True)
+        status = exits.status(error)
+    sys.exit(status)

@@ -1,0 +1,126 @@
+"""What differs between two worlds: tables by row, structs by field, lists and dicts by entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from quintain import codec
+from quintain.resource import settle
+from quintain.state import Clock, Shared, State
+from quintain.table import Table
+
+S = TypeVar("S", bound=State)
+
+
+class Absent:
+    """Stands on the side of a change where there is nothing."""
+
+    def __repr__(self) -> str:
+        return "(nothing)"
+
+
+ABSENT = Absent()
+
+
+class Change(NamedTuple):
+    """One place that differs."""
+
+    path: str
+    """From the world down: `crm.contacts["C7"].email`."""
+    before: Any
+    after: Any
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: the key `before` or `after` is missing where there is nothing."""
+        sides = {"before": self.before, "after": self.after}
+        return {"path": self.path} | {name: side for name, side in sides.items() if side is not ABSENT}
+
+
+def shown(value: Any) -> str:
+    """A side of a change as one line."""
+    if value is ABSENT:
+        return repr(ABSENT)
+    try:
+        return codec.json(value).decode()
+    except (TypeError, ValueError):
+        return repr(value)
+
+
+async def changes(before: S, after: S) -> list[Change]:
+    """Every place where two worlds differ, in the order of their fields; time, identifiers and draws come last.
+
+    A resource that is no Table is compared by its digest, for it does not say more about itself.
+    """
+    found: list[Change] = []
+    for change in (*_walk("", before, after), *_shared(before.shared, after.shared)):
+        if _is_resource(change.before) and _is_resource(change.after):
+            old, new = await settle(change.before.digest()), await settle(change.after.digest())
+            if old != new:
+                found.append(Change(change.path, f"digest {old}", f"digest {new}"))
+        else:
+            found.append(change)
+    return found
+
+
+def _walk(path: str, before: Any, after: Any) -> Iterator[Change]:
+    if before is after or isinstance(before, Shared | Clock):  # every part refers to the world's; compared once
+        return
+    if type(before) is not type(after):
+        yield Change(path, before, after)
+    elif _is(before, list | tuple):
+        yield from _entries(path, list(before), list(after))
+    elif (sides := _named(path, before, after)) is not None:
+        for name, one, other in sides:
+            yield from _walk(name, one, other)
+    elif _is_resource(before) or before != after:
+        yield Change(path, before, after)
+
+
+def _named(path: str, before: Any, after: Any) -> Iterable[tuple[str, Any, Any]] | None:
+    """The members of two values of one type, beside each other; None for what has no named members."""
+    if _is(before, Table):
+        rows = before.diff(after)
+        return [(f"{path}[{shown(row.key)}]", _present(row.before), _present(row.after)) for row in rows]
+    if isinstance(before, msgspec.Struct):
+        dot = f"{path}." if path else ""
+        return [(f"{dot}{name}", getattr(before, name), getattr(after, name)) for name in before.__struct_fields__]
+    if _is(before, dict):
+        keys = {**before, **after}
+        return [(f"{path}[{shown(key)}]", before.get(key, ABSENT), after.get(key, ABSENT)) for key in keys]
+    return None
+
+
+def _is(value: Any, kind: Any) -> bool:
+    """Like isinstance(), but the type checkers leave `value` as it is: a container of anything."""
+    return isinstance(value, kind)
+
+
+def _present(row: Any) -> Any:
+    return ABSENT if row is None else row
+
+
+def _is_resource(value: Any) -> bool:
+    return all(hasattr(value, verb) for verb in ("fork", "dump", "load", "digest"))
+
+
+def _entries(path: str, before: list[Any], after: list[Any]) -> Iterator[Change]:
+    """Entries that came, went or changed between what both lists have in common at their ends."""
+    shorter = min(len(before), len(after))
+    head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
+    tail = next((n for n in range(shorter - head) if before[-1 - n] != after[-1 - n]), shorter - head)
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    for n in range(max(len(old), len(new))):
+        left, right = (side[n] if n < len(side) else ABSENT for side in (old, new))
+        yield from _walk(f"{path}[{head + n}]", left, right)
+
+
+def _shared(before: Shared, after: Shared) -> Iterator[Change]:
+    yield from _walk("finished", before.finished, after.finished)
+    yield from _walk("clock.now", before.clock.now, after.clock.now)
+    timers = ({timer.number: timer for timer in shared.clock.timers} for shared in (before, after))
+    yield from _walk("clock.timers", *timers)
+    yield from _walk("ids", before.counters, after.counters)
+    yield from _walk("rng.counter", before.rng.counter, after.rng.counter)

@@ -1,0 +1,79 @@
+"""What all commands print with: plain text that gains colour on a terminal, and JSON that is alone on stdout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import click
+import msgspec
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from quintain import codec
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def stdout() -> Console:
+    """For results."""
+    return Console(highlight=False, markup=False)
+
+
+def stderr() -> Console:
+    """For progress and for what a person should know beside the result."""
+    return Console(stderr=True, highlight=False, markup=False)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on stdout, indented; sets and structs are written as JSON has them."""
+    click.echo(msgspec.json.format(codec.json(value), indent=2).decode())
+
+
+def grid(*columns: str, rows: Iterable[Iterable[object]] = ()) -> Grid:
+    """A table without vertical lines. A column whose name begins with ">" is set flush right."""
+    table = Grid(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for name in columns:
+        right = name.startswith(">")
+        table.add_column(name.removeprefix(">"), justify="right" if right else "left", no_wrap=right)
+    for row in rows:
+        table.add_row(*(cell if isinstance(cell, Text) else Text(str(cell)) for cell in row))
+    return table
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number as a person reads it: "0.983", "1", "-" for none."""
+    if value is None:
+        return "-"
+    text = f"{value:,.{digits}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def seconds(value: float) -> str:
+    """A duration: "0.42 s", "12 s", "3 min 20 s", "2 h 5 min"."""
+    if value < 10:
+        return f"{value:.2f} s"
+    if value < 60:
+        return f"{value:.0f} s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def safe(text: str) -> str:
+    """Text of a model or a world, unable to command the terminal: control characters are shown, not obeyed."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def clipped(text: str, limit: int) -> str:
+    """At most `limit` characters, and how many there were."""
+    return text if len(text) <= limit else f"{text[:limit]}… ({len(text):,} characters)"
+
+
+def plural(count: int, noun: str) -> str:
+    """As in "1 episode" and "2 episodes"."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

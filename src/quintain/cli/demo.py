@@ -1,0 +1,100 @@
+"""`quintain demo`: three agents on one environment side by side, and the proof that the runs replay."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import click
+
+from . import console, exits, options
+
+if TYPE_CHECKING:
+    from quintain.report import Summary
+
+AGENTS = ("oracle", "noop", "random")
+
+
+class Row(NamedTuple):
+    """One agent's run."""
+
+    agent: str
+    place: Path
+    summary: Summary
+    wall_s: float
+
+
+@click.command()
+@click.argument("env", default="sales")
+@click.option("--tasks", default="100", show_default=True, metavar="N|A:B|IDS", help="Which of the test split.")
+@options.processes
+def demo(*, env: str, tasks: str, processes: int) -> None:
+    """Play ENV (sales, if left out) with the oracle, noop and random agents, and replay it all in other processes."""
+    from .folders import fresh
+    from .replay import judge_elsewhere, print_verdicts
+
+    out = console.stdout()
+    root = fresh("demo", env)
+    rows = [_play(env, agent, tasks=tasks, root=root) for agent in AGENTS]
+    episodes = console.plural(rows[0].summary.all.episodes, "task")
+    out.print(f"{env}, {episodes}: knowing the solution (oracle), doing nothing (noop), doing anything (random)\n")
+    _print_rows(rows)
+    verdicts = judge_elsewhere([row.place for row in rows], None, processes)
+    out.print(f"All of it played again from the record, in {console.plural(processes, 'other process')}:\n")
+    print_verdicts(verdicts)
+    out.print(f"\nRead a trace with `quintain show {rows[0].place}`.", soft_wrap=True)
+    if any(verdict.diverged for verdict in verdicts):
+        raise click.exceptions.Exit(exits.FAILED)
+
+
+def _play(env: str, agent: str, *, tasks: str, root: Path) -> Row:
+    import msgspec
+
+    from quintain.record import RunFolder
+
+    from .plan import Wanted, plan
+    from .play import play, progress
+
+    chosen = plan(Wanted(env=env, agent=agent, tasks=tasks))
+    place = root / agent
+    started = time.perf_counter()
+    with (
+        RunFolder(place, msgspec.to_builtins(chosen.manifest)) as folder,
+        progress(len(chosen.tasks), agent) as watcher,
+    ):
+        running = play(chosen.env, chosen.agent, chosen.tasks, folder=folder, watcher=watcher, split=chosen.split)
+        played = asyncio.run(running)
+    if played.stopped is not None:
+        raise played.stopped
+    return Row(agent, place, played.summary, time.perf_counter() - started)
+
+
+def _print_rows(rows: list[Row]) -> None:
+    """An agent a line, with what it earned and did; then the same scores by each tag."""
+    from .summary import TAG_VALUES
+
+    out = console.stdout()
+    cells = [
+        (
+            row.agent,
+            console.number(row.summary.all.mean),
+            console.number(row.summary.standard_error),
+            row.summary.failed,
+            row.summary.turns,
+            row.summary.calls,
+            console.number(row.summary.all.episodes / row.wall_s, 0),
+        )
+        for row in rows
+    ]
+    out.print(console.grid("agent", ">mean", ">±", ">failed", ">turns", ">calls", ">episodes/s", rows=cells))
+    out.print()
+    for tag, values in sorted(rows[0].summary.by_tag.items()):
+        if 1 < len(values) <= TAG_VALUES:
+            means = [
+                (value, *(console.number(row.summary.by_tag[tag][value].mean) for row in rows))
+                for value in sorted(values)
+            ]
+            out.print(console.grid(tag, *(f">{row.agent}" for row in rows), rows=means))
+            out.print()

@@ -1,0 +1,21 @@
+"""What the exit status says."""
+
+from __future__ import annotations
+
+from quintain.errors import QuintainError, ReplayDivergence, RunStopped
+from quintain.record import PersistenceError
+
+FAILED = 1
+USAGE = 2
+STOPPED = 3
+INTERRUPTED = 130
+"""As a shell reports a program that SIGINT ended."""
+
+
+def status(error: QuintainError) -> int:
+    """The status that an error ends the program with."""
+    if isinstance(error, RunStopped):
+        return STOPPED
+    if isinstance(error, ReplayDivergence | PersistenceError):
+        return FAILED
+    return USAGE

@@ -1,0 +1,119 @@
+"""Run folders as the commands see them: where a new one goes, what its manifest says, whose traces they are."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from quintain.environment import Environment
+from quintain.errors import UsageError
+from quintain.task import Task
+from quintain.trace import Trace
+
+MANIFEST = "run.json"
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """What is being run; a run is continued only under an identical one.
+
+    Attributes:
+        environment: As it was named on the command line, files by their absolute path.
+        options: What the environment was made with, such as the folder of its data.
+        name, fingerprint, tools_digest: What that was.
+        tasks: The selection, as it was given; None for the whole split.
+        agent, user, base_url: Who played.
+        config: Every limit and dial.
+    """
+
+    environment: str
+    options: dict[str, str] = {}
+    name: str
+    fingerprint: str
+    tools_digest: str
+    split: str
+    tasks: str | None
+    agent: str
+    user: str | None
+    base_url: str | None
+    group: int
+    seed: int
+    config: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest | None:
+        """The manifest beside some traces; None when they lie alone.
+
+        Raises:
+            UsageError: There is one, but it cannot be understood.
+        """
+        file = (path if path.is_dir() else path.parent) / MANIFEST
+        if not file.is_file():
+            return None
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=cls)
+        except (OSError, msgspec.DecodeError) as error:
+            raise UsageError(f"cannot read the manifest {file}: {error}") from error
+
+
+def fresh(environment: str, agent: str) -> Path:
+    """A new folder `runs/<environment>-<agent>-<n>`, with the first n that is free."""
+    for n in itertools.count(1):
+        path = _named(environment, agent, n)
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        return path
+    raise AssertionError("there is always another number")
+
+
+def latest(environment: str, agent: str) -> Path:
+    """The last folder that `fresh` made.
+
+    Raises:
+        UsageError: It made none.
+    """
+    n = next(n for n in itertools.count(1) if not _named(environment, agent, n).exists())
+    if n == 1:
+        raise UsageError(f"nothing to resume: there is no {_named(environment, agent, 1)}; name the folder with --out")
+    return _named(environment, agent, n - 1)
+
+
+def environment_of(path: Path, spec: str | None) -> Environment[Any]:
+    """The environment that made the traces at `path`: `spec`, or the one that the manifest beside them names.
+
+    Raises:
+        UsageError: Nothing says which, or it cannot be had.
+        DefinitionError: It is broken.
+    """
+    from quintain import plugins
+
+    if not path.exists():
+        raise UsageError(f"there is no {str(path)!r}; give a run folder or a file of traces")
+    manifest = Manifest.read(path)
+    if spec is None and manifest is None:
+        raise UsageError(f"no {MANIFEST} lies beside {str(path)!r}, so name the environment with --env")
+    options = manifest.options if manifest is not None else {}
+    return plugins.environment(spec or manifest.environment if manifest else str(spec), **options)
+
+
+def task_of(env: Environment[Any], trace: Trace) -> Task[Any]:
+    """The task that a trace is of. A trace that names no split is looked for in all of them.
+
+    Raises:
+        UsageError: The environment has no such task.
+    """
+    for split in env.splits if not trace.split else ():
+        with contextlib.suppress(UsageError):
+            return env.task(split, trace.task)
+    return env.task(trace.split or env.splits[0], trace.task)
+
+
+def _named(environment: str, agent: str, n: int) -> Path:
+    slug = re.sub(r"[^\w.=-]+", "_", f"{environment}-{agent}")
+    return Path("runs") / f"{slug}-{n}"

@@ -1,0 +1,38 @@
+"""`quintain list`: what can be named on this machine."""
+
+from __future__ import annotations
+
+import click
+
+from . import console, options
+
+GROUPS = {"environments": "environments", "agents": "models", "adapters": "adapters"}
+"""What `--json` calls it, and the group of entry points."""
+_FORMS = {"agents": {"openai": "openai:NAME"}, "adapters": {"tau2": "tau2:DOMAIN"}}
+
+
+@click.command("list")
+@options.json
+def list_(*, as_json: bool) -> None:
+    """Name the environments, agents and adapters that are installed, and the packages they come from."""
+    found = {title: _entries(group) for title, group in GROUPS.items()}
+    if as_json:
+        console.print_json(found)
+        return
+    rows = [
+        (title.removesuffix("s") if n == 0 else "", _FORMS.get(title, {}).get(one["name"], one["name"]), one["package"])
+        for title, entries in found.items()
+        for n, one in enumerate(entries)
+    ]
+    console.stdout().print(console.grid("", "name", "package", rows=rows))
+    click.echo("\nAn environment may also be named package.module:attr or path/to/file.py:attr.")
+
+
+def _entries(group: str) -> list[dict[str, str]]:
+    from importlib.metadata import entry_points
+
+    entries = sorted(entry_points(group=f"quintain.{group}"), key=lambda entry: entry.name)
+    return [
+        {"name": entry.name, "value": entry.value, "package": entry.dist.name if entry.dist is not None else ""}
+        for entry in entries
+    ]

@@ -1,0 +1,67 @@
+"""`quintain new`: a package with an environment of one's own, which passes its tests from the start."""
+
+from __future__ import annotations
+
+import keyword
+import sys
+from importlib import resources
+from pathlib import Path
+
+import click
+
+from quintain import __version__
+from quintain.errors import UsageError
+
+_FILES = {
+    "pyproject.toml": "pyproject.toml",
+    "README.md": "README.md",
+    "src/@name@/__init__.py": "__init__.py",
+    "src/@name@/environment.py": "environment.py",
+    "tests/test_@name@.py": "test_environment.py",
+}
+"""Where it goes, and the template it is made of."""
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--path", "parent", type=click.Path(path_type=Path), default=Path(), help="Folder to make it in.  [default: here]"
+)
+def new(*, name: str, parent: Path) -> None:
+    """Make the package NAME: an environment, its tests and its entry point."""
+    root = parent / name
+    files = rendered(name)
+    if root.exists() and (not root.is_dir() or any(root.iterdir())):
+        raise UsageError(f"{root} is there already; choose another name, or another folder with --path")
+    for path, text in files.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+    click.echo(f"Made {root}. Its tests pass already:\n")
+    click.echo(f"  cd {root}\n  pip install --editable '.[test]'\n  pytest\n  quintain run {name}")
+
+
+def rendered(name: str) -> dict[str, str]:
+    """The files of a new package by their paths.
+
+    Raises:
+        UsageError: The name cannot be one of a package.
+    """
+    if not (name.isidentifier() and name.isascii() and name == name.lower()) or keyword.iskeyword(name):
+        raise UsageError(f"NAME must be lower-case letters, digits and _, as a Python package's is, got {name!r}")
+    if name in sys.stdlib_module_names or name == "quintain":
+        raise UsageError(f"NAME must not be {name!r}, which is a package already")
+    class_ = "".join(part.capitalize() for part in name.split("_")) or "World"
+    words = {"@name@": name, "@class@": class_, "@version@": __version__}
+    folder = resources.files("quintain.cli") / "templates"
+    files: dict[str, str] = {}
+    for path, template in _FILES.items():
+        text = (folder / f"{template}.tmpl").read_text(encoding="utf-8")
+        files[_filled(path, words)] = _filled(text, words)
+    return files
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    for word, value in words.items():
+        text = text.replace(word, value)
+    return text

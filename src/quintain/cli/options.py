@@ -1,0 +1,39 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+ENVIRONMENT_HELP = "A registered name, package.module:attr, path/to/file.py:attr, or tau2:DOMAIN."
+
+json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there.")
+
+data = click.option(
+    "--data", metavar="PATH", help="Folder of the data that the environment reads, as tau2:DOMAIN does."
+)
+
+nl_assertions = click.option(
+    "--nl-assertions",
+    metavar="HOW",
+    help='How tau2 treats assertions that need a judge; "assume-true" counts them as held, and the trace says so.',
+)
+
+processes = click.option(
+    "--processes",
+    type=click.IntRange(1, 64),
+    default=3,
+    show_default=True,
+    help="Fresh processes to replay in, each with a PYTHONHASHSEED of its own.",
+)
+
+path = click.argument("path", type=click.Path(path_type=Path))
+"""A run folder, or a file of traces. Its own commands say what is wrong with it."""
+
+
+def environment_options(data: str | None, nl_assertions: str | None) -> dict[str, str]:
+    """What an environment is made with: the options that were given, folders by their absolute path."""
+    where = str(Path(data).absolute()) if data is not None else None
+    given = {"data": where, "nl_assertions": nl_assertions}
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,0 +1,90 @@
+"""What a run will be: the words of the command line turned into an environment, tasks, an agent and a manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from quintain import plugins
+from quintain.environment import Environment
+from quintain.harness import Agent
+from quintain.task import Task
+
+from . import folders, options, selection
+
+
+class Wanted(msgspec.Struct, kw_only=True):
+    """What stood on the command line of `run`."""
+
+    env: str
+    split: str | None = None
+    agent: str = "oracle"
+    base_url: str | None = None
+    user: str | None = None
+    tasks: str | None = None
+    group: int = 1
+    seed: int = 0
+    concurrency: int | None = None
+    config: Path | None = None
+    settings: tuple[str, ...] = ()
+    data: str | None = None
+    nl_assertions: str | None = None
+    out: Path | None = None
+    resume: bool = False
+    as_json: bool = False
+
+
+class Plan(NamedTuple):
+    """A run before its first episode."""
+
+    wanted: Wanted
+    env: Environment[Any]
+    split: str
+    tasks: Sequence[Task[Any]]
+    agent: Agent
+    manifest: folders.Manifest
+
+    def place(self) -> Path:
+        """The run folder; a new one is claimed by making it.
+
+        Raises:
+            UsageError: There is no run to resume.
+        """
+        if self.wanted.out is not None:
+            return self.wanted.out
+        choose = folders.latest if self.wanted.resume else folders.fresh
+        return choose(self.env.name, self.agent.name)
+
+
+def plan(wanted: Wanted) -> Plan:
+    """Look everything up, so that nothing is wrong with a run that has begun.
+
+    Raises:
+        UsageError: A name or a value that does not exist.
+        DefinitionError: The environment is broken.
+    """
+    made_with = options.environment_options(wanted.data, wanted.nl_assertions)
+    env = plugins.environment(wanted.env, **made_with)
+    env = env.replace(config=selection.config_of(env, wanted.config, wanted.settings, concurrency=wanted.concurrency))
+    split = selection.split_of(env, wanted.split)
+    tasks = selection.tasks_of(env, split, wanted.tasks)
+    manifest = folders.Manifest(
+        environment=selection.anchored(wanted.env),
+        options=made_with,
+        name=env.name,
+        fingerprint=env.fingerprint,
+        tools_digest=env.tools_digest,
+        split=split,
+        tasks=wanted.tasks,
+        agent=wanted.agent,
+        user=wanted.user,
+        base_url=wanted.base_url,
+        group=wanted.group,
+        seed=wanted.seed,
+        config=msgspec.to_builtins(env.config),
+    )
+    agent = selection.agent_of(wanted.agent, wanted.user, base_url=wanted.base_url, retries=env.config.retries)
+    return Plan(wanted, env, split, tasks, agent, manifest)

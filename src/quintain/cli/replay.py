@@ -1,0 +1,208 @@
+"""`quintain replay`: play every trace again, in processes that cannot agree by chance."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from . import console, exits, options
+
+if TYPE_CHECKING:
+    from quintain.environment import Environment
+    from quintain.errors import ReplayDivergence
+    from quintain.trace import Trace
+
+NAMED = 3
+"""So many divergences are shown; the others are counted."""
+_WINDOW = 60
+"""Characters shown before and after the first that differs."""
+
+
+class Divergence(msgspec.Struct, kw_only=True):
+    """Where a replay left its trace, and both sides there."""
+
+    path: str
+    task: str
+    member: int
+    attempt: int
+    turn: int | None
+    step: int | None
+    field: str
+    trace: str
+    replay: str
+
+    @property
+    def place(self) -> str:
+        """As in "turn 3, step 0, observation"."""
+        counted = (("turn", self.turn), ("step", self.step))
+        return ", ".join([*(f"{name} {n}" for name, n in counted if n is not None), self.field])
+
+
+class Verdict(msgspec.Struct, kw_only=True):
+    """What one process found."""
+
+    hash_seed: str
+    """Its PYTHONHASHSEED."""
+    episodes: int = 0
+    turns: int = 0
+    diverged: int = 0
+    first: list[Divergence] = []
+    wall_s: float = 0.0
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
+@click.option("--env", metavar="ENV", help="The environment, where no run.json beside the traces names it.")
+@options.processes
+@click.option("--here", is_flag=True, help="Replay in this process alone; that misses what depends on the hash seed.")
+@options.json
+def replay(*, paths: Sequence[Path], env: str | None, processes: int, here: bool, as_json: bool) -> None:
+    """Play the traces of each PATH, a run folder or a file, again: the same replies must give the same bytes.
+
+    Ends with status 1 when a replay diverged, and names the first turn, step and field that differ.
+    """
+    verdicts = [asyncio.run(judge(paths, env))] if here else judge_elsewhere(paths, env, processes)
+    if as_json:
+        same = not any(verdict.diverged for verdict in verdicts)
+        console.print_json({"episodes": verdicts[0].episodes, "agree": same, "processes": verdicts})
+    else:
+        print_verdicts(verdicts)
+    if any(verdict.diverged for verdict in verdicts):
+        raise click.exceptions.Exit(exits.FAILED)
+
+
+def judge_elsewhere(paths: Sequence[Path], env: str | None, processes: int) -> list[Verdict]:
+    """Replay in fresh processes, each under a hash seed of its own; a process that cannot ends this one as well."""
+    from quintain.replay import elsewhere
+
+    own = os.environ.get("PYTHONHASHSEED")
+    seeds = [seed for seed in range(1, processes + 2) if str(seed) != own][:processes]
+    named = ["--env", env] if env is not None else []
+    command = [sys.executable, "-m", "quintain", "replay", "--here", "--json", *named, "--", *map(str, paths)]
+    verdicts: list[Verdict] = []
+    for process in elsewhere(command, seeds):
+        if process.returncode not in (0, exits.FAILED) or not process.stdout:
+            click.echo(process.stderr.rstrip(), err=True)
+            raise click.exceptions.Exit(process.returncode or exits.FAILED)
+        verdicts += msgspec.json.decode(process.stdout, type=_Answer).processes
+    return verdicts
+
+
+class _Answer(msgspec.Struct):
+    processes: list[Verdict]
+
+
+async def judge(paths: Sequence[Path], spec: str | None) -> Verdict:
+    """Replay every trace in this process.
+
+    Raises:
+        UsageError, DefinitionError: The traces or their environment cannot be had.
+        TraceError: A trace cannot be read.
+    """
+    from quintain.record import read_traces
+
+    from .folders import environment_of
+
+    verdict = Verdict(hash_seed=os.environ.get("PYTHONHASHSEED", "random"))
+    started = time.perf_counter()
+    for path in paths:
+        env = environment_of(path, spec)
+        for trace in read_traces(path):
+            verdict.episodes += 1
+            verdict.turns += len(trace.turns)
+            diverged = await _replay(env, trace)
+            if diverged is not None:
+                verdict.diverged += 1
+                if len(verdict.first) < NAMED:
+                    verdict.first.append(_named(path, trace, diverged))
+    verdict.wall_s = time.perf_counter() - started
+    return verdict
+
+
+async def _replay(env: Environment[Any], trace: Trace) -> ReplayDivergence | None:
+    from quintain.errors import ReplayDivergence
+    from quintain.replay import replay
+
+    from .folders import task_of
+
+    try:
+        await replay(env, task_of(env, trace), trace)
+    except ReplayDivergence as error:
+        return error
+    return None
+
+
+def _named(path: Path, trace: Trace, diverged: ReplayDivergence) -> Divergence:
+    expected, found = sides(_text(diverged.expected), _text(diverged.found))
+    return Divergence(
+        path=str(path),
+        task=trace.task,
+        member=trace.member,
+        attempt=trace.attempt,
+        turn=diverged.turn,
+        step=diverged.step,
+        field=diverged.field,
+        trace=expected,
+        replay=found,
+    )
+
+
+def _text(value: Any) -> str:
+    from .changes import shown
+
+    return value if isinstance(value, str) else shown(value)
+
+
+def sides(expected: str, found: str) -> tuple[str, str]:
+    """Both texts around the first character in which they differ."""
+    pairs = enumerate(zip(expected, found, strict=False))
+    same = next((n for n, (a, b) in pairs if a != b), min(len(expected), len(found)))
+    start = max(0, same - _WINDOW)
+
+    def cut(text: str) -> str:
+        end = same + _WINDOW
+        return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")
+
+    return cut(expected), cut(found)
+
+
+def print_verdicts(verdicts: Sequence[Verdict]) -> None:
+    """A line per process, and the first divergences once."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    out = console.stdout()
+    rows = [
+        (v.hash_seed, v.episodes, v.turns, _result(v), console.seconds(v.wall_s), console.number(_rate(v), 0))
+        for v in verdicts
+    ]
+    out.print(console.grid("hash seed", ">episodes", ">turns", "result", ">time", ">episodes/s", rows=rows))
+    named: dict[bytes, Divergence] = {}
+    for verdict in verdicts:
+        for one in verdict.first:
+            named.setdefault(msgspec.json.encode((one.path, one.task, one.member, one.attempt)), one)
+    for one in named.values():
+        out.print()
+        who = f"{one.task}, member {one.member}, attempt {one.attempt}, of {one.path}"
+        out.print(Text(f"{who}: {one.place}", style="bold"))
+        for name, side in (("trace", one.trace), ("replay", one.replay)):
+            text = Text(f"{name:<7} ", style="dim").append(console.safe(side), style="not dim")
+            out.print(Padding(text, (0, 0, 0, 2), expand=False))
+    if any(one.field in {"fingerprint", "tools_digest"} for one in named.values()):
+        out.print("\nThe code of the environment is not the one that made these traces.")
+
+
+def _result(verdict: Verdict) -> str:
+    return f"{verdict.diverged:,} diverged" if verdict.diverged else "equal to the byte"
+
+
+def _rate(verdict: Verdict) -> float:
+    return verdict.episodes / verdict.wall_s if verdict.wall_s else 0.0

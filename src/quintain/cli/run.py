@@ -1,0 +1,113 @@
+"""`quintain run`: play the tasks of an environment and say how it went."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import console, exits, options
+
+if TYPE_CHECKING:
+    from .plan import Plan
+    from .play import Played
+
+
+@click.command()
+@click.argument("env", default="sales")
+@click.option("--split", help='Which tasks; "test" unless the environment has none of that name.')
+@click.option("--agent", default="oracle", show_default=True, help="oracle, noop, random, openai:NAME, or a plugin.")
+@click.option("--base-url", metavar="URL", help="The endpoint of openai:NAME; its key is read from OPENAI_API_KEY.")
+@click.option("--user", metavar="AGENT", help="Who plays the simulated user, named like --agent.")
+@click.option("--tasks", metavar="N|A:B|IDS", help='The first N, a slice, or ids: "a,b", "7,".  [default: all]')
+@click.option("--group", type=click.IntRange(min=1), default=1, show_default=True, help="Episodes per task.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the worlds.")
+@click.option("--concurrency", type=int, help="Episodes in play at once.")
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="A TOML file of limits and dials.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One limit or dial; wins over --config.")
+@options.data
+@options.nl_assertions
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder.  [default: runs/ENV-AGENT-N]")
+@click.option("--resume", is_flag=True, help="Continue the run in --out, else the latest of its kind.")
+@options.json
+@click.pass_obj
+def run(arguments: list[str], /, **given: Any) -> None:
+    """Play the tasks of ENV (sales, if left out) and say how it went.
+
+    ENV is a registered name, package.module:attr, path/to/file.py:attr, or tau2:DOMAIN. Each finished episode is on
+    disk before it counts: a run that was interrupted, or even killed, goes on with --resume.
+    """
+    from .plan import Wanted, plan
+
+    chosen = plan(Wanted(**given))
+    place = chosen.place()
+    started = time.perf_counter()
+    played, before = _play(chosen, place, arguments)
+    facts = {
+        "environment": chosen.env.name,
+        "split": chosen.split,
+        "agent": chosen.wanted.agent,
+        "user": chosen.wanted.user,
+        "group": chosen.wanted.group,
+        "seed": chosen.wanted.seed,
+        "fingerprint": chosen.env.fingerprint,
+        "run_dir": str(place),
+        "resumed_from": before,
+        "wall_s": time.perf_counter() - started,
+    }
+    if chosen.wanted.as_json:
+        stopped = played.stopped and {"reason": str(played.stopped).partition("\n")[0], "report": played.stopped.report}
+        console.print_json(facts | played.summary.to_dict() | {"stopped": stopped})
+    else:
+        _print(played, facts)
+    if played.stopped is not None:
+        raise played.stopped
+
+
+def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[Played, int]:
+    """Play, and say what is safe when somebody presses Ctrl-C; also how many episodes were there already."""
+    import msgspec
+
+    from quintain.record import RunFolder
+
+    from .play import play, progress
+
+    wanted = chosen.wanted
+    with RunFolder(place, msgspec.to_builtins(chosen.manifest), resume=wanted.resume) as folder:
+        before = len(folder)
+        try:
+            with progress(len(chosen.tasks) * wanted.group, f"{chosen.env.name}, {chosen.agent.name}") as watcher:
+                names = {"group": wanted.group, "seed": wanted.seed, "split": chosen.split}
+                running = play(chosen.env, chosen.agent, chosen.tasks, folder=folder, watcher=watcher, **names)
+                return asyncio.run(running), before
+        except KeyboardInterrupt:
+            safe = console.plural(len(folder), "finished episode")
+            click.echo(f"\nInterrupted. {safe} safe in {place}; go on with\n  {_again(arguments, place)}", err=True)
+            raise click.exceptions.Exit(exits.INTERRUPTED) from None
+
+
+def _again(arguments: list[str], place: Path) -> str:
+    """The command that continues this run."""
+    further = [] if "--resume" in arguments else ["--resume"]
+    if not any(word.partition("=")[0] == "--out" for word in arguments):
+        further += ["--out", str(place)]
+    return shlex.join(["quintain", *arguments, *further])
+
+
+def _print(played: Played, facts: dict[str, Any]) -> None:
+    from rich.text import Text
+
+    from .summary import print_summary
+
+    out = console.stdout()
+    title = Text(f"{facts['environment']}, {facts['split']}, {facts['agent']}", style="bold")
+    resumed = f", {facts['resumed_from']:,} of them from before" if facts["resumed_from"] else ""
+    episodes = console.plural(played.summary.all.episodes, "episode")
+    out.print(title.append(f"   {episodes}{resumed} in {console.seconds(facts['wall_s'])}", style="not bold dim"))
+    out.print()
+    print_summary(out, played.summary)
+    out.print(f"Traces are in {facts['run_dir']}; look with `quintain show {facts['run_dir']}`.", soft_wrap=True)

@@ -1,0 +1,91 @@
+"""What the options of `run` mean: an environment, its tasks, its configuration, and who plays."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from quintain import plugins
+from quintain.config import Config, read
+from quintain.environment import Environment
+from quintain.errors import UsageError
+from quintain.harness import Agent
+from quintain.models import Company
+from quintain.task import Task
+
+_FILE = re.compile(r"(?P<path>.+\.py)(?P<attribute>:\w+)?")
+
+
+def anchored(spec: str) -> str:
+    """The name of an environment that means the same from any folder: a file by its absolute path."""
+    match = _FILE.fullmatch(spec)
+    return os.path.abspath(match["path"]) + (match["attribute"] or "") if match else spec  # noqa: PTH100 (keeps links)
+
+
+def split_of(env: Environment[Any], wanted: str | None) -> str:
+    """The split that was asked for, else "test", else the last one.
+
+    Raises:
+        UsageError: There is no such split.
+    """
+    if wanted is None:
+        return "test" if "test" in env.splits else env.splits[-1]
+    env.tasks(wanted)
+    return wanted
+
+
+def tasks_of(env: Environment[Any], split: str, wanted: str | None) -> Sequence[Task[Any]]:
+    """The tasks that `--tasks` selects: "20" the first 20, "20:40" a slice, "a,b" or "7," those with these ids.
+
+    Raises:
+        UsageError: It selects nothing, or what is not there.
+    """
+    tasks = env.tasks(split)
+    if wanted is None:
+        chosen = tasks
+    elif match := re.fullmatch(r"(\d*):(\d*)", wanted):
+        chosen = tasks[slice(*(int(bound) if bound else None for bound in match.groups()))]
+    elif not wanted.isdecimal():
+        chosen = [env.task(split, name.strip()) for name in wanted.split(",") if name.strip()]
+    elif int(wanted) > len(tasks):
+        raise UsageError(f"--tasks {wanted}: split {split!r} of {env.name} has {len(tasks)} tasks")
+    else:
+        chosen = tasks[: int(wanted)]
+    if not chosen:
+        which = f"--tasks {wanted} selects no task; " if wanted is not None else ""
+        raise UsageError(f"{which}split {split!r} of {env.name} has {len(tasks)} tasks")
+    return chosen
+
+
+def config_of(env: Environment[Any], file: Path | None, settings: Iterable[str], **dials: Any) -> Config:
+    """The environment's configuration, then that of a file, then `key=value` texts, then `dials` that are not None.
+
+    Raises:
+        UsageError: An unreadable file, an unknown field, or a value that cannot be used.
+    """
+    config = env.config.override(read(file)) if file is not None else env.config
+    pairs: dict[str, str] = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise UsageError(f"--set takes name=value, got {setting!r}; known: {', '.join(Config.__struct_fields__)}")
+        pairs[name.strip()] = value.strip()
+    return config.override(pairs).override({name: value for name, value in dials.items() if value is not None})
+
+
+def agent_of(spec: str, user: str | None, *, base_url: str | None, retries: int) -> Agent:
+    """Who plays, and the simulated user beside it.
+
+    Raises:
+        UsageError: Nobody has that name.
+    """
+    endpoint: dict[str, Any] = {"retries": retries} | ({} if base_url is None else {"base_url": base_url})
+
+    def made(name: str) -> Agent:
+        # The baselines reach no endpoint.
+        return plugins.agent(name, **(endpoint if name.startswith("openai:") else {}))
+
+    return made(spec) if user is None else Company(agent=made(spec), user=made(user))

@@ -1,0 +1,121 @@
+"""`quintain show`: one trace for a person: what was said, done and seen, what it changed, what it earned and why."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import console, options
+
+if TYPE_CHECKING:
+    from quintain.trace import Trace
+
+    from .watch import Watched
+
+
+@click.command()
+@options.path
+@click.option("--index", type=int, help="Which trace, from 0; negative ones count from the end.  [default: 0]")
+@click.option("--task", help="The first trace of the task with this id.")
+@click.option("--list", "as_list", is_flag=True, help="Name the traces, one a line, instead.")
+@click.option("--env", metavar="ENV", help="The environment, where no run.json beside the trace names it.")
+@click.option("--full", is_flag=True, help="Cut nothing short.")
+@options.json
+def show(
+    *, path: Path, index: int | None, task: str | None, as_list: bool, env: str | None, full: bool, as_json: bool
+) -> None:
+    """Show a trace of PATH, a run folder or a file: turns, calls, observations, what each step changed, rewards.
+
+    What a step changed is found by playing the trace once more, so it needs the environment.
+    """
+    from .transcript import print_transcript
+
+    if as_list:
+        _print_list(path, as_json=as_json)
+        return
+    trace, place, count = _pick(path, index, task)
+    watched, reason = _watch(path, env, trace)
+    if as_json:
+        console.print_json(_to_dict(trace, place, watched, reason))
+        return
+    print_transcript(console.stdout(), trace, watched=watched, reason=reason, full=full)
+    if count > 1:
+        click.echo(
+            f"This is trace {place}; there are 0 to {count - 1}, by --index or --task, and --list names them.", err=True
+        )
+
+
+def _pick(path: Path, index: int | None, task: str | None) -> tuple[Trace, int, int]:
+    """The trace that was asked for, its place, and how many there are."""
+    from quintain.errors import UsageError
+    from quintain.record import read_traces
+
+    if index is not None and task is not None:
+        raise UsageError("give --index or --task, not both")
+    chosen: tuple[Trace, int] | None = None
+    count = 0
+    # Read one by one, for a run may be larger than memory.
+    for count, trace in enumerate(read_traces(path), 1):
+        wanted = trace.task == task if task is not None else count - 1 == (index or 0)
+        if chosen is None and wanted:
+            chosen = trace, count - 1
+    if index is not None and -count <= index < 0:
+        return _pick(path, count + index, None)
+    if chosen is None:
+        what = f"no trace of task {task!r}" if task is not None else f"no trace {index or 0}"
+        raise UsageError(f"{path} has {what}; it has {console.plural(count, 'trace')}, which --list names")
+    return *chosen, count
+
+
+def _watch(path: Path, spec: str | None, trace: Trace) -> tuple[Watched | None, str]:
+    """What the steps changed; or None, and why nobody can say."""
+    from quintain.errors import QuintainError
+
+    from .folders import environment_of, task_of
+    from .watch import watch
+
+    try:
+        env = environment_of(path, spec)
+        return asyncio.run(watch(env, task_of(env, trace), trace)), ""
+    except QuintainError as error:
+        return None, str(error)
+
+
+def _to_dict(trace: Trace, place: int, watched: Watched | None, reason: str) -> dict[str, Any]:
+    import msgspec
+
+    changes = watched and [
+        {"turn": turn, "step": step, "changes": [one.to_dict() for one in found]}
+        for (turn, step), found in watched.steps.items()
+    ]
+    return {
+        "index": place,
+        "trace": msgspec.json.decode(msgspec.json.encode(trace)),
+        "state_diff": _plain(changes),
+        "state_diff_missing": reason or None,
+        "state_diff_diverged_at_turn": watched.diverged if watched else None,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON's own types; what JSON has no form for is described."""
+    import msgspec
+
+    return msgspec.to_builtins(value, enc_hook=repr)
+
+
+def _print_list(path: Path, *, as_json: bool) -> None:
+    from quintain.record import read_traces
+
+    traces = enumerate(read_traces(path))
+    rows = [(n, t.task, t.member, t.attempt, len(t.turns), t.score, console.safe(t.reason)) for n, t in traces]
+    columns = (">index", "task", ">member", ">attempt", ">turns", ">score", "reason")
+    if as_json:
+        names = [column.removeprefix(">") for column in columns]
+        console.print_json({"traces": [dict(zip(names, row, strict=True)) for row in rows]})
+    else:
+        cells = [(*row[:5], console.number(row[5]), row[6]) for row in rows]
+        console.stdout().print(console.grid(*columns, rows=cells))

@@ -1,0 +1,82 @@
+"""A run's numbers as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console, RenderableType
+from rich.table import Table as Grid
+from rich.text import Text
+
+from quintain.report import Slice, Summary
+
+from .console import grid, number, plural, seconds
+
+TAG_VALUES = 12
+"""A tag with more values names single tasks, and its table would say nothing."""
+
+
+def print_summary(console: Console, summary: Summary) -> None:
+    """Everything that a person asks a finished run, most important first."""
+    for block in _blocks(summary):
+        console.print(block)
+        console.print()
+
+
+def _blocks(summary: Summary) -> Iterator[RenderableType]:
+    yield _facts(summary)
+    for tag, values in sorted(summary.by_tag.items()):
+        if 1 < len(values) <= TAG_VALUES:
+            yield _by(tag, values)
+    if summary.failed:
+        rows = [(part, kind, n) for part, kinds in sorted(summary.failures.items()) for kind, n in kinds.most_common()]
+        yield grid("part", "failure", ">episodes", rows=rows)
+
+
+def _facts(summary: Summary) -> Grid:
+    """Names and values, without a head."""
+    facts = Grid.grid(padding=(0, 3, 0, 0))
+    facts.add_column(no_wrap=True, style="dim")
+    facts.add_column()
+    for name, value in (*_scores(summary), *_efforts(summary)):
+        facts.add_row(name, value)
+    return facts
+
+
+def _scores(summary: Summary) -> Iterator[tuple[str, Text]]:
+    every = summary.all
+    mean = Text(number(every.mean), style="bold")
+    if summary.standard_error is not None:
+        mean.append(f" ± {number(summary.standard_error)}", style="not bold")
+    scored = f"   {every.scored:,} of {plural(every.episodes, 'episode')} scored"
+    yield "mean reward", mean.append(scored, style="not bold dim")
+    if summary.failed and summary.interval is not None:
+        low, high = (number(bound) for bound in summary.interval)
+        yield "", Text(f"between {low} and {high}, counting each failed episode as 0 or as 1")
+    for k, value in summary.pass_hat_k.items():
+        if k in {1, 2, 4, 8, 16, 32, 64} or k == max(summary.pass_hat_k):
+            yield "pass@1" if k == 1 else f"pass^{k}", Text(number(value))
+    if summary.failed:
+        rate = f"{summary.failed / every.episodes:.1%}"
+        yield "failed", Text(f"{plural(summary.failed, 'episode')} ({rate}), without a reward", style="red")
+        short, long = summary.failure_by_length
+        if short is not None and long is not None:
+            yield "", Text(f"P(failed) {short:.1%} in the shorter half of the episodes, {long:.1%} in the longer")
+    if summary.dropped:
+        yield "dropped", Text(f"{plural(summary.dropped, 'group')} with too few valid episodes", style="red")
+
+
+def _efforts(summary: Summary) -> Iterator[tuple[str, Text]]:
+    n = max(1, summary.all.episodes)
+    for name, total in (("turns", summary.turns), ("tool calls", summary.calls), ("tokens", summary.tokens)):
+        if total or name != "tokens":
+            yield name, Text(f"{total:,}").append(f"   {number(total / n, 1)} per episode", style="dim")
+    spent = summary.seconds
+    if spent["total"]:
+        split = ", ".join(f"{part} {seconds(spent[part])}" for part in ("model", "tool", "verifier", "queue"))
+        yield "time", Text(f"{seconds(spent['total'])} in play").append(f"   {split}", style="dim")
+
+
+def _by(tag: str, values: dict[str, Slice]) -> Grid:
+    rows = [(value, one.episodes, one.episodes - one.scored, number(one.mean)) for value, one in sorted(values.items())]
+    return grid(tag, ">episodes", ">failed", ">mean", rows=rows)

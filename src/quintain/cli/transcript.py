@@ -1,0 +1,208 @@
+"""A trace as text for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from quintain.trace import Content, End, Level, Message, Reward, Step, Trace, Turn, plain
+
+from .changes import Change, shown
+from .console import clipped, grid, number, plural, safe
+from .watch import Watched
+
+_LINES = 12
+_CHARACTERS = 1200
+_VALUE = 160
+_CHANGES = 20
+_MARGIN = 11
+"""Columns of the labels on the left."""
+
+Row = tuple[str, Text]
+"""A label, and what it labels."""
+
+
+def print_transcript(console: Console, trace: Trace, *, watched: Watched | None, reason: str, full: bool) -> None:
+    """Everything about one trace.
+
+    Args:
+        console: Where to.
+        trace: Which.
+        watched: What its steps changed, where that is known.
+        reason: Why it is not.
+        full: Cut nothing short.
+    """
+    _print_head(console, trace)
+    for turn in trace.turns:
+        console.rule(Text(_turn_title(turn)), align="left", style="dim")
+        _print_rows(console, _turn_rows(turn, watched, full=full))
+    console.rule(Text("verdict"), align="left", style="dim")
+    _print_verdict(console, trace, watched.best if watched is not None else {})
+    if watched is None:
+        console.print(Text(f"What each step changed is left out: {reason}", style="yellow"))
+    elif watched.diverged is not None:
+        words = "so what steps changed is left out from there. `quintain replay` says what differs."
+        console.print(
+            Text(f"The environment answers otherwise from turn {watched.diverged} on, {words}", style="yellow")
+        )
+
+
+def _print_head(console: Console, trace: Trace) -> None:
+    where = ", ".join(part for part in (trace.environment, trace.split, trace.agent) if part)
+    console.print(Text(f"{where}: {trace.task}", style="bold"))
+    tags = "".join(f", {name} {value}" for name, value in trace.tags.items())
+    numbers = f"seed {trace.seed}, member {trace.member}, attempt {trace.attempt}{tags}"
+    console.print(Text(safe(numbers), style="dim"))
+    console.print(_outcome(trace))
+    console.print()
+
+
+def _outcome(trace: Trace) -> Text:
+    failure = trace.failure
+    if failure is not None:
+        blame = (
+            f"failed, by {failure.part}: {failure.kind}, while in {failure.stage}, after {plural(failure.turn, 'turn')}"
+        )
+        return Text(blame, style="bold red").append(f"\n{failure.type}: {safe(failure.message)}", style="not bold")
+    end = trace.end.value if trace.end is not None else "not ended"
+    style = "bold yellow" if trace.end is End.TRUNCATED else "bold"
+    return Text(f"score {number(trace.score)}", style=style).append(f", {end}: {safe(trace.reason)}", style="not bold")
+
+
+def _turn_title(turn: Turn) -> str:
+    thread = f", thread {turn.thread}" if turn.thread else ""
+    branch = f", branch {turn.branch}" if turn.branch else ""
+    return f"turn {turn.index}, {turn.role}{thread}{branch}"
+
+
+def _turn_rows(turn: Turn, watched: Watched | None, *, full: bool) -> Iterator[Row]:
+    if turn.keep is not None:
+        yield "context", Text(f"rewritten; {plural(turn.keep, 'message')} kept", style="dim")
+    for message in turn.added:
+        yield message.role, _said(message.content, full=full, style="dim")
+    said: Message = turn.reply.message
+    if said.reasoning:
+        yield "thinks", _said(said.reasoning, full=full, style="dim italic")
+    if said.text or not turn.steps:
+        yield "says", _said(said.content, full=full) if said.text else Text("(nothing)", style="dim")
+    for n, step in enumerate(turn.steps):
+        yield from _step_rows(step, full=full)
+        found = watched.steps.get((turn.index, n)) if watched is not None else None
+        yield from _change_rows(found or [], full=full)
+        yield from _reward_rows(r for r in turn.rewards if r.level is Level.STEP and r.step == n)
+    yield from _reward_rows(r for r in turn.rewards if r.level is not Level.STEP)
+
+
+def _step_rows(step: Step, *, full: bool) -> Iterator[Row]:
+    arguments = safe(step.call.arguments if full else clipped(step.call.arguments, _CHARACTERS))
+    yield "calls", Text(safe(step.call.name), style="bold cyan").append(f" {arguments}", style="not bold default")
+    if step.fault is not None:
+        yield "fault", Text(f"{step.fault}, planned by the configuration", style="magenta")
+    yield (
+        ("error" if step.is_error else "sees"),
+        _said(step.observation, full=full, style="red" if step.is_error else ""),
+    )
+
+
+def _change_rows(found: list[Change], *, full: bool) -> Iterator[Row]:
+    for change in found if full else found[:_CHANGES]:
+        before, after = (
+            shown(side) if full else clipped(shown(side), _VALUE) for side in (change.before, change.after)
+        )
+        line = Text(safe(change.path), style="bold").append(": ", style="not bold")
+        line.append(safe(before), style="not bold red").append(" → ", style="not bold")
+        yield "changes", line.append(safe(after), style="not bold green")
+    if not full and len(found) > _CHANGES:
+        yield "", Text(f"and {len(found) - _CHANGES} more; see all with --full", style="dim")
+
+
+def _said(content: Content, *, full: bool, style: str = "") -> Text:
+    text = safe(plain(content))
+    if full:
+        return Text(text, style=style)
+    lines = text.splitlines()
+    kept = clipped("\n".join(lines[:_LINES]), _CHARACTERS)
+    rest = f"\n… {plural(len(lines) - _LINES, 'further line')}; see all with --full" if len(lines) > _LINES else ""
+    return Text(kept, style=style).append(rest, style="dim")
+
+
+def _reward_rows(rewards: Iterable[Reward]) -> Iterator[Row]:
+    """Rewards that say why stand alone; the others share a line."""
+    brief = Text()
+    for reward in rewards:
+        verdict = Text(f"{reward.name} ", style="green").append(_value(reward), style="bold green")
+        if reward.reason:
+            yield "reward", verdict.append(f"  {safe(reward.reason)}", style="not bold dim")
+        else:
+            brief.append("   " if brief else "").append_text(verdict)
+    if brief:
+        yield "reward", brief
+
+
+def _value(reward: Reward) -> str:
+    return "skipped" if reward.value is None else number(reward.value)
+
+
+def _print_rows(console: Console, rows: Iterable[Row]) -> None:
+    """Label and text, the text wrapped under itself; a label is not repeated."""
+    above = ""
+    for label, text in rows:
+        for n, line in enumerate(text.wrap(console, max(20, console.width - _MARGIN), overflow="fold")):
+            shown_label = label if n == 0 and label != above else ""
+            line.rstrip()
+            console.print(Text(f"{shown_label:<{_MARGIN}}", style="dim").append_text(line), soft_wrap=True)
+        above = label
+    console.print()
+
+
+def _print_verdict(console: Console, trace: Trace, best: dict[str, float]) -> None:
+    """The criteria over the whole episode; then the score, and what each of them says about it."""
+    rows = [_criterion_row(given) for given in _by_name(trace.every_reward()).values()]
+    if rows:
+        console.print(grid("criterion", "level", ">times", ">raw", ">value", ">weight", "least", rows=rows))
+        console.print()
+    console.print(_outcome(trace))
+    if trace.failure is not None:
+        console.print("A failed episode has no score, and counts in no mean.")
+        return
+    lost = set(why_not_one(trace, best))
+    if lost and trace.end is End.TRUNCATED:
+        console.print(Text(f"The episode was cut short by {trace.reason}."))
+    for reward in trace.rewards:
+        mark, style = ("-", "red") if reward.name in lost else ("+", "green")
+        line = Text(f"{mark} {reward.name} ", style=style).append(_value(reward), style="bold")
+        line.append(f"  {safe(reward.reason)}" if reward.reason else "", style="not bold default")
+        console.print(Padding(line, (0, 0, 0, 2), expand=False))
+
+
+def _by_name(rewards: Iterable[Reward]) -> dict[str, list[Reward]]:
+    named: dict[str, list[Reward]] = {}
+    for reward in rewards:
+        named.setdefault(reward.name, []).append(reward)
+    return named
+
+
+def _criterion_row(given: list[Reward]) -> tuple[object, ...]:
+    """One criterion over the whole episode: of a repeated one the sums, and where it gave least."""
+    first = given[0]
+    raw, value = ([n for r in given if (n := getattr(r, side)) is not None] for side in ("raw", "value"))
+    low = min((r for r in given if r.value is not None), key=lambda r: r.value or 0.0, default=first)
+    least = f"{number(low.value)} in turn {low.turn}" if len(given) > 1 else ""
+    sums = (number(sum(side)) if side else "-" for side in (raw, value))
+    return (first.name, first.level.value, len(given), *sums, number(first.weight), least)
+
+
+def why_not_one(trace: Trace, best: dict[str, float]) -> list[str]:
+    """Names of the criteria that kept the score below 1; none when it is 1, or when there is no score.
+
+    Args:
+        trace: Which.
+        best: The most that each criterion can deliver, weight included; 1 per weight where that isn't known.
+    """
+    if trace.score is None or trace.score >= 1:
+        return []
+    judged = [(r.name, r.value * r.weight, max(0.0, r.weight)) for r in trace.rewards if r.value is not None]
+    return [name for name, delivered, top in judged if delivered < best.get(name, top)]

@@ -1,0 +1,71 @@
+"""A trace, played once more to see what each of its calls did to the world."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+from quintain.environment import Environment
+from quintain.replay import Recorded
+from quintain.rollout import rollout
+from quintain.state import State
+from quintain.task import Task
+from quintain.trace import Level, Trace, Turn
+from quintain.verifier import Criterion, Effect, Score, Verifier
+
+from .changes import Change, changes
+
+S = TypeVar("S", bound=State)
+
+Steps = dict[tuple[int, int], list[Change]]
+"""(turn, step) to what the step changed."""
+
+
+class Watched(NamedTuple):
+    """What the calls of a trace did."""
+
+    steps: Steps
+    """No entry for a step that could not be seen: it broke the world, or lies behind the divergence."""
+    diverged: int | None
+    """The first turn in which the world answered differently than in the trace; None when it never did."""
+    best: dict[str, float]
+    """The most that each criterion can deliver, weight included."""
+
+
+async def watch(env: Environment[S], task: Task[S], trace: Trace) -> Watched:
+    """Play the trace's replies with a verifier that judges nothing and looks at every step."""
+    seen: list[list[Change]] = []
+
+    async def look(effect: Effect[S]) -> Score:
+        seen.append(await changes(effect.before, effect.after))
+        return Score(None, "only watching")
+
+    spy: Verifier[S] = Verifier(
+        Criterion(name="look", level=Level.STEP, judge=look),
+        Criterion(name="nothing", level=Level.TRAJECTORY, judge=lambda outcome: 0.0),
+    )
+    names = {name: getattr(trace, name) for name in ("seed", "member", "attempt", "split", "agent")}
+    again = (await rollout(env.replace(config=trace.config, verifier=spy), task, Recorded(trace), **names)).trace
+    diverged = next((old.index for old, new in _pairs(trace, again) if _differ(old, new)), None)
+    places = [(turn.index, n) for turn in again.turns for n in range(len(turn.steps))]
+    steps = dict(zip(places, seen, strict=False))
+    known = {place: found for place, found in steps.items() if diverged is None or place[0] < diverged}
+    return Watched(known, diverged, {c.name: _best(c) for c in env.verifier.criteria})
+
+
+def _best(criterion: Criterion[Any]) -> float:
+    ends = (0.0, 1.0) if criterion.normalize else (criterion.low, criterion.high)
+    return max(criterion.weight * end for end in ends)
+
+
+def _pairs(trace: Trace, again: Trace) -> list[tuple[Turn, Turn | None]]:
+    found: list[Turn | None] = [*again.turns]
+    return list(zip(trace.turns, found + [None] * len(trace.turns), strict=False))
+
+
+def _differ(old: Turn, new: Turn | None) -> bool:
+    return new is None or _facts(old) != _facts(new)
+
+
+def _facts(turn: Turn) -> tuple[Any, ...]:
+    """What a turn did; the rewards are another verifier's."""
+    return turn.role, turn.reply, turn.steps, turn.state_digest
