@@ -1,0 +1,127 @@
+"""The parts of the documentation that are made of the code.
+
+A page marks them with `<!-- begin generated: NAME -->` and `<!-- end generated -->`; what stands between is replaced.
+
+    python docs/generate.py              rewrite the pages
+    python docs/generate.py --check      status 1 where a page is not current
+    python docs/generate.py --pictures   play the demonstration and draw what it prints
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Callable, Iterator
+from io import StringIO
+from pathlib import Path
+
+import click
+import msgspec
+
+from quintain.cli import program
+from quintain.config import Config
+
+DOCS = Path(__file__).parent
+PICTURES = DOCS / "pictures"
+WIDTH = 100
+"""Columns of help texts and pictures."""
+
+_GENERATED = re.compile(
+    r"(?P<begin><!-- begin generated: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end generated -->)", re.DOTALL
+)
+_ATTRIBUTE = re.compile(r"^    (?P<name>\w+): (?P<words>.*?)(?=^    \w+: |\Z)", re.DOTALL | re.MULTILINE)
+
+
+def config() -> str:
+    """A row per field of Config: default and meaning, from the class.
+
+    Raises:
+        ValueError: A field without a sentence, or a sentence without a field.
+    """
+    doc = inspect.getdoc(Config) or ""
+    found = _ATTRIBUTE.finditer(doc.partition("Attributes:\n")[2])
+    said = {one["name"]: " ".join(one["words"].split()) for one in found}
+    fields = {field.name: field.default for field in msgspec.structs.fields(Config)}
+    if said.keys() != fields.keys():
+        raise ValueError(f"fields and sentences of Config differ: {sorted(said.keys() ^ fields.keys())}")
+    rows = [f"| `{name}` | {_default(default)} | {said[name]} |" for name, default in fields.items()]
+    return "\n".join(["| field | default | meaning |", "|---|---|---|", *rows]) + "\n"
+
+
+def commands() -> str:
+    """The help text of the program and of each command."""
+    return "\n".join(_help_texts())
+
+
+GENERATORS: dict[str, Callable[[], str]] = {"config": config, "commands": commands}
+
+
+def render(page: str) -> str:
+    """The page with its generated parts made anew.
+
+    Raises:
+        KeyError: It asks for a part that nothing makes.
+    """
+    return _GENERATED.sub(lambda part: f"{part['begin']}{GENERATORS[part['name']]()}{part['end']}", page)
+
+
+def stale() -> list[Path]:
+    """The pages that would change."""
+    return [path for path in pages() if render(path.read_text()) != path.read_text()]
+
+
+def pages() -> list[Path]:
+    return [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def picture(title: str, *arguments: str) -> str:
+    """What a command prints on a terminal, as an SVG that needs nothing from elsewhere."""
+    from rich.console import Console
+    from rich.terminal_theme import MONOKAI
+    from rich.text import Text
+
+    command = [sys.executable, "-m", "quintain", *arguments]
+    wide = os.environ | {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder, env=wide)
+    console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(done.stdout.rstrip()))
+    drawn = console.export_svg(title=title, theme=MONOKAI)
+    return re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL).replace("Fira Code,", "")
+
+
+def main(arguments: list[str]) -> int:
+    if "--pictures" in arguments:
+        PICTURES.mkdir(exist_ok=True)
+        (PICTURES / "demo.svg").write_text(picture("quintain demo", "demo"))
+    old = stale()
+    for path in old:
+        sys.stdout.write(f"{path.relative_to(DOCS.parent)}\n")
+        if "--check" not in arguments:
+            path.write_text(render(path.read_text()))
+    return int("--check" in arguments and bool(old))
+
+
+def _default(value: object) -> str:
+    return "none" if value is None else f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _help_texts() -> Iterator[str]:
+    settings = program.context_settings | {"terminal_width": WIDTH, "max_content_width": WIDTH}
+    top = click.Context(program, info_name="quintain", **settings)
+    yield f"```text\n{program.get_help(top)}\n```\n"
+    for name in program.list_commands(top):
+        command = program.get_command(top, name)
+        if command is None or command.hidden:
+            continue
+        context = click.Context(command, info_name=name, parent=top)
+        yield f"## quintain {name}\n\n```text\n{textwrap.dedent(command.get_help(context))}\n```\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
