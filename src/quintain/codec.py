@@ -10,7 +10,7 @@ import functools
 import hashlib
 import math
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
@@ -25,15 +25,22 @@ _binary = msgspec.msgpack.Encoder(order="deterministic")
 _text = msgspec.json.Encoder(order="deterministic")
 
 
-def dumps(value: Any, encode: Encode | None = None) -> bytes:
+def dumps(value: Any, encode: Encode | None = None, *, canonical: bool = True) -> bytes:
     """Encode to MessagePack with dict and set order fixed; NaN survives (in JSON it would not).
 
+    Args:
+        value: What is to be encoded.
+        encode: For the opaque objects in it.
+        canonical: False leaves dicts in their own order, which is part of how a program goes on, and sets in any.
+
     Raises:
-        TypeError: The value holds an object of a type that is neither known nor handled by `encode`.
+        TypeError: The value holds an object of a type that is neither known nor handled by `encode`; or, where the
+            bytes are canonical, a dict with keys that are not strings.
     """
-    if encode is None:
+    if encode is None and canonical:
         return _binary.encode(value)
-    return msgspec.msgpack.Encoder(order="deterministic", enc_hook=encode).encode(value)
+    order: Literal["deterministic"] | None = "deterministic" if canonical else None
+    return msgspec.msgpack.Encoder(order=order, enc_hook=encode).encode(value)
 
 
 def loads(data: bytes, type: type[T], decode: Decode | None = None) -> T:
@@ -42,9 +49,12 @@ def loads(data: bytes, type: type[T], decode: Decode | None = None) -> T:
     Raises:
         msgspec.DecodeError: The bytes are torn, or of another type; the message ends in the path.
     """
-    if decode is None:
-        return cast(T, _decoder(cast(Hashable, type)).decode(data))
-    return msgspec.msgpack.Decoder(type, dec_hook=decode).decode(data)
+    try:
+        if decode is None:
+            return cast(T, _decoder(cast(Hashable, type)).decode(data))
+        return msgspec.msgpack.Decoder(type, dec_hook=decode).decode(data)
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"a string is not UTF-8: {error}") from error
 
 
 def text(value: Any) -> str:

@@ -6,6 +6,7 @@ the same bytes over forked resources, a dump is the bytes beside dumped resource
 
 from __future__ import annotations
 
+import functools
 import inspect
 import typing
 from collections.abc import Awaitable, Callable, Iterable
@@ -49,13 +50,17 @@ class Parts(NamedTuple):
     """A world taken apart."""
 
     plain: bytes
-    """Canonical; a number stands where a resource was."""
+    """A number stands where a resource was."""
     held: list[Any]
     """The resources, in the order of their numbers; one that is referred to twice is here once."""
 
 
-def split(world: Any) -> Parts:
+def split(world: Any, *, canonical: bool = False) -> Parts:
     """Take a world apart without changing it.
+
+    Args:
+        world: Plain data and resources.
+        canonical: Sort dicts and sets: equal worlds give equal bytes, but a copy would iterate in another order.
 
     Raises:
         TypeError: It holds an object that is neither plain data nor a Resource; the message names the type.
@@ -68,15 +73,15 @@ def split(world: Any) -> Parts:
         if number is not None:
             return number
         numbers[id(value)] = len(numbers)
+        if all(hasattr(value, verb) for verb in ("fork", "dump", "digest", "load")):
+            held.append(value)
+            return numbers[id(value)]
         if hasattr(value, "pack"):
             return value.pack()
-        if not all(hasattr(value, verb) for verb in ("fork", "dump", "digest", "load")):
-            name = type(value).__qualname__
-            raise TypeError(f"a {name} is neither plain data nor a Resource (it lacks fork, dump, load or digest)")
-        held.append(value)
-        return numbers[id(value)]
+        name = type(value).__qualname__
+        raise TypeError(f"a {name} is neither plain data nor a Resource (it lacks fork, dump, load or digest)")
 
-    return Parts(codec.dumps(world, encode), held)
+    return Parts(codec.dumps(world, encode, canonical=canonical), held)
 
 
 def join(type_: type[T], plain: bytes, held: Iterable[Any]) -> T:
@@ -95,7 +100,9 @@ def load(type_: type[T], data: bytes) -> T:
     incoming = iter(dumps)
 
     def make(declared: Any) -> Any:
-        return (typing.get_origin(declared) or declared).load(next(incoming), *typing.get_args(declared))
+        for one in incoming:
+            return (typing.get_origin(declared) or declared).load(one, *typing.get_args(declared))
+        raise ValueError(f"it has {len(dumps)} resources and refers to more")
 
     return _decode(type_, plain, make)
 
@@ -113,8 +120,15 @@ async def dump(world: Any) -> bytes:
 
 
 async def digest(world: Any) -> str:
-    """Equal for worlds that will behave alike; 32 hex digits."""
-    plain, held = split(world)
+    """Equal for worlds that will behave alike; 32 hex digits.
+
+    Raises:
+        TypeError: The world has a dict whose keys are not strings.
+    """
+    if _declares_float(type(world)):
+        # Python puts the int 1 there without a word, a copy has 1.0, and their bytes differ: so it speaks of the copy.
+        world = join(type(world), *split(world))
+    plain, held = split(world, canonical=True)
     if not held:
         return codec.digest(plain)
     return codec.digest(codec.dumps((plain, [await settle(resource.digest()) for resource in held])))
@@ -134,15 +148,32 @@ async def settle(value: T | Awaitable[T]) -> T:
     return value
 
 
+@functools.cache
+def _declares_float(type_: Any) -> bool:
+    seen: list[Any] = []
+    todo = [type_]
+    while todo:
+        one = todo.pop()
+        if one in seen or hasattr(one, "fork"):
+            continue
+        seen.append(one)
+        todo += (typing.get_origin(one), *typing.get_args(one))
+        todo += typing.get_type_hints(one).values() if isinstance(one, type) else ()
+    return float in seen
+
+
 def _decode(type_: type[T], plain: bytes, make: Callable[[Any], Any]) -> T:
     known: list[Any] = []
 
     def decode(declared: Any, value: Any) -> Any:
+        # Objects come in the order in which they were met, for bytes are written and read in one direction.
         if isinstance(value, bytes):
             known.append(declared.unpack(value))
             return known[-1]
         if value == len(known):
             known.append(make(declared))
+        if not (isinstance(value, int) and 0 <= value < len(known)):
+            raise ValueError(f"it refers to object {value!r} of {len(known)}")
         return known[value]
 
     return codec.loads(plain, type_, decode)

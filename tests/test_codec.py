@@ -1,0 +1,181 @@
+"""Equal values have equal bytes, everywhere, and come back as they were."""
+
+from __future__ import annotations
+
+import datetime
+import enum
+import json
+import math
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quintain import codec
+from quintain.replay import elsewhere
+
+SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary(max_size=8)
+PLAIN = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+FINITE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BROKEN = math.nan
+
+
+class Point(msgspec.Struct):
+    x: float
+    y: float | None = None
+
+
+def backwards(value: Any) -> Any:
+    """The same value with every dict in the opposite order."""
+    if isinstance(value, dict):
+        return {key: backwards(item) for key, item in reversed(value.items())}
+    return [backwards(item) for item in value] if isinstance(value, list) else value
+
+
+@given(PLAIN)
+def test_what_is_encoded_comes_back(value: Any) -> None:
+    for canonical in (True, False):
+        again = codec.loads(codec.dumps(value, canonical=canonical), Any)
+        assert codec.dumps(again) == codec.dumps(value)
+
+
+@given(PLAIN)
+def test_the_order_of_a_dict_does_not_count(value: Any) -> None:
+    assert codec.dumps(backwards(value)) == codec.dumps(value)
+
+
+@given(st.dictionaries(st.text(max_size=4) | st.integers(0, 9), st.integers(0, 9)))
+def test_the_order_of_a_dict_survives_where_bytes_need_not_be_canonical(value: dict[Any, int]) -> None:
+    again = codec.loads(codec.dumps(value, canonical=False), dict[Any, int])
+    assert list(again.items()) == list(value.items())
+
+
+@given(st.sets(st.text(max_size=4)), st.randoms())
+def test_the_order_of_a_set_does_not_count(value: set[str], random: Any) -> None:
+    shuffled = sorted(value)
+    random.shuffle(shuffled)
+    assert codec.dumps(set(shuffled)) == codec.dumps(value) == codec.dumps(sorted(value))
+
+
+def test_nan_and_infinity_survive() -> None:
+    again = codec.loads(codec.dumps([math.nan, math.inf, -math.inf]), list[float])
+    assert math.isnan(again[0])
+    assert again[1:] == [math.inf, -math.inf]
+
+
+BYTES = "codec.dumps([{'b': {'x', 'y', 'z', 'w'}, 'a': [None, True, 1.5]}, frozenset('quintain'), float('nan')])"
+
+
+def test_bytes_are_the_same_in_every_process() -> None:
+    program = f"from quintain import codec; print({BYTES}.hex(), codec.text({{'b': set('edcba'), 'a': 1}}))"
+    outputs = {done.stdout or done.stderr for done in elsewhere([sys.executable, "-c", program], [1, 2, 3])}
+    here = codec.dumps(
+        [{"b": {"x", "y", "z", "w"}, "a": [None, True, 1.5]}, frozenset("quintain"), math.nan],
+    ).hex()
+    assert outputs == {f'{here} {{"a":1,"b":["a","b","c","d","e"]}}\n'}
+
+
+class Opaque:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+@pytest.mark.parametrize("canonical", [True, False])
+def test_opaque_objects_go_through_their_handlers(canonical: bool) -> None:
+    data = codec.dumps([Opaque("a"), Opaque("b")], lambda one: one.name, canonical=canonical)
+    again = codec.loads(data, list[Opaque], lambda declared, name: declared(name))
+    assert [one.name for one in again] == ["a", "b"]
+
+
+def test_an_unknown_object_is_refused() -> None:
+    with pytest.raises(TypeError, match="Opaque"):
+        codec.dumps([Opaque("a")])
+
+
+@given(st.binary(max_size=16))
+def test_any_bytes_are_decoded_or_refused(data: bytes) -> None:
+    try:
+        codec.loads(data, list[Point])
+    except msgspec.DecodeError:
+        return
+
+
+def test_a_wrong_type_is_named_with_its_path() -> None:
+    with pytest.raises(msgspec.ValidationError, match=r"Expected `float`, got `str` - at `\$\[0\]\.x`"):
+        codec.loads(codec.dumps([{"x": "far"}]), list[Point])
+
+
+@given(st.text())
+def test_text_of_a_string_is_the_string(value: str) -> None:
+    assert codec.text(value) == value
+
+
+@given(FINITE)
+def test_text_is_json_of_the_same_value(value: Any) -> None:
+    assert json.loads(codec.text([value])) == [value]
+    assert codec.text([value]) == codec.json([value]).decode()
+
+
+@given(PLAIN.filter(lambda value: not isinstance(value, str)))
+def test_text_never_turns_a_number_into_null(value: Any) -> None:
+    finite = "nan" not in (words := repr(value)) and "inf" not in words
+    try:
+        shown = codec.text(value)
+    except ValueError as error:
+        assert not finite
+        assert str(error) in {"JSON has no nan", "JSON has no inf", "JSON has no -inf"}
+    else:
+        assert shown.count("null") >= words.count("None") or not finite
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        math.nan,
+        [1.0, math.inf],
+        (-math.inf,),
+        {math.nan},
+        frozenset({math.inf}),
+        {"a": [{"b": math.nan}]},
+        Point(1.0, math.nan),
+        [None, Point(math.inf)],
+        Colour.BROKEN,
+    ],
+)
+def test_text_refuses_what_json_cannot_say(value: Any) -> None:
+    with pytest.raises(ValueError, match="JSON has no"):
+        codec.text(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (None, "null"),
+        ({"b": None, "a": ["null"]}, '{"a":["null"],"b":null}'),
+        (Point(1.0), '{"x":1.0,"y":null}'),
+        (Colour.RED, '"red"'),
+        (datetime.date(2026, 1, 2), '"2026-01-02"'),
+    ],
+)
+def test_text_says(value: Any, said: str) -> None:
+    assert codec.text(value) == said
+
+
+def test_digests_are_golden() -> None:
+    assert codec.digest(b"") == "cae66941d9efbd404e4d88758ea67670"
+    assert codec.digest(codec.dumps({"a": 1})) == codec.digest(b"\x81\xa1a\x01")
