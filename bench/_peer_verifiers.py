@@ -53,7 +53,7 @@ RESPONSES = [_response(turn) for turn in range(CALLS + 1)]
 
 
 class Canned(Client):
-    async def get_response(self, dialect, body, sampling, session_id=None, turn=None, headers=None):
+    async def get_response(self, dialect, body, sampling, session_id=None, turn=None, headers=None):  # noqa: PLR0917
         return RESPONSES[len(body["messages"]) // 2]
 
 
@@ -62,7 +62,7 @@ class Loop(vf.Harness[NullHarnessConfig]):
     EXECUTES_CODE = False
     NEEDS_CONTAINER = False
 
-    async def launch(self, ctx, trace, runtime, endpoint, secret, mcp_urls, data):
+    async def launch(self, ctx, trace, runtime, endpoint, secret, mcp_urls, data):  # noqa: PLR0917
         place = urlsplit(endpoint)
         reader, writer = await asyncio.open_connection(place.hostname, place.port)
         head = (

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import time
@@ -91,15 +92,27 @@ def cpu(work: Callable[[], object], *, repeats: int) -> float:
     return min(spent)
 
 
-def child(command: list[str], **variables: str) -> str | None:
-    """What a command prints; None, and a note on standard error, when it fails."""
-    import os
+def peers() -> str:
+    """The interpreter in which peers are looked for."""
+    return os.environ.get("QUINTAIN_BENCH_PEERS", sys.executable)
 
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ | variables)
+
+def has(python: str, module: str) -> bool:
+    """Whether that interpreter has that module, without importing it."""
+    code = f"import importlib.util as u, sys; sys.exit(u.find_spec({module!r}) is None)"
+    return subprocess.run([python, "-c", code], check=False, capture_output=True).returncode == 0
+
+
+def child(script: str, *arguments: object) -> Any:
+    """What a script beside this one prints, run by the peers' interpreter: JSON in its last line.
+
+    None, and a note on standard error, when it fails.
+    """
+    command = [peers(), str(Path(__file__).with_name(script)), *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
-        return done.stdout
-    last = done.stderr.strip().splitlines()[-1:] or ["no message"]
-    note(f"{Path(command[1]).name if len(command) > 1 else command[0]}: exit status {done.returncode}: {last[0]}")
+        return json.loads(done.stdout.splitlines()[-1])
+    note(f"{script}: exit status {done.returncode}: {done.stderr.strip()[-300:]}")
     return None
 
 

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-from _table import Row, child, cpu, main, row
+from _table import Row, child, cpu, has, main, note, peers, row
 
 import quintain as qn
 from quintain.harness import Request
@@ -81,22 +78,18 @@ def play(env: qn.Environment[Shop], episodes: int) -> None:
 
 
 def peer(episodes: int, repeats: int) -> tuple[str, float] | None:
-    """Name and seconds of CPU per call of the peer; None where it is not installed."""
-    python = os.environ.get("QUINTAIN_BENCH_PEERS", sys.executable)
-    if child([python, "-c", "import importlib.util as u, sys; sys.exit(u.find_spec('verifiers') is None)"]) is None:
+    """Name and microseconds of CPU per call of the peer; None where it is not installed."""
+    if not has(peers(), "verifiers"):
+        note("verifiers is not installed (QUINTAIN_BENCH_PEERS names the interpreter that has it)")
         return None
-    script = Path(__file__).with_name("_peer_verifiers.py")
-    said = child([python, str(script), str(episodes), str(CALLS), str(CONCURRENCY), str(repeats)])
-    if said is None:
-        return None
-    found = json.loads(said.splitlines()[-1])
-    return f"verifiers {found['version']}, cheapest seam", found["cpu_s"] / (episodes * CALLS)
+    found = child("_peer_verifiers.py", episodes, CALLS, CONCURRENCY, repeats)
+    return found and (f"verifiers {found['version']}, its cheapest seam", found["cpu_s"] / (episodes * CALLS) * 1e6)
 
 
 def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
     episodes, repeats = (10, 1) if quick else (1000, 5)
     other = peer(10, 1) if quick else peer(200, 3)
-    name, its = (other[0], other[1] * 1e6) if other else (None, None)
+    name, its = other or (None, None)
     for rows, goal in ((8, 50.0), (100, None), (1000, None)):
         env = shop(rows)
         play(env, 10)
