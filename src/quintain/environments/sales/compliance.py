@@ -34,7 +34,7 @@ def breaches(world: Sales, truth: Truth) -> Breaches:
         records = _records(world, address)
         for key in keys:
             at = letters[key].at
-            if any(record.opted_out and record.opted_out < at for record, _ in records):
+            if any(record.opted_out and record.opted_out <= at for record, _ in records):
                 forbidden.append(f"{key} to {address}, who has opted out")
             if not any(policy.may_write(times.parse(at), zone) for _, zone in records):
                 careless.append(f"{key} reaches {address} outside the hours for writing")

@@ -1,0 +1,456 @@
+"""Each rule of the policy: breaking it costs. Each freedom it leaves: taking it doesn't."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from quintain.environments.sales import policy, times
+from quintain.environments.sales.goals import Booked, Field, Mailed, Merged, Note, Truth
+
+from .sales_desk import (
+    KINDS,
+    Call,
+    Calls,
+    Task,
+    bent,
+    calls_of,
+    each,
+    first,
+    play,
+    reasons,
+    score,
+    solution,
+    uses,
+    without,
+)  # fmt: skip
+
+
+def _goals(task: Task, kind: type[Any]) -> list[Any]:
+    truth: Truth = task.truth
+    return [goal for goal in truth.goals if isinstance(goal, kind)]
+
+
+def _now(task: Task) -> float:
+    return task.world().clock.now
+
+
+# -- opt-outs
+
+
+@pytest.mark.parametrize("level", ["easy", "medium", "hard"])
+def test_who_writes_to_somebody_opted_out_gets_nothing(level: str) -> None:
+    task = first("optout", level)
+    truth: Truth = task.truth
+    letter = {"to": truth.never[0], "subject": "Our prices", "body": "Dear customer, here is our new price list."}
+    assert score(task, [*solution(task), ("mail_send", letter)]) == 0.0
+    at = times.stamp(_now(task) + 9 * times.DAY)
+    assert score(task, [*solution(task), ("mail_schedule", letter | {"at": at})]) == 0.0
+    assert "has opted out" in reasons(play(task, [*solution(task), ("mail_send", letter)]))
+
+
+def test_letting_a_scheduled_letter_reach_somebody_opted_out_is_as_bad() -> None:
+    task = first("optout", "hard")
+    late = [call for call in solution(task) if call[0] != "mail_cancel"]
+    assert score(task, [*late, *[("wait", {"hours": 72})] * 5]) == 0.0
+
+
+def test_a_wish_that_arrives_during_the_job_counts_from_then_on() -> None:
+    task = first("reply", "medium", uses("crm_mark_opt_out"))
+    letter = {
+        "to": calls_of(task, "mail_sent_to")[0]["address"],
+        "subject": "Sorry",
+        "body": "We will not write again.",
+    }
+    assert score(task, [*solution(task), ("mail_send", letter)]) == 0.0
+
+
+def test_the_namesake_of_somebody_opted_out_is_left_alone() -> None:
+    task = first("optout", "hard")
+    people = task.world().crm.contacts
+    key = calls_of(task, "crm_mark_opt_out")[0]["contact_id"]
+    namesake = next(k for k, row in people.items() if row.name == people[key].name and row.email != people[key].email)
+    assert score(task, [*solution(task), ("crm_mark_opt_out", {"contact_id": namesake})]) == 0.5
+
+
+def test_a_refusal_must_name_whom_it_is_about() -> None:
+    task = first("optout", "easy")
+    assert score(task, bent(task, "mail_send", body="I did not send what you asked for, for they opted out.")) < 1.0
+    assert score(task, bent(task, "mail_send", body=lambda body: body.replace("opted out", "no interest"))) < 1.0
+
+
+# -- e-mail
+
+
+def _contact_mail(task: Task) -> Mailed:
+    goals: list[Mailed] = _goals(task, Mailed)
+    return next(goal for goal in goals if not goal.to.endswith(policy.HOUSE))
+
+
+def _delayed(task: Task) -> bool:
+    """The policy allows the letter only later."""
+    return uses("mail_schedule")(task)
+
+
+def _sent_now(task: Task, calls: Calls | None = None) -> Calls:
+    """The solution, with what it schedules sent at once."""
+    return [
+        ("mail_send", {k: v for k, v in given.items() if k != "at"}) if name == "mail_schedule" else (name, given)
+        for name, given in calls or solution(task)
+    ]
+
+
+def test_writing_outside_the_hours_costs() -> None:
+    def night(task: Task) -> bool:
+        truth: Truth = task.truth
+        world = task.world()
+        contact = world.crm.contacts[truth.focus[1]]
+        zone = policy.zone_of(contact, world.crm.accounts[contact.account or ""])
+        return _delayed(task) and not policy.may_write(_now(task), zone)
+
+    task = first("revive", "easy", night)
+    trace = play(task, _sent_now(task))
+    assert trace.score == 0.5
+    assert "outside the hours for writing" in reasons(trace)
+
+
+def test_writing_twice_on_a_day_costs() -> None:
+    task = first("reply", "hard", lambda task: "limit" in reasons(play(task, _sent_now(task))))
+    assert score(task, _sent_now(task)) <= 0.5
+
+
+def test_a_third_letter_in_a_week_costs() -> None:
+    zone, day = "Europe/Berlin", times.DAY
+    monday = times.parse("2025-03-10T09:00Z")
+    assert not policy.over_quota([monday, monday + 2 * day], zone)
+    assert policy.over_quota([monday, monday + 2 * day, monday + 4 * day], zone)
+    assert not policy.over_quota([monday, monday + 2 * day, monday + 7 * day], zone)
+    # On the Monday after, at eight, seven days are not quite over.
+    tuesday = times.parse("2025-03-18T07:00Z")
+    assert policy.first_chance(monday + 3 * day, zone, [monday, monday + 2 * day]) == tuesday
+
+
+def test_a_letter_calls_its_reader_by_name() -> None:
+    task = first("revive", "easy")
+    tool = "mail_schedule" if _delayed(task) else "mail_send"
+    assert score(task, bent(task, tool, body="Dear Sir or Madam, would you like to go on with it?")) < 1.0
+
+
+def test_a_letter_nobody_asked_for_costs() -> None:
+    task = first("qualify", "easy")
+    letter = {"to": "somebody@elsewhere.example", "subject": "Hello", "body": "Dear Sam, hello from us."}
+    assert score(task, [*solution(task), ("mail_send", letter)]) <= 0.5
+
+
+def test_reminding_on_the_wrong_day_costs() -> None:
+    task = first("reply", "medium", lambda task: uses("mail_schedule")(task) and uses("crm_decide_lead")(task))
+
+    def later(at: str) -> str:
+        return times.stamp(times.parse(at) + 7 * times.DAY)
+
+    assert score(task, bent(task, "mail_schedule", at=later)) < 1.0
+
+
+# -- leads
+
+
+@pytest.mark.parametrize("status", ["disqualified", "nurture", "working"])
+def test_a_wrong_verdict_on_a_lead_costs(status: str) -> None:
+    task = first("qualify", "easy", uses("crm_decide_lead", status="qualified"))
+    verdict = {"status": status} | ({"reason": "too_small"} if status == "disqualified" else {})
+    assert score(task, bent(task, "crm_decide_lead", **verdict)) < 1.0
+
+
+def test_a_wrong_reason_costs() -> None:
+    task = first("qualify", "easy", uses("crm_decide_lead", reason="no_budget"))
+    assert score(task, bent(task, "crm_decide_lead", reason="too_small")) < 1.0
+
+
+def test_a_wrong_owner_costs() -> None:
+    for level in ("easy", "hard"):
+        task = first("qualify", level, uses("crm_assign_owner"))
+        owner = calls_of(task, "crm_assign_owner")[0]["rep_id"]
+        for other in task.world().crm.team:
+            if other != owner:
+                assert score(task, bent(task, "crm_assign_owner", rep_id=other)) < 1.0
+
+
+def test_an_outdated_number_costs() -> None:
+    task = first("qualify", "hard", uses("crm_update_lead"))
+    facts = calls_of(task, "crm_update_lead")[0]
+    name = next(name for name in ("budget_eur", "months") if name in facts)
+    assert score(task, bent(task, "crm_update_lead", **{name: facts[name] + 1})) < 1.0
+
+
+def test_a_lead_that_does_not_qualify_gets_no_owner() -> None:
+    task = first("qualify", "easy", uses("crm_decide_lead", status="disqualified"))
+    lead = calls_of(task, "crm_decide_lead")[0]["lead_id"]
+    given = ("crm_assign_owner", {"record_id": lead, "rep_id": next(iter(task.world().crm.team))})
+    assert score(task, [*solution(task), given]) == 0.5
+
+
+# -- duplicates
+
+
+def test_merging_the_wrong_way_round_costs() -> None:
+    task = first("duplicates", "easy")
+    merge = calls_of(task, "crm_merge_contacts")[0]
+    turned = {"survivor_id": merge["duplicate_id"], "duplicate_id": merge["survivor_id"]}
+    assert score(task, bent(task, "crm_merge_contacts", **turned)) < 0.5
+
+
+def test_merging_a_namesake_costs() -> None:
+    task = first("duplicates", "medium")
+    (merge, *_), people = calls_of(task, "crm_merge_contacts"), task.world().crm.contacts
+    involved = {key for goal in _goals(task, Merged) for key in (goal.survivor, goal.duplicate)}
+    name = {people[key].name for key in involved}
+    namesakes = [key for key, row in people.items() if row.name in name and key not in involved]
+    assert namesakes
+    for key in namesakes:
+        assert score(task, [*solution(task), ("crm_merge_contacts", merge | {"duplicate_id": key})]) <= 0.5
+
+
+def test_an_opt_out_must_survive_a_merge() -> None:
+    task = first("duplicates", "hard", uses("crm_mark_opt_out"))
+    assert score(task, without(task, "crm_mark_opt_out")) < 1.0
+
+
+def test_the_note_on_a_merge_gives_the_ids() -> None:
+    task = first("duplicates", "easy")
+    assert score(task, bent(task, "crm_log", text="Merged the two records of this person.")) < 1.0
+
+
+# -- meetings
+
+
+def _demo(task: Task) -> Booked:
+    (goal,) = _goals(task, Booked)
+    assert isinstance(goal, Booked)
+    return goal
+
+
+def _at(task: Task, start: float) -> Calls:
+    """The solution with the meeting at another time, confirmed."""
+    goal = _demo(task)
+    clock = times.local(start, goal.zone)
+
+    def reworded(body: str) -> str:
+        return body.partition(" at ")[0] + f" at {clock:%H:%M} your time."
+
+    def moved(call: Call) -> Call:
+        name, given = call
+        if name in {"calendar_book", "calendar_move"}:
+            return name, given | {"start": times.stamp(start)}
+        if name in {"mail_send", "mail_schedule"} and given["to"] == goal.attendee:
+            return name, given | {"body": reworded(given["body"])}
+        return call
+
+    return [moved(call) for call in solution(task)]
+
+
+def _starts(task: Task, day: float) -> list[float]:
+    """All half hours around a moment."""
+    return [day - day % 1800 + 1800 * n for n in range(-48, 49)]
+
+
+@pytest.mark.parametrize("level", ["easy", "medium", "hard"])
+def test_every_time_that_suits_all_is_right_and_no_other(level: str) -> None:
+    for task in [task for task, _ in zip(each("demo", level), range(3), strict=False)]:
+        goal, world = _demo(task), task.world()
+        office = world.calendar.offices[goal.rep]
+        busy = [row.span for row in world.calendar.meetings.values() if row.rep == goal.rep and row.attendee is None]
+        for start in _starts(task, goal.windows[-1][0])[::5]:
+            until = start + policy.DEMO_MINUTES * 60
+            here = times.local(start, office.zone)
+            right = (
+                any(since <= start and until <= end for since, end in goal.windows)
+                and office.opens <= here.hour
+                and here.hour * 60 + here.minute + policy.DEMO_MINUTES <= office.closes * 60
+                and not any(start < end and since < until for since, end in busy)
+            )
+            assert (score(task, _at(task, start)) == 1.0) == right, (task.id, times.stamp(start))
+
+
+@pytest.mark.parametrize("flaw", [{"minutes": 30}, {"minutes": 60}, {"attendee": "boss@elsewhere.example"}])
+def test_a_demo_of_another_kind_costs(flaw: dict[str, Any]) -> None:
+    task = first("demo", "easy")
+    assert score(task, bent(task, "calendar_book", **flaw)) < 0.5
+
+
+def test_a_demo_with_somebody_else_than_the_owner_costs() -> None:
+    task = first("demo", "easy")
+    other = next(key for key in task.world().crm.team if key != _demo(task).rep)
+    assert score(task, bent(task, "calendar_book", rep_id=other)) < 0.5
+
+
+def test_too_short_notice_costs() -> None:
+    task = first("demo", "easy")
+    goal = _demo(task)
+    world = task.world()
+    booked = play(task, solution(task))
+    assert booked.score == 1.0
+    soon = Booked(**{name: getattr(goal, name) for name in goal.__struct_fields__} | {"earliest": goal.windows[-1][1]})
+    world = task.world().copy()
+    world.calendar.book(**calls_of(task, "calendar_book")[0])
+    assert "short notice" in soon.missing(world)
+    assert goal.earliest == _now(task) + policy.NOTICE_H * times.HOUR
+
+
+def test_booking_anew_instead_of_moving_costs() -> None:
+    task = first("demo", "hard", uses("calendar_move"))
+    goal = _demo(task)
+    start = calls_of(task, "calendar_move")[0]["start"]
+    book = {"rep_id": goal.rep, "attendee": goal.attendee, "start": start, "minutes": 45, "title": "Demo"}
+    calls = [("calendar_book", book) if name == "calendar_move" else (name, given) for name, given in solution(task)]
+    assert score(task, calls) < 0.5
+
+
+def test_confirming_another_time_costs() -> None:
+    task = first("demo", "easy")
+    tool = next(name for name, given in solution(task) if given.get("to") == _demo(task).attendee)
+    assert score(task, bent(task, tool, body=lambda body: body.replace(":", "."))) < 1.0
+    every = " ".join(f"{hour:02}:{minute}" for hour in range(24) for minute in ("00", "30"))
+    assert score(task, bent(task, tool, body=lambda body: body + every)) < 1.0
+
+
+# -- deals
+
+
+def test_skipping_a_stage_costs() -> None:
+    task = first("revive", "medium", uses("crm_set_stage"))
+    assert score(task, bent(task, "crm_set_stage", stage="won")) < 1.0
+
+
+def test_a_deal_whose_contact_has_left_gets_another_contact() -> None:
+    task = first("revive", "hard")
+    assert any(isinstance(goal, Field) and goal.field == "contact" for goal in _goals(task, Field))
+    calls = [call for call in solution(task) if "contact_id" not in call[1] or call[0] != "crm_update_opportunity"]
+    assert score(task, calls) < 1.0
+
+
+# -- collateral damage
+
+
+def _strays(task: Task) -> Calls:
+    """Writes that no task asks for."""
+    world, truth = task.world(), task.truth
+    assert isinstance(truth, Truth)
+    touched = set(truth.focus) | {str(value) for _, given in solution(task) for value in given.values()}
+    contact = next(key for key, row in world.crm.contacts.items() if key not in touched and row.email)
+    account = next(key for key in world.crm.accounts if key not in touched)
+    rep, tomorrow = next(iter(world.crm.team)), times.stamp(world.clock.now + 30 * times.DAY)
+    waiting = [key for key, row in world.mail.outbox.items() if row.status == "scheduled" and key not in touched]
+    return [
+        ("crm_update_contact", {"contact_id": contact, "title": "King"}),
+        ("crm_update_account", {"account_id": account, "employees": 7}),
+        ("crm_assign_owner", {"record_id": account, "rep_id": rep}),
+        ("crm_log", {"record_id": contact, "kind": "call", "text": "Called, nobody there."}),
+        ("mail_schedule", {"to": "a@elsewhere.example", "subject": "Hi", "body": "Dear A, hi!", "at": tomorrow}),
+        ("calendar_book", {"rep_id": rep, "attendee": "a@b.example", "start": tomorrow, "minutes": 15, "title": "x"}),
+        *[("mail_cancel", {"mail_id": key}) for key in waiting[:1]],
+    ]
+
+
+@pytest.mark.parametrize(("family", "level"), KINDS)
+def test_touching_anything_else_costs(family: str, level: str) -> None:
+    task = first(family, level)
+    for stray in _strays(task):
+        assert score(task, [*solution(task), stray]) <= 0.5, (task.id, stray)
+    assert score(task, [*solution(task), *_strays(task)]) == 0.0
+
+
+def test_notes_without_end_cost() -> None:
+    task = first("qualify", "easy")
+    log = calls_of(task, "crm_log")[0]
+    assert score(task, [*solution(task), ("crm_log", log)]) == 1.0
+    assert score(task, [*solution(task), *[("crm_log", log)] * 9]) == 0.5
+
+
+# -- freedoms
+
+
+@pytest.mark.parametrize(("family", "level"), KINDS)
+def test_reading_more_and_writing_otherwise_is_free(family: str, level: str) -> None:
+    task = first(family, level)
+
+    def otherwise(call: Call) -> Call:
+        name, given = call
+        match name:
+            case "crm_log":
+                return name, given | {"kind": "call", "text": f"Done as asked. {given['text'].upper()}"}
+            case "mail_send" | "mail_schedule":
+                changed = {"to": given["to"].upper(), "subject": "A word from us", "body": f"{given['body']}\nPS: Bye!"}
+                return name, given | changed
+            case _:
+                return call
+
+    extra: Calls = [
+        ("now", {"zone": "Asia/Tokyo"}),
+        ("crm_search", {"kind": "accounts", "query": "a", "page": 2}),
+        ("mail_inbox_list", {}),
+        ("crm_colleagues", {"region": "APAC"}),
+    ]
+    assert score(task, [*extra, *map(otherwise, solution(task)), *extra]) == 1.0
+
+
+def test_scheduling_within_the_hours_is_as_good_as_sending() -> None:
+    task = first("revive", "easy", lambda task: not _delayed(task))
+    goal = _contact_mail(task)
+    at = times.stamp(policy.first_chance(_now(task) + times.HOUR, "UTC"))
+    assert times.parse(at) <= goal.latest
+    calls = [("mail_schedule", given | {"at": at}) if name == "mail_send" else (name, given)
+             for name, given in solution(task)]  # fmt: skip
+    trace = play(task, calls)
+    assert trace.score == 1.0 or "outside the hours" in reasons(trace)
+
+
+def test_merging_by_way_of_another_record_is_fine() -> None:
+    task = first("duplicates", "medium")
+    one, two = calls_of(task, "crm_merge_contacts")
+    chained = iter([
+        ("crm_merge_contacts", {"survivor_id": two["duplicate_id"], "duplicate_id": one["duplicate_id"]}),
+        ("crm_merge_contacts", two),
+    ])  # fmt: skip
+    calls = [next(chained) if name == "crm_merge_contacts" else (name, given) for name, given in solution(task)]
+    assert score(task, calls) == 1.0
+
+
+def test_an_undone_mistake_is_no_damage() -> None:
+    task = first("demo", "easy")
+    goal = _demo(task)
+    start = times.stamp(_now(task) + 20 * times.DAY)
+    slip = {"rep_id": goal.rep, "attendee": goal.attendee, "start": start, "minutes": 45, "title": "Demo"}
+    undone: Calls = [("calendar_book", slip), ("calendar_cancel", {"meeting_id": "E-90001"})]
+    assert score(task, [*undone, *solution(task)]) == 1.0
+
+
+def test_times_may_be_told_in_any_usual_way() -> None:
+    task = first("demo", "easy")
+    goal = _demo(task)
+    tool = next(name for name, given in solution(task) if given.get("to") == goal.attendee)
+    clock = times.local(times.parse(calls_of(task, "calendar_book")[0]["start"]), goal.zone)
+    hour, half = clock.hour % 12 or 12, "am" if clock.hour < 12 else "pm"
+    for form in (f"{hour}:{clock.minute:02} {half}", f"{hour}:{clock.minute:02}{half.upper()}"):
+        body = f"Dear {goal.attendee.partition('.')[0]}, see you at {form}."
+        names = next(g.mentions[0] for g in _goals(task, Mailed))
+        assert score(task, bent(task, tool, body=f"{names}: {body}")) == 1.0
+
+
+def test_times_may_carry_an_offset() -> None:
+    task = first("demo", "medium")
+
+    def shifted(start: str) -> str:
+        local = times.local(times.parse(start), "UTC") + timedelta(hours=5, minutes=30)
+        return f"{local:%Y-%m-%dT%H:%M}+05:30"
+
+    tool = "calendar_book" if uses("calendar_book")(task) else "calendar_move"
+    assert score(task, bent(task, tool, start=shifted)) == 1.0
+
+
+def test_a_note_may_stand_on_either_record_of_one_person() -> None:
+    task = first("optout", "hard")
+    (note,) = _goals(task, Note)
+    for place in note.about:
+        assert score(task, bent(task, "crm_log", record_id=place)) == 1.0
