@@ -1,11 +1,13 @@
-"""One actor's place in an episode: its context, and how that context becomes a branch of the message graph."""
+"""One actor's place in an episode: its context, how that becomes a branch of the message graph, and both frozen."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import msgspec
 
+from . import codec
 from .trace import Message, Reply, Tokens, Trace, Turn
 
 
@@ -19,7 +21,7 @@ class Context:
     """
 
     def __init__(self, role: str, thread: int, messages: Sequence[Message]) -> None:
-        self.role = role
+        self.role = sys.intern(role)  # msgspec leaves a default out of the bytes by identity, not by equality.
         self.thread = thread
         self.messages = list(messages)
         self._recorded = 0
@@ -117,3 +119,25 @@ class FrozenContext(msgspec.Struct, frozen=True):
     keep: int | None
     pending: tuple[Message, ...]
     """Messages that no turn holds yet."""
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """An episode frozen between two turns; continues in any process that has the same environment."""
+
+    task: str
+    fingerprint: str
+    state: bytes
+    trace: bytes
+    contexts: tuple[FrozenContext, ...]
+
+    @property
+    def digest(self) -> str:
+        """Equal for episodes that will go on alike."""
+        return codec.digest(self.to_bytes())
+
+    def to_bytes(self) -> bytes:
+        return codec.dumps(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Snapshot:
+        return codec.loads(data, cls)

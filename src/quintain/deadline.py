@@ -29,65 +29,78 @@ class _Interrupt(BaseException):
     """Breaks into blocking code; not an Exception, so that `except Exception` in that code doesn't swallow it."""
 
 
-async def guarded(seconds: float | None, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+async def guarded(seconds: float | None, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call a function, plain or async, within a time limit; None means no limit.
 
     Raises:
-        DeadlineExceeded: It took longer.
-        Exception: Whatever the function raises.
+        DeadlineExceeded: It took longer, whatever it said or raised in the end.
+        Exception: Whatever the function raises in time; a RuntimeError when it is cancelled and nobody asked for that.
     """
-    if seconds is None:
-        result = function(*args, **kwargs)
-        return await result if inspect.isawaitable(result) else result
     started = time.monotonic()
-    if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
-        result = _interruptible(seconds, lambda: function(*args, **kwargs))
-    else:
-        result = function(*args, **kwargs)
-    if inspect.isawaitable(result):
-        result = await within(seconds, result)
-    if time.monotonic() - started > seconds:
+    try:
+        if seconds is not None and threading.current_thread() is threading.main_thread():
+            result = _interruptible(seconds, lambda: function(*args, **kwargs))
+        else:
+            result = function(*args, **kwargs)
+        if inspect.isawaitable(result):
+            result = await within(seconds, result)
+    except Exception as error:
+        if seconds is not None and time.monotonic() - started > seconds:
+            raise DeadlineExceeded(seconds) from error
+        raise
+    if seconds is not None and time.monotonic() - started > seconds:
         raise DeadlineExceeded(seconds)
     return result
 
 
 async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
-    """Await within a time limit.
+    """Await within a time limit; None means no limit.
 
     Raises:
-        DeadlineExceeded: It took longer; the awaitable was cancelled.
+        DeadlineExceeded: It took longer and was cancelled, whatever it said or raised in the end.
+        Exception: Whatever the awaitable raises in time; a RuntimeError when it is cancelled and nobody asked for that.
     """
-    if seconds is None:
-        return await awaitable
     import asyncio  # 30 ms that `import quintain` need not take
 
     scope = asyncio.timeout(seconds)
     try:
         async with scope:
-            return await awaitable
-    except TimeoutError as error:
-        if scope.expired():
+            result = await awaitable
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError("it was cancelled, and nobody asked for that") from error
+    except Exception as error:
+        if seconds is not None and scope.expired():
             raise DeadlineExceeded(seconds) from error
         raise
+    if seconds is not None and scope.expired():
+        raise DeadlineExceeded(seconds)
+    return result
 
 
 def _interruptible(seconds: float, function: Callable[[], Any]) -> Any:
-    armed = True
+    armed = False
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         if armed:
             raise _Interrupt
 
     started = time.monotonic()
+    left, interval = signal.setitimer(signal.ITIMER_REAL, 0)  # Somebody else's alarm waits until we are done.
     handler = signal.signal(signal.SIGALRM, interrupt)
-    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
-        return function()
+        armed = True
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            return function()
+        finally:
+            armed = False  # An alarm from here on is too late to count.
     except _Interrupt:
         raise DeadlineExceeded(seconds) from None
     finally:
-        armed = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
-        if left:  # Somebody else's alarm: give it back, less the time that has passed.
+        if left:
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - started), 1e-6), interval)

@@ -11,45 +11,23 @@ import msgspec
 
 from . import codec, resource
 from .config import Config
-from .context import Context, FrozenContext
+from .context import Context, Snapshot
 from .deadline import DeadlineExceeded, guarded
 from .environment import Environment
 from .errors import Part, Stage, ToolError, UsageError, blame
 from .harness import Request
-from .jury import Jury
+from .jury import Jury, copied
 from .noise import Fault, weather
 from .state import State, begin
 from .task import Task
 from .tools import Tool, observe
-from .trace import Content, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn
+from .trace import Block, Content, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn
 from .verifier import Effect
 
 S = TypeVar("S", bound=State)
 
 BROKEN = (Exception, SystemExit)
 """What an author's code may raise; Ctrl-C and cancellation are not among it."""
-
-
-class Snapshot(msgspec.Struct, frozen=True):
-    """An episode frozen between two turns; continues in any process that has the same environment."""
-
-    task: str
-    fingerprint: str
-    state: bytes
-    trace: bytes
-    contexts: tuple[FrozenContext, ...]
-
-    @property
-    def digest(self) -> str:
-        """Equal for episodes that will go on alike."""
-        return codec.digest(self.to_bytes())
-
-    def to_bytes(self) -> bytes:
-        return codec.dumps(self)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Snapshot:
-        return codec.loads(data, cls)
 
 
 class Episode(Generic[S]):
@@ -74,6 +52,7 @@ class Episode(Generic[S]):
         self._faults = len(faults) - faults.count(None)
         self._last_fault = max((n for n, fault in enumerate(faults) if fault), default=-2)
         self._tokens = sum(turn.reply.usage.prompt + turn.reply.usage.completion for turn in trace.turns)
+        self._in_turn = False  # Stays True when a turn is broken off: then the world moved, and no record says how.
         self._jury = Jury(env.verifier, task, env.config.verifier_timeout_s)
         self._jury.reached = {r.name for turn in trace.turns for r in turn.rewards if r.level is Level.PHASE}
 
@@ -117,6 +96,7 @@ class Episode(Generic[S]):
         A last reply that calls nothing is an answer even when it is the last one allowed.
         """
         turns = self.trace.turns
+        codec.loads(codec.dumps(reason), str)  # What the record cannot hold, its author hears of at once.
         answered = self.trace.reason == "max_turns" and turns and not turns[-1].reply.message.calls
         if not self.ended or answered:
             self.trace.end, self.trace.reason = End.TERMINATED, reason
@@ -133,12 +113,15 @@ class Episode(Generic[S]):
         """Play one reply of an actor: run its calls in order, close the turn, check the limits.
 
         Raises:
-            UsageError: The episode has ended.
+            UsageError: The episode has ended; or another reply is being played, or was broken off; or the record
+                cannot hold this one.
         """
         if self.ended:
             raise UsageError(f"this episode has ended ({self.trace.reason}); begin or restore another to go on")
-        before = await resource.fork(self.state) if self._jury.watches_turns else self.state
+        self._check_quiet()
         turn = context.record(len(self.trace.turns), reply)
+        self._in_turn = True
+        before = await copied(self.state) if self._jury.watches_turns else self.state
         steps: list[Step] = []
         rewards: list[Reward] = []
         for number, call in enumerate(reply.message.calls):
@@ -150,16 +133,17 @@ class Episode(Generic[S]):
         turn = msgspec.structs.replace(turn, steps=tuple(steps), state_digest=await self._digest())
         if self._jury.watches_turns and not self.ended:
             rewards += await self._judged(self._jury.turn(before, turn, self.state))
-        turn = msgspec.structs.replace(turn, rewards=tuple(rewards))
+        turn = _recorded(msgspec.structs.replace(turn, rewards=tuple(rewards)))
         context.close(turn)
         self.trace.turns.append(turn)
-        self._check_limits(reply)
+        self._in_turn = False
+        self._check_limits(turn.reply)
         return turn
 
     async def _step(self, call: ToolCall, role: str, **where: int) -> tuple[Step, list[Reward]]:
         """One call, and what the step-level criteria say of it."""
         watched = self._jury.watches_steps
-        before = await resource.fork(self.state) if watched else self.state
+        before = await copied(self.state) if watched else self.state
         step = await self._call(call, role)
         self._calls += 1
         if not watched or self.ended:
@@ -202,11 +186,11 @@ class Episode(Generic[S]):
         return "error: the environment is broken", True
 
     def _bounded(self, content: Content, name: str) -> Content:
-        size = len(content.encode()) if isinstance(content, str) else len(codec.dumps(content))
-        limit = self.env.config.max_observation_bytes
+        data = content.encode() if isinstance(content, str) else codec.dumps(content)
+        size, limit = len(data), self.env.config.max_observation_bytes
         if size > limit:
             raise ValueError(f"tool {name!r} returned {size} bytes, max_observation_bytes is {limit}")
-        return content
+        return content if isinstance(content, str) else codec.loads(data, tuple[Block, ...])
 
     def _weather(self) -> Fault | None:
         """The planned fault that the next call meets; never two calls in a row, never beyond the budget."""
@@ -239,6 +223,10 @@ class Episode(Generic[S]):
             self.timing.verifier_s += time.perf_counter() - started
         return []
 
+    def _check_quiet(self) -> None:
+        if self._in_turn:
+            raise UsageError("a turn is being played, or was broken off: wait for its end, one reply at a time")
+
     def _check_limits(self, reply: Reply) -> None:
         config = self.env.config
         self._tokens += reply.usage.prompt + reply.usage.completion
@@ -268,26 +256,31 @@ class Episode(Generic[S]):
             raise UsageError("verify() before the end; terminate() or play on first")
         trace, verifier = self.trace, self.env.verifier
         trace.criteria = tuple(criterion.name for criterion in verifier.criteria)
-        if trace.failure is not None:
-            return None
-        trace.rewards = await self._judged(self._jury.trajectory(self.state, trace))
-        if self.trace.failure is not None:
-            return None
-        try:
-            trace.score = verifier.total(trace.rewards)
-        except BROKEN as error:
-            self.fail(error, part="V", kind="verifier_error", stage="verification")
+        if self._in_turn:
+            self.fail(UsageError("a turn was broken off, so no record says what it did"), part="H", kind="cancelled")
+        if trace.failure is None:
+            trace.rewards = await self._judged(self._jury.trajectory(self.state, trace))
+        if trace.failure is None:
+            try:
+                trace.score = verifier.total(trace.rewards)
+            except BROKEN as error:
+                self.fail(error, part="V", kind="verifier_error", stage="verification")
         return trace.score
 
     async def snapshot(self) -> Snapshot:
-        """Everything needed to go on elsewhere."""
+        """Everything needed to go on elsewhere.
+
+        Raises:
+            UsageError: A turn is being played.
+        """
+        self._check_quiet()
         contexts = tuple(session.context.freeze() for session in self.sessions)
         state = await resource.dump(self.state)
         return Snapshot(self.task.id, self.env.fingerprint, state, self.trace.to_bytes(), contexts)
 
     @classmethod
     async def restore(cls, env: Environment[S], task: Task[S], snapshot: Snapshot) -> Episode[S]:
-        """The inverse of `snapshot`, in this process or another.
+        """The inverse of `snapshot`, in this process or another; goes on under the snapshot's own configuration.
 
         Raises:
             UsageError: The snapshot is of another task or another version of the environment.
@@ -296,15 +289,21 @@ class Episode(Generic[S]):
         if (snapshot.task, snapshot.fingerprint) != (task.id, env.fingerprint):
             ours, theirs = f"{task.id!r} in {env.fingerprint}", f"{snapshot.task!r} in {snapshot.fingerprint}"
             raise UsageError(f"the snapshot is of {theirs}, not of {ours}")
+        trace = codec.loads(snapshot.trace, Trace)
         state = resource.load(env.state, snapshot.state)
         await resource.ready(state)
-        episode = cls(env, task, state=state, trace=codec.loads(snapshot.trace, Trace))
+        episode = cls(env.replace(config=trace.config), task, state=state, trace=trace)
         for frozen in snapshot.contexts:
             episode.sessions.append(ActorSession(episode, Context.thaw(frozen, episode.trace)))
         return episode
 
     async def fork(self) -> Episode[S]:
-        """An independent twin in place; both may go on. What cannot change is shared."""
+        """An independent twin in place; both may go on. What cannot change is shared.
+
+        Raises:
+            UsageError: A turn is being played.
+        """
+        self._check_quiet()
         old = self.trace
         trace = msgspec.structs.replace(old, turns=list(old.turns), rewards=list(old.rewards))
         twin = object.__new__(type(self))
@@ -344,14 +343,7 @@ class ActorSession:
 
     def request(self) -> Request:
         trace, config = self.episode.trace, self.config
-        place = (
-            trace.seed,
-            trace.task,
-            trace.member,
-            trace.attempt,
-            len(trace.turns),
-            self.context.thread,
-        )
+        place = (trace.seed, trace.task, trace.member, trace.attempt, len(trace.turns), self.context.thread)
         block = hashlib.blake2b(repr(place).encode(), digest_size=4).digest()
         return Request(
             messages=self.messages,
@@ -384,6 +376,14 @@ class ActorSession:
         return session
 
 
+def _recorded(turn: Turn) -> Turn:
+    """The turn as a reader of the record will find it, so that nothing gets into a record that cannot be read."""
+    try:
+        return codec.loads(codec.dumps(turn), Turn)
+    except Exception as error:
+        raise UsageError(f"turn {turn.index} does not fit into a record: {error}") from error
+
+
 def blank(env: Environment[S], task: Task[S], **names: Any) -> Trace:
     """The record of an episode of which nothing has happened yet."""
     fields: dict[str, Any] = {"seed": 0, "task_digest": ""} | names
@@ -392,7 +392,7 @@ def blank(env: Environment[S], task: Task[S], **names: Any) -> Trace:
         fingerprint=env.fingerprint,
         tools_digest=env.tools_digest,
         task=task.id,
-        tags=task.tags,
+        tags=dict(task.tags),
         config=env.config,
         **fields,
     )

@@ -6,8 +6,9 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from . import resource
+from . import codec, resource
 from .deadline import guarded
+from .errors import EpisodeError
 from .state import State
 from .task import Task
 from .trace import Level, Reward, Trace, Turn
@@ -50,7 +51,7 @@ class Jury(Generic[S]):
         """What the step-level criteria say of one call; `where` names its turn and step."""
         rewards: list[Reward] = []
         for criterion in self._verifier.at(Level.STEP):
-            before, after = await resource.fork(effect.before), await resource.fork(effect.after)
+            before, after = await copied(effect.before), await copied(effect.after)
             view = msgspec.structs.replace(effect, before=before, after=after)
             rewards.append(await self._verdict(criterion, view, **where))
         return rewards
@@ -62,7 +63,7 @@ class Jury(Generic[S]):
             is_phase = criterion.level is Level.PHASE
             if is_phase and (criterion.name in self.reached or criterion.after not in {None, *self.reached}):
                 continue
-            view = Transition(self._task, await resource.fork(before), turn, await resource.fork(after))
+            view = Transition(self._task, await copied(before), turn, await copied(after))
             verdict = await self._verdict(criterion, view, turn=turn.index)
             if is_phase and not verdict.value:
                 continue
@@ -77,8 +78,9 @@ class Jury(Generic[S]):
         rewards: list[Reward] = []
         for criterion in self._verifier.criteria:
             if criterion.level is Level.TRAJECTORY:
-                record = msgspec.structs.replace(trace, turns=list(trace.turns), rewards=list(rewards))
-                view = Outcome(self._task, await resource.fork(state), record)
+                own = {"turns": list(trace.turns), "rewards": list(rewards), "tags": dict(trace.tags)}
+                record = msgspec.structs.replace(trace, **own)
+                view = Outcome(self._task, await copied(state), record)
                 rewards.append(await self._verdict(criterion, view))
             elif criterion.name not in given:
                 is_phase = criterion.level is Level.PHASE
@@ -87,4 +89,18 @@ class Jury(Generic[S]):
         return rewards
 
     async def _verdict(self, criterion: Criterion[S], view: Any, **where: int) -> Reward:
-        return criterion.reward(await guarded(self._timeout_s, criterion.judge, view), **where)
+        reward = criterion.reward(await guarded(self._timeout_s, criterion.judge, view), **where)
+        return codec.loads(codec.dumps(reward), Reward)  # so that its reason is one that a record can hold
+
+
+async def copied(world: S) -> S:
+    """A copy of the world.
+
+    Raises:
+        EpisodeError: Part S, `quintain:state_bug`: a tool put something into it that cannot be copied.
+    """
+    try:
+        return await resource.fork(world)
+    except (Exception, SystemExit) as error:
+        message = f"the world cannot be copied: {type(error).__name__}: {error}"
+        raise EpisodeError(message, part="S", kind="quintain:state_bug") from error
