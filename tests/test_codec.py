@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import enum
 import json
 import math
@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from quintain import codec
 from quintain.replay import elsewhere
 
+ANYTHING: Any = Any
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary(max_size=8)
 PLAIN = st.recursive(
     SCALARS,
@@ -50,7 +51,7 @@ def backwards(value: Any) -> Any:
 @given(PLAIN)
 def test_what_is_encoded_comes_back(value: Any) -> None:
     for canonical in (True, False):
-        again = codec.loads(codec.dumps(value, canonical=canonical), Any)
+        again = codec.loads(codec.dumps(value, canonical=canonical), ANYTHING)
         assert codec.dumps(again) == codec.dumps(value)
 
 
@@ -136,9 +137,8 @@ def test_text_never_turns_a_number_into_null(value: Any) -> None:
     finite = "nan" not in (words := repr(value)) and "inf" not in words
     try:
         shown = codec.text(value)
-    except ValueError as error:
+    except ValueError:
         assert not finite
-        assert str(error) in {"JSON has no nan", "JSON has no inf", "JSON has no -inf"}
     else:
         assert shown.count("null") >= words.count("None") or not finite
 
@@ -169,7 +169,7 @@ def test_text_refuses_what_json_cannot_say(value: Any) -> None:
         ({"b": None, "a": ["null"]}, '{"a":["null"],"b":null}'),
         (Point(1.0), '{"x":1.0,"y":null}'),
         (Colour.RED, '"red"'),
-        (datetime.date(2026, 1, 2), '"2026-01-02"'),
+        (dt.date(2026, 1, 2), '"2026-01-02"'),
     ],
 )
 def test_text_says(value: Any, said: str) -> None:

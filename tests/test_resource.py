@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any, Generic, Self, TypeVar
 
 import msgspec
@@ -204,7 +205,12 @@ def test_a_plain_copy_says_that_a_resource_waits() -> None:
 
 def test_settle() -> None:
     assert asyncio.run(resource.settle(3)) == 3
-    assert asyncio.run(resource.settle(asyncio.sleep(0, 3))) == 3
+    later: Awaitable[int] = asyncio.sleep(0, 3)
+    assert asyncio.run(_settled(later)) == 3
+
+
+async def _settled(later: Awaitable[int]) -> int:
+    return await resource.settle(later)
 
 
 def test_what_is_neither_plain_nor_a_resource_is_named() -> None:

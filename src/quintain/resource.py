@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 from . import codec
 
@@ -125,9 +125,10 @@ async def digest(world: Any) -> str:
     Raises:
         TypeError: The world has a dict whose keys are not strings.
     """
-    if _declares_float(type(world)):
+    type_: type[Any] = type(world)
+    if _declares_float(cast(Hashable, type_)):
         # Python puts the int 1 there without a word, a copy has 1.0, and their bytes differ: so it speaks of the copy.
-        world = join(type(world), *split(world))
+        world = join(type_, *split(world))
     plain, held = split(world, canonical=True)
     if not held:
         return codec.digest(plain)

@@ -67,10 +67,10 @@ class Rng(msgspec.Struct):
 
     def sample(self, items: Sequence[T], k: int) -> list[T]:
         """k different positions of `items`, in random order."""
+        if not 0 <= k <= len(items):
+            raise ValueError(f"cannot draw {k} of {len(items)} items")
         pool = list(items)
         self.shuffle(pool)
-        if k > len(pool):
-            raise ValueError(f"cannot draw {k} of {len(pool)} items")
         return pool[:k]
 
 
@@ -139,7 +139,7 @@ class Clock:
         if part is None:
             raise TypeError(f"{method!r} is not a method of this world or of one of its parts")
         self._set += 1
-        timer = Timer(due, self._set, part, getattr(method, "__name__", ""), plain)
+        timer = Timer(float(due), self._set, part, getattr(method, "__name__", ""), plain)
         bisect.insort(self._timers, timer, key=lambda t: (t.due, t.number))
         return self._set
 
@@ -229,14 +229,50 @@ class _Packed(msgspec.Struct, array_like=True):
 
 
 class State(msgspec.Struct, kw_only=True, weakref=True):
-    """Base class of a world. Subclasses add fields, and methods marked `@tool`."""
+    """Base class of a world. Subclasses add fields, and methods marked `@tool`.
+
+    Fields hold a tree of plain data, with strings for the keys of dicts: a list that two fields share is two lists in
+    a copy. Only a Resource may be held twice.
+    """
 
     shared: Shared = msgspec.field(default_factory=Shared)
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """A subclass's own `__post_init__` runs after this class's one, and on every copy too."""
+        super().__init_subclass__(**options)
+        own = vars(cls).get("__post_init__")
+        if own is not None:
+
+            def both(self: State) -> None:
+                State.__post_init__(self)
+                own(self)
+
+            cls.__post_init__ = both  # type: ignore[method-assign]
+
     def __post_init__(self) -> None:
-        """Parts join this world. A subclass with its own `__post_init__` calls this one first."""
-        _adopt(self, self.shared)
+        self._adopt_parts()
         self.clock.belong(self)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        self._adopt(value)
+
+    def _adopt_parts(self) -> None:
+        for name in self.__struct_fields__:
+            self._adopt(getattr(self, name))
+
+    def _adopt(self, part: Any) -> None:
+        """Let a part share what its world has.
+
+        Raises:
+            DefinitionError: It has identifiers, timers or draws of its own, which would be lost.
+        """
+        if isinstance(part, State) and part.shared is not self.shared:
+            if part.shared != Shared():
+                name, world = type(part).__name__, type(self).__name__
+                raise DefinitionError(f"a {name} with a past cannot join a {world}: let it join first, then act")
+            part.shared = self.shared
+            part._adopt_parts()
 
     @property
     def rng(self) -> Rng:
@@ -270,11 +306,10 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
             DefinitionError: A resource's `fork()` must be awaited; then use `await quintain.resource.fork(state)`.
         """
         plain, held = resource.split(self)
-        twins = [one.fork() for one in held]
-        for one, twin in zip(held, twins, strict=True):
-            if inspect.isawaitable(twin):
+        for one in held:
+            if inspect.iscoroutinefunction(one.fork):
                 raise DefinitionError(f"{type(one).__name__}.fork() must be awaited: await resource.fork(state)")
-        return resource.join(type(self), plain, twins)
+        return resource.join(type(self), plain, [one.fork() for one in held])
 
 
 async def begin(start: S, *, seed: int, task_id: str) -> S:
@@ -292,14 +327,6 @@ def parts(type_: type[State]) -> dict[str, type[State]]:
         if isinstance(field.type, type) and issubclass(field.type, State):
             found[field.name] = field.type
     return found
-
-
-def _adopt(state: State, shared: Shared) -> None:
-    state.shared = shared
-    for name in state.__struct_fields__:
-        part = getattr(state, name)
-        if isinstance(part, State):
-            _adopt(part, shared)
 
 
 def _path(world: State, target: object) -> tuple[str, ...] | None:
