@@ -1,0 +1,235 @@
+"""Time limits: what is late is late, whoever noticed, and nobody else's alarm gets lost."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from quintain.deadline import DeadlineExceeded, guarded, within
+
+SHORT = 0.05
+
+
+def spin(seconds: float = 10) -> str:
+    """Block, as a tool does that computes for too long."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+    return "done"
+
+
+def stubborn() -> str:
+    """Swallow every interrupt."""
+    with contextlib.suppress(BaseException):
+        spin()
+    return "done"
+
+
+def run(seconds: float | None, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    return asyncio.run(guarded(seconds, function, *args, **kwargs))
+
+
+def elsewhere(seconds: float | None, function: Callable[..., Any]) -> Any:
+    """The same in another thread, where no signal arrives."""
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(run, seconds, function).result()
+
+
+@pytest.fixture
+def alarms() -> Iterator[list[float]]:
+    """An alarm of somebody else: the times at which it rang."""
+    rung: list[float] = []
+
+    def ring(number: int, frame: FrameType | None) -> None:
+        rung.append(time.monotonic())
+
+    handler = signal.signal(signal.SIGALRM, ring)
+    yield rung
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert signal.signal(signal.SIGALRM, handler) is ring, "the handler was not given back"
+
+
+@pytest.mark.parametrize("seconds", [None, 5.0])
+@pytest.mark.parametrize("where", [run, elsewhere])
+def test_what_is_in_time_is_delivered(seconds: float | None, where: Callable[..., Any]) -> None:
+    async def slow() -> str:
+        await asyncio.sleep(0)
+        return "async"
+
+    assert where(seconds, lambda: "plain") == "plain"
+    assert where(seconds, slow) == "async"
+    with pytest.raises(ZeroDivisionError):
+        where(seconds, lambda: 1 / 0)
+
+
+def test_any_name_may_be_an_argument() -> None:
+    assert run(5.0, lambda seconds, function: (seconds, function), seconds=1, function=2) == (1, 2)
+
+
+@pytest.mark.parametrize("function", [spin, stubborn])
+def test_blocking_code_is_interrupted(function: Callable[[], str]) -> None:
+    started = time.monotonic()
+    with pytest.raises(DeadlineExceeded, match=r"took longer than 0\.05 s"):
+        run(SHORT, function)
+    assert time.monotonic() - started < 5
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_in_another_thread_blocking_code_is_noticed_afterwards() -> None:
+    with pytest.raises(DeadlineExceeded):
+        elsewhere(SHORT, lambda: spin(2 * SHORT))
+
+
+def test_what_is_raised_too_late_is_late() -> None:
+    def excuse() -> None:
+        try:
+            spin()
+        except BaseException as error:
+            raise ValueError("interrupted") from error
+
+    with pytest.raises(DeadlineExceeded) as caught:
+        run(SHORT, excuse)
+    assert isinstance(caught.value.__cause__, ValueError)
+
+
+def test_async_code_is_cancelled() -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(DeadlineExceeded):
+        run(SHORT, hang)
+    with pytest.raises(DeadlineExceeded):
+        asyncio.run(within(SHORT, hang()))
+
+
+def test_async_code_that_swallows_its_cancellation_is_late_all_the_same() -> None:
+    async def deaf() -> str:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+        return "done"
+
+    async def excuse() -> None:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError as error:
+            await asyncio.sleep(0)
+            raise ValueError("cancelled") from error
+
+    for function in (deaf, excuse):
+        with pytest.raises(DeadlineExceeded):
+            asyncio.run(within(SHORT, function()))
+
+
+def test_async_code_that_blocks_is_noticed_afterwards() -> None:
+    async def blocks() -> str:
+        return spin(2 * SHORT)
+
+    with pytest.raises(DeadlineExceeded):
+        run(SHORT, blocks)
+
+
+def test_a_timeout_of_its_own_is_passed_through() -> None:
+    async def own() -> None:
+        async with asyncio.timeout(0):
+            await asyncio.Event().wait()
+
+    def plain() -> None:
+        raise TimeoutError("its own")
+
+    for seconds in (None, 5.0):
+        with pytest.raises(TimeoutError):
+            run(seconds, own)
+        with pytest.raises(TimeoutError, match="its own"):
+            run(seconds, plain)
+
+
+@pytest.mark.parametrize("seconds", [None, 5.0])
+def test_a_cancellation_that_nobody_asked_for_is_an_error(seconds: float | None) -> None:
+    async def cancels_itself() -> None:
+        raise asyncio.CancelledError
+
+    with pytest.raises(RuntimeError, match="nobody asked"):
+        asyncio.run(within(seconds, cancels_itself()))
+
+
+def test_a_cancellation_that_somebody_asked_for_is_one() -> None:
+    async def law() -> None:
+        async def hang() -> None:
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(within(60, hang()))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(law())
+
+
+def test_the_nearer_of_two_limits_counts() -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    async def inner() -> str:
+        with contextlib.suppress(DeadlineExceeded):
+            await within(SHORT, hang())
+        return "went on"
+
+    assert asyncio.run(within(60, inner())) == "went on"
+    with pytest.raises(DeadlineExceeded, match=r"0\.05"):
+        asyncio.run(within(SHORT, within(60, hang())))
+
+
+def test_an_outer_alarm_is_given_back(alarms: list[float]) -> None:
+    started = time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, 0.3, 0.05)
+    assert run(60, lambda: spin(0.1)) == "done"
+    left, interval = signal.getitimer(signal.ITIMER_REAL)
+    assert 0 < left <= 0.2
+    assert interval == pytest.approx(0.05)
+    while len(alarms) < 2:
+        signal.pause()
+    assert alarms[0] - started >= 0.29
+
+
+def test_an_outer_alarm_that_is_due_meanwhile_rings_afterwards(alarms: list[float]) -> None:
+    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    assert run(60, lambda: (spin(0.1), list(alarms))[1]) == []
+    while not alarms:
+        spin(0.001)
+    assert len(alarms) == 1
+
+
+def test_alarms_nest(alarms: list[float]) -> None:
+    def outer() -> str:
+        with pytest.raises(DeadlineExceeded):
+            guarded(SHORT, spin).send(None)
+        return spin()
+
+    with pytest.raises(DeadlineExceeded, match=r"0\.2 s"):
+        run(0.2, outer)
+
+
+@pytest.mark.parametrize("seconds", [1e-6, 1e-5, 1e-4])
+def test_an_alarm_at_any_moment_is_either_a_result_or_late(seconds: float, alarms: list[float]) -> None:
+    for _ in range(300):
+        try:
+            assert run_bare(seconds, lambda: "done") == "done"
+        except DeadlineExceeded:
+            continue
+
+
+def run_bare(seconds: float, function: Callable[[], Any]) -> Any:
+    """`guarded` without an event loop: a plain function never waits."""
+    with pytest.raises(StopIteration) as stopped:
+        guarded(seconds, function).send(None)
+    return stopped.value.value
