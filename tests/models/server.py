@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that plays a script: bytes on sockets, no mock transport."""
+"""A real HTTP server on loopback that plays a script, bytes on sockets, no mock transport; and a model that asks it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import msgspec
+import pytest
+
+from quintain.errors import ModelError
+from quintain.harness import Request
+from quintain.models import OpenAI
+from quintain.trace import Message, Reply
 
 Action = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
@@ -99,3 +105,33 @@ async def drip(writer: asyncio.StreamWriter) -> None:
         writer.write(data[start : start + 60])
         await writer.drain()
         await asyncio.sleep(0.01)
+
+
+KEY = "sk-very-secret"
+HELLO = Request(messages=[Message("user", "hi")], tools=[], seed=5)
+GOOD = answer(completion())
+
+
+def play(*actions: Action, request: Request = HELLO, **options: Any) -> tuple[Reply, Server]:
+    async def run() -> tuple[Reply, Server]:
+        async with serving(*actions) as server:
+            settings: dict[str, Any] = {"api_key": KEY, "backoff_s": 0.001, "base_url": server.url} | options
+            model = OpenAI("m", **settings)
+            try:
+                return await model(request), server
+            except ModelError as error:
+                error.add_note(str(len(server.requests)))
+                raise
+            finally:
+                await model.aclose()
+
+    return asyncio.run(run())
+
+
+def fail(*actions: Action, **options: Any) -> tuple[ModelError, int]:
+    """The error, and how many requests it took."""
+    with pytest.raises(ModelError) as caught:
+        play(*actions, **options)
+    assert caught.value.part == "model"
+    assert KEY not in str(caught.value)
+    return caught.value, int(caught.value.__notes__[0])

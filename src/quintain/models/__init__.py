@@ -1,4 +1,6 @@
-"""Models: what answers a request. Agents, who bring a model to each task, are in `quintain.models.agents`."""
+"""Models answer requests; agents bring a model to each task, and are registered from `quintain.models.agents`."""
+
+from quintain.replay import Recorded as Recorded
 
 from .agents import Company as Company
 from .agents import Fixed as Fixed

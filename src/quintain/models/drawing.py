@@ -117,7 +117,7 @@ class Drawing:
         for name, one in schema.get("properties", {}).items():
             if name in schema.get("required", ()) or (depth <= DEEP and self._rng.below(2)):
                 drawn[name] = self.value(one, depth + 1)
-        rest: Schema | bool = schema.get("additionalProperties", False)
+        rest: Schema | bool = schema.get("additionalProperties", "properties" not in schema and {})
         if not isinstance(rest, bool):
             low = schema.get("minProperties", 0)
             count = self._between(low, schema.get("maxProperties"), max(0, DEEP - depth))
