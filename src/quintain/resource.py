@@ -119,16 +119,15 @@ async def dump(world: Any) -> bytes:
     return codec.dumps((plain, [await settle(resource.dump()) for resource in held]))
 
 
-async def digest(world: Any) -> str:
+async def digest(world: object) -> str:
     """Equal for worlds that will behave alike; 32 hex digits.
 
     Raises:
         TypeError: The world has a dict whose keys are not strings.
     """
-    type_: type[Any] = type(world)
-    if _declares_float(cast(Hashable, type_)):
+    if _declares_float(cast(Hashable, type(world))):
         # Python puts the int 1 there without a word, a copy has 1.0, and their bytes differ: so it speaks of the copy.
-        world = join(type_, *split(world))
+        world = join(type(world), *split(world))
     plain, held = split(world, canonical=True)
     if not held:
         return codec.digest(plain)
