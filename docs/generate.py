@@ -19,6 +19,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import click
 import msgspec
@@ -112,7 +113,7 @@ def _default(value: object) -> str:
 
 
 def _help_texts() -> Iterator[str]:
-    settings = program.context_settings | {"terminal_width": WIDTH, "max_content_width": WIDTH}
+    settings: dict[str, Any] = {**program.context_settings, "terminal_width": WIDTH, "max_content_width": WIDTH}
     top = click.Context(program, info_name="quintain", **settings)
     yield f"```text\n{program.get_help(top)}\n```\n"
     for name in program.list_commands(top):
