@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 @click.command()
 @click.argument("env", default="sales")
-@click.option("--tasks", default="100", show_default=True, metavar="N|A:B|IDS", help="Which of the test split.")
+@click.option("--tasks", default="60", show_default=True, metavar="N|A:B|IDS", help="Which of the test split.")
 @options.processes
 def demo(*, env: str, tasks: str, processes: int) -> None:
     """Play ENV (sales, if left out) with the oracle, noop and random agents, and replay it all in other processes."""
@@ -39,10 +39,12 @@ def demo(*, env: str, tasks: str, processes: int) -> None:
     root = fresh("demo", env)
     rows = [_play(env, agent, tasks=tasks, root=root) for agent in AGENTS]
     episodes = console.plural(rows[0].summary.all.episodes, "task")
-    out.print(f"{env}, {episodes}: knowing the solution (oracle), doing nothing (noop), doing anything (random)\n")
+    out.print(f"{env}, {episodes} each: the solution (oracle), nothing (noop), anything (random)\n")
     _print_rows(rows)
     verdicts = judge_elsewhere([row.place for row in rows], None, processes)
-    out.print(f"All of it played again from the record, in {console.plural(processes, 'other process')}:\n")
+    out.print(
+        f"All of it played again from the record, in {console.plural(processes, 'other process', 'other processes')}:\n"
+    )
     print_verdicts(verdicts)
     out.print(f"\nRead a trace with `quintain show {rows[0].place}`.", soft_wrap=True)
     if any(verdict.diverged for verdict in verdicts):
@@ -50,10 +52,7 @@ def demo(*, env: str, tasks: str, processes: int) -> None:
 
 
 def _play(env: str, agent: str, *, tasks: str, root: Path) -> Row:
-    import msgspec
-
-    from quintain.record import RunFolder
-
+    from .folders import opened
     from .plan import Wanted, plan
     from .play import play, progress
 
@@ -61,7 +60,7 @@ def _play(env: str, agent: str, *, tasks: str, root: Path) -> Row:
     place = root / agent
     started = time.perf_counter()
     with (
-        RunFolder(place, msgspec.to_builtins(chosen.manifest)) as folder,
+        opened(place, chosen.manifest) as folder,
         progress(len(chosen.tasks), agent) as watcher,
     ):
         running = play(chosen.env, chosen.agent, chosen.tasks, folder=folder, watcher=watcher, split=chosen.split)

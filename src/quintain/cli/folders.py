@@ -12,6 +12,7 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.errors import UsageError
+from quintain.record import RunFolder
 from quintain.task import Task
 from quintain.trace import Trace
 
@@ -68,6 +69,8 @@ def fresh(environment: str, agent: str) -> Path:
             path.mkdir(parents=True)
         except FileExistsError:
             continue
+        except OSError as error:
+            raise UsageError(f"cannot make the run folder {str(path)!r}: {error.strerror}") from error
         return path
     raise AssertionError("there is always another number")
 
@@ -82,6 +85,19 @@ def latest(environment: str, agent: str) -> Path:
     if n == 1:
         raise UsageError(f"nothing to resume: there is no {_named(environment, agent, 1)}; name the folder with --out")
     return _named(environment, agent, n - 1)
+
+
+def opened(path: Path, manifest: Manifest, *, resume: bool = False) -> RunFolder:
+    """The run folder, ready for episodes.
+
+    Raises:
+        UsageError: It holds another run, or cannot be written to.
+        TraceError: A trace in it is damaged.
+    """
+    try:
+        return RunFolder(path, msgspec.to_builtins(manifest), resume=resume)
+    except OSError as error:
+        raise UsageError(f"cannot use {str(path)!r} as a run folder: {error.strerror}") from error
 
 
 def environment_of(path: Path, spec: str | None) -> Environment[Any]:

@@ -24,8 +24,9 @@ def list_(*, as_json: bool) -> None:
         for title, entries in found.items()
         for n, one in enumerate(entries)
     ]
-    console.stdout().print(console.grid("", "name", "package", rows=rows))
-    click.echo("\nAn environment may also be named package.module:attr or path/to/file.py:attr.")
+    out = console.stdout()
+    out.print(console.grid("", "name", "package", rows=rows))
+    out.print("\nAn environment or an agent may also be named package.module:attr or path/to/file.py:attr.")
 
 
 def _entries(group: str) -> list[dict[str, str]]:

@@ -70,14 +70,11 @@ def run(arguments: list[str], /, **given: Any) -> None:
 
 def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[Played, int]:
     """Play, and say what is safe when somebody presses Ctrl-C; also how many episodes were there already."""
-    import msgspec
-
-    from quintain.record import RunFolder
-
+    from .folders import opened
     from .play import play, progress
 
     wanted = chosen.wanted
-    with RunFolder(place, msgspec.to_builtins(chosen.manifest), resume=wanted.resume) as folder:
+    with opened(place, chosen.manifest, resume=wanted.resume) as folder:
         before = len(folder)
         try:
             with progress(len(chosen.tasks) * wanted.group, f"{chosen.env.name}, {chosen.agent.name}") as watcher:

@@ -74,7 +74,7 @@ def _efforts(summary: Summary) -> Iterator[tuple[str, Text]]:
     spent = summary.seconds
     if spent["total"]:
         split = ", ".join(f"{part} {seconds(spent[part])}" for part in ("model", "tool", "verifier", "queue"))
-        yield "time", Text(f"{seconds(spent['total'])} in play").append(f"   {split}", style="dim")
+        yield "time", Text(f"{seconds(spent['total'])}").append(f"   {split}", style="dim")
 
 
 def _by(tag: str, values: dict[str, Slice]) -> Grid:

@@ -63,10 +63,9 @@ def _print_head(console: Console, trace: Trace) -> None:
 def _outcome(trace: Trace) -> Text:
     failure = trace.failure
     if failure is not None:
-        blame = (
-            f"failed, by {failure.part}: {failure.kind}, while in {failure.stage}, after {plural(failure.turn, 'turn')}"
-        )
-        return Text(blame, style="bold red").append(f"\n{failure.type}: {safe(failure.message)}", style="not bold")
+        where = f"stage {failure.stage}, after {plural(failure.turn, 'turn')}"
+        blame = Text(f"failed, by {failure.part}: {failure.kind}, {where}", style="bold red")
+        return blame.append(f"\n{failure.type}: {safe(failure.message)}", style="not bold")
     end = trace.end.value if trace.end is not None else "not ended"
     style = "bold yellow" if trace.end is End.TRUNCATED else "bold"
     return Text(f"score {number(trace.score)}", style=style).append(f", {end}: {safe(trace.reason)}", style="not bold")

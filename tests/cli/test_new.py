@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Call
+from tests.cli.program import document, quintain
+
+
+def install(package: Path, site: Path) -> None:
+    """What pip leaves behind of a package, as far as Python looks at it: its modules and its entry points."""
+    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+    record = site / f"{project['name']}-{project['version']}.dist-info"
+    record.mkdir(parents=True)
+    (record / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    groups = [
+        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
+        for group, entries in project["entry-points"].items()
+    ]
+    (record / "entry_points.txt").write_text("\n".join(groups))
+
+
+def test_a_new_package_passes_its_own_tests_and_runs_by_its_name(tmp_path: Path) -> None:
+    made = quintain("new", "my_desk", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert "pytest" in made.stdout
+    package = tmp_path / "my_desk"
+    files = sorted(str(path.relative_to(package)) for path in package.rglob("*") if path.is_file())
+    assert files == [
+        "README.md",
+        "pyproject.toml",
+        "src/my_desk/__init__.py",
+        "src/my_desk/environment.py",
+        "tests/test_my_desk.py",
+    ]
+    assert not [
+        path for path in files if "@" in (package / path).read_text().replace("@qn.", "").replace("@pytest", "")
+    ]
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        cwd=package,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV"))},
+    )
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert "passed" in tested.stdout
+    install(package, tmp_path / "site")
+    path = f"{tmp_path / 'site'}{os.pathsep}{package / 'src'}"
+    ran = quintain("run", "my_desk", "--tasks", 5, "--json", cwd=tmp_path, PYTHONPATH=path)
+    assert ran.returncode == 0, ran.stderr
+    said = document(ran.stdout)
+    assert (said["environment"], said["episodes"], said["mean_reward"]) == ("my_desk", 5, 1.0)
+    assert "my_desk" in quintain("list", cwd=tmp_path, PYTHONPATH=path).stdout
+
+
+def test_the_new_environment_is_one_page(tmp_path: Path, call: Call) -> None:
+    call("new", "small", "--path", tmp_path)
+    lines = (tmp_path / "small" / "src" / "small" / "environment.py").read_text().splitlines()
+    assert len(lines) <= 50
+
+
+@pytest.mark.parametrize("name", ["My_Desk", "my-desk", "2desks", "class", "json", "quintain", "a b", "../up"])
+def test_a_name_that_no_package_can_have(tmp_path: Path, call: Call, name: str) -> None:
+    ended = call("new", name, "--path", tmp_path)
+    assert ended.status == 2
+    assert name in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten(tmp_path: Path, call: Call) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "README.md").write_text("precious")
+    ended = call("new", "mine", "--path", tmp_path)
+    assert ended.status == 2
+    assert "there already" in ended.err
+    assert (tmp_path / "mine" / "README.md").read_text() == "precious"

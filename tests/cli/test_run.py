@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Call
+from tests.cli.program import document, quintain, tasks_in
+
+ENV = "desk.py:env"
+UNDOCUMENTED = """
+import quintain as qn
+
+class World(qn.State):
+    @qn.tool
+    def go(self) -> str:
+        return ""
+
+@qn.reward
+def fine(outcome):
+    return 1.0
+
+env = qn.Environment("e", tasks=list, harness=qn.ToolLoop(), state=World, verifier=qn.Verifier(fine))
+"""
+
+
+def test_a_run_prints_its_table_and_keeps_its_traces(desk: Path, call: Call) -> None:
+    ended = call("run", ENV)
+    assert ended.status == 0
+    assert "desk, test, oracle" in ended.out
+    for words in ("mean reward   1 ± 0", "12 of 12 episodes scored", "pass@1", "turns", "tool calls", "verifier"):
+        assert words in ended.out, words
+    assert "even" in ended.out, "by tag"
+    assert "runs/desk-oracle-1" in ended.out
+    assert tasks_in(desk / "runs" / "desk-oracle-1") == {f"add-{n}": 1 for n in range(1, 13)}
+    assert ended.err == "", "no bar where no terminal is"
+
+
+def test_run_folders_count_up(desk: Path, call: Call) -> None:
+    folders = [document(call("run", ENV, "--tasks", 1, "--json").out)["run_dir"] for _ in range(2)]
+    assert folders == ["runs/desk-oracle-1", "runs/desk-oracle-2"]
+
+
+def test_json_is_the_only_thing_on_stdout(desk: Path) -> None:
+    ended = quintain("run", ENV, "--agent", "noop", "--group", 2, "--tasks", 3, "--json", "--out", "here", cwd=desk)
+    assert ended.returncode == 0
+    said = document(ended.stdout)
+    expected = {
+        "environment": "desk",
+        "split": "test",
+        "agent": "noop",
+        "episodes": 6,
+        "mean_reward": 0.0,
+        "failed": 0,
+        "failures": {},
+        "pass_hat_k": {"1": 0.0, "2": 0.0},
+        "run_dir": "here",
+        "stopped": None,
+    }
+    assert {name: said[name] for name in expected} == expected
+    assert (desk / "here" / "run.json").exists()
+
+
+def test_the_manifest_says_what_was_run(desk: Path, call: Call) -> None:
+    call("run", ENV, "--tasks", "2:4", "--seed", 9, "--set", "max_turns=3", "--out", "here")
+    manifest = json.loads((desk / "here" / "run.json").read_text())
+    assert manifest["environment"] == f"{desk}/desk.py:env"
+    assert (manifest["split"], manifest["tasks"], manifest["seed"], manifest["group"]) == ("test", "2:4", 9, 1)
+    assert manifest["config"]["max_turns"] == 3
+    assert manifest["fingerprint"]
+    assert tasks_in(desk / "here") == {"add-3": 1, "add-4": 1}
+
+
+@pytest.mark.parametrize(
+    ("selection", "tasks"),
+    [
+        ("2", ["add-1", "add-2"]),
+        ("10:", ["add-11", "add-12"]),
+        ("add-7,add-3", ["add-3", "add-7"]),
+        ("add-5,", ["add-5"]),
+    ],
+)
+def test_tasks_are_selected_by_number_slice_or_id(desk: Path, call: Call, selection: str, tasks: list[str]) -> None:
+    assert call("run", ENV, "--tasks", selection, "--out", "here").status == 0
+    assert sorted(tasks_in(desk / "here")) == tasks
+
+
+def test_the_command_line_wins_over_the_file_and_the_file_over_the_environment(desk: Path, call: Call) -> None:
+    (desk / "dials.toml").write_text("max_turns = 4\nconcurrency = 2\nretries = 1\n")
+    call("run", ENV, "--tasks", 1, "--config", "dials.toml", "--set", "retries=0", "--concurrency", 3, "--out", "here")
+    config = json.loads((desk / "here" / "run.json").read_text())["config"]
+    assert (config["max_turns"], config["concurrency"], config["retries"]) == (4, 3, 0)
+    (desk / "few.toml").write_text("concurrency = 2\n")
+    call("run", ENV, "--tasks", 1, "--config", "few.toml", "--out", "there")
+    assert json.loads((desk / "there" / "run.json").read_text())["config"]["max_turns"] == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], ["nowhere", "sales"]),
+        (["missing.py:env"], ["missing.py"]),
+        (["desk.py:none"], ["none", "env"]),
+        ([ENV, "--agent", "genius"], ["genius", "oracle", "noop", "random"]),
+        ([ENV, "--user", "genius"], ["genius", "oracle"]),
+        ([ENV, "--split", "exam"], ["exam", "train", "test", "fire"]),
+        ([ENV, "--tasks", "add-99,"], ["add-99"]),
+        ([ENV, "--tasks", "13"], ["13", "12"]),
+        ([ENV, "--tasks", "12:"], ["12:", "no task"]),
+        ([ENV, "--set", "max_turn=3"], ["max_turn", "did you mean", "max_turns"]),
+        ([ENV, "--set", "max_turns"], ["max_turns", "name=value"]),
+        ([ENV, "--set", "max_turns=many"], ["int", "max_turns"]),
+        ([ENV, "--set", "max_turns=0"], ["max_turns", ">= 1", "0"]),
+        ([ENV, "--concurrency", "0"], ["concurrency", ">= 1"]),
+        ([ENV, "--group", "0"], ["--group", "0"]),
+        ([ENV, "--config", "nope.toml"], ["nope.toml"]),
+        ([ENV, "--resume"], ["nothing to resume", "--out"]),
+        ([ENV, "--data", "/tmp"], ["data"]),
+        ([ENV, "--colour"], ["--colour"]),
+    ],
+)
+def test_wrong_usage_is_2_and_says_what_would_be_right(
+    desk: Path, call: Call, arguments: list[str], words: list[str]
+) -> None:
+    ended = call("run", *arguments)
+    assert ended.status == 2
+    assert ended.out == ""
+    for word in words:
+        assert word in ended.err
+    assert "Traceback" not in ended.err
+    assert not (desk / "runs").exists(), "a run that cannot begin leaves no folder"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("import nothing_of_that_name", ["nothing_of_that_name", "broken.py"]),
+        ("def env(:", ["broken.py", "SyntaxError"]),
+        ("env = 3", ["env", "int"]),
+        (UNDOCUMENTED, ["go", "docstring"]),
+    ],
+)
+def test_an_environment_that_cannot_be_made_is_wrong_usage(
+    desk: Path, call: Call, source: str, words: list[str]
+) -> None:
+    (desk / "broken.py").write_text(source)
+    ended = call("run", "broken.py:env")
+    assert (ended.status, ended.out) == (2, "")
+    for word in words:
+        assert word in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_the_gate_stops_a_run_with_3_and_a_report(desk: Path, call: Call) -> None:
+    ended = call("run", ENV, "--split", "fire", "--out", "here")
+    assert ended.status == 3
+    assert "quintain:tool_bug" in ended.err
+    assert "the desk caught fire" in ended.err
+    assert "mean reward   -" in ended.out
+
+
+def test_a_stopped_run_is_still_one_json_document(desk: Path) -> None:
+    ended = quintain("run", ENV, "--split", "fire", "--json", "--out", "here", "--set", "concurrency=1", cwd=desk)
+    assert ended.returncode == 3
+    said = document(ended.stdout)
+    assert said["mean_reward"] is None
+    assert said["episodes"] == said["failed"] == sum(tasks_in(desk / "here").values())
+    assert said["failures"] == {"S": {"quintain:tool_bug": said["failed"]}}
+    assert "first group" in said["stopped"]["reason"]
+    assert "the desk caught fire" in said["stopped"]["report"]
+    assert "Traceback" not in ended.stderr
+
+
+def test_failures_below_the_gate_are_shown_with_what_they_may_hide(desk: Path, call: Call) -> None:
+    ended = call("run", ENV, "--split", "fire", "--set", "gate_rate=none", "--tasks", 4)
+    assert ended.status == 0
+    for words in ("4 episodes (100.0%), without a reward", "between 0 and 1", "quintain:tool_bug", "S "):
+        assert words in ended.out
+
+
+def test_an_agent_of_one_s_own_plays(desk: Path, call: Call) -> None:
+    (desk / "mine.py").write_text(
+        "from quintain.models import Fixed\n"
+        "from quintain.trace import Message, Reply\n"
+        "async def give_up(request):\n    return Reply(Message('assistant', 'I give up.'))\n"
+        "agent = Fixed(give_up, 'quitter')\n"
+    )
+    said = document(call("run", ENV, "--agent", "mine.py:agent", "--tasks", 2, "--json").out)
+    assert said["mean_reward"] == 0.0
+    assert said["run_dir"] == "runs/desk-quitter-1"
+
+
+def test_list_names_what_is_installed(call: Call) -> None:
+    ended = call("list")
+    assert ended.status == 0
+    assert "sales" in ended.out
+    assert "oracle" in ended.out
+    assert "tau2:DOMAIN" in ended.out
+    said = document(call("list", "--json").out)
+    assert "sales" in [one["name"] for one in said["environments"]]
+    assert {"oracle", "noop", "random", "openai"} <= {one["name"] for one in said["agents"]}
+
+
+def test_help_and_version(call: Call) -> None:
+    assert "replay" in call("--help").out
+    assert call("--version").out.startswith("quintain, version")
+    assert "--resume" in call("run", "--help").out
+    assert call("frobnicate").status == 2

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import quintain as qn
+from quintain.cli.changes import ABSENT, Change, changes
+from tests.cli.conftest import Call
+from tests.cli.program import document
+
+ENV = "desk.py:env"
+
+
+def test_a_trace_tells_what_was_said_done_seen_changed_and_earned(desk: Path, call: Call) -> None:
+    call("run", ENV, "--out", "here")
+    ended = call("show", "here", "--task", "add-3")
+    assert ended.status == 0
+    for line in (
+        "desk, test, oracle: add-3",
+        "seed 0, member 0, attempt 0, family odd",
+        "score 1, terminated: the agent answered",
+        "turn 0, agent",
+        "system     Add [up].",
+        "user       Add 3 to a.",
+        'calls      add {"name":"a","number":3}',
+        "sees       a is 3",
+        'changes    sums["a"].total: 0 → 3',
+        '           sums["a"].notes[0]: (nothing) → "+3"',
+        '           where: "" → "a"',
+        "           clock.now: 0.0 → 60.0",
+        "turn 1, agent",
+        "says       done",
+        "+ added 1  a is 3, should be 3",
+    ):
+        assert line in ended.out, line
+    assert "this is trace" in ended.err.lower()
+
+
+def test_a_low_score_says_why(desk: Path, call: Call) -> None:
+    call("run", ENV, "--agent", "noop", "--tasks", 1, "--out", "here")
+    out = call("show", "here").out
+    assert "score 0" in out
+    assert "- added 0  a is 0, should be 1" in out
+    assert "+ kept 1" in out
+
+
+def test_a_failure_says_who_is_to_blame(desk: Path, call: Call) -> None:
+    call("run", ENV, "--split", "fire", "--set", "gate_rate=none", "--tasks", 1, "--out", "here")
+    out = call("show", "here").out
+    assert "failed, by S: quintain:tool_bug, stage agent, after 0 turns" in out
+    assert "RuntimeError: the desk caught fire" in out
+    assert "no score" in out
+
+
+def test_traces_are_found_by_place_and_by_task(desk: Path, call: Call) -> None:
+    call("run", ENV, "--tasks", 3, "--out", "here", "--concurrency", 1)
+    assert ": add-1\n" in call("show", "here").out
+    assert ": add-2\n" in call("show", "here", "--index", 1).out
+    assert ": add-3\n" in call("show", "here", "--index", -1).out
+    rows = document(call("show", "here", "--list", "--json").out)["traces"]
+    assert [(row["index"], row["task"], row["score"]) for row in rows] == [(n, f"add-{n + 1}", 1.0) for n in range(3)]
+    assert "add-2" in call("show", "here", "--list").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--index", 3], ["no trace 3", "3 traces", "--list"]),
+        (["--index", -4], ["no trace -4"]),
+        (["--task", "add-9"], ["add-9", "--list"]),
+        (["--index", 0, "--task", "add-1"], ["not both"]),
+        (["--index", "first"], ["first"]),
+    ],
+)
+def test_a_trace_that_is_not_there(desk: Path, call: Call, arguments: list[object], words: list[str]) -> None:
+    call("run", ENV, "--tasks", 3, "--out", "here")
+    ended = call("show", "here", *arguments)
+    assert (ended.status, ended.out) == (2, "")
+    for word in words:
+        assert word in ended.err
+
+
+def test_json_holds_the_trace_and_every_change(desk: Path, call: Call) -> None:
+    call("run", ENV, "--tasks", 1, "--out", "here")
+    said = document(call("show", "here", "--json").out)
+    assert said["trace"]["task"] == "add-1"
+    assert said["state_diff_missing"] is None
+    (step,) = said["state_diff"]
+    assert (step["turn"], step["step"]) == (0, 0)
+    assert {"path": 'sums["a"].total', "before": 0, "after": 1} in step["changes"]
+    assert {"path": 'sums["a"].notes[0]', "after": "+1"} in step["changes"]
+
+
+def test_without_the_environment_the_changes_are_left_out_and_it_says_so(desk: Path, call: Call) -> None:
+    call("run", ENV, "--tasks", 1, "--out", "here")
+    (desk / "alone.jsonl").write_bytes((desk / "here" / "traces.jsonl").read_bytes())
+    ended = call("show", "alone.jsonl")
+    assert ended.status == 0
+    assert "sees       a is 1" in ended.out
+    assert "changes" not in ended.out.replace("What each step changed", "")
+    assert "What each step changed is left out" in ended.out
+    assert "--env" in ended.out
+    assert "changes    sums" in call("show", "alone.jsonl", "--env", ENV).out
+
+
+def test_an_environment_that_answers_otherwise_shows_no_changes_of_its_own(desk: Path, call: Call) -> None:
+    call("run", ENV, "--tasks", 1, "--out", "here")
+    source = (desk / "desk.py").read_text()
+    (desk / "other.py").write_text(source.replace("row.total += number", "row.total += number + 1"))
+    out = call("show", "here", "--env", "other.py:env").out
+    assert "answers otherwise from turn 0 on" in out
+    assert 'sums["a"]' not in out
+
+
+def test_long_texts_are_cut_unless_they_are_wanted(desk: Path, call: Call) -> None:
+    source = (desk / "desk.py").read_text()
+    (desk / "long.py").write_text(source.replace('f"{name} is {row.total}"', '"\\n".join(map(str, range(1000)))'))
+    call("run", "long.py:env", "--tasks", 1, "--out", "here")
+    short, full = call("show", "here").out, call("show", "here", "--full").out
+    assert "988 further lines" in short
+    assert "\n           500\n" not in short
+    assert "\n           500\n" in full
+
+
+def test_what_a_world_says_cannot_command_the_terminal(desk: Path, call: Call) -> None:
+    source = (desk / "desk.py").read_text()
+    (desk / "evil.py").write_text(source.replace('f"{name} is {row.total}"', '"\\x1b[2J [red]gone[/red]"'))
+    call("run", "evil.py:env", "--tasks", 1, "--out", "here")
+    out = call("show", "here").out
+    assert "\x1b" not in out
+    assert "\\x1b[2J [red]gone[/red]" in out
+
+
+def test_no_line_is_wider_than_the_terminal(desk: Path, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    call("run", ENV, "--out", "here")
+    monkeypatch.setenv("COLUMNS", "60")
+    for arguments in (("show", "here"), ("show", "here", "--list"), ("list",), ("replay", "here", "--here")):
+        for line in call(*arguments).out.splitlines():
+            assert len(line) <= 60, (arguments, line)
+
+
+class Part(qn.State):
+    items: list[str] = []
+
+
+class Book(msgspec.Struct):
+    title: str
+    price: int | None = None
+
+
+class World(qn.State):
+    part: Part = msgspec.field(default_factory=Part)
+    books: qn.Table[Book] = msgspec.field(default_factory=lambda: qn.Table(Book))
+    names: dict[str, int] = {}
+    either: int | str = 0
+    grid: list[list[int]] = []
+
+    def ring(self) -> None:
+        """Nothing happens."""
+
+
+def differences(before: World, after: World) -> list[Change]:
+    return asyncio.run(changes(before, after))
+
+
+def test_worlds_are_compared_down_to_the_last_entry() -> None:
+    before = World(books=qn.Table(Book, {"x": Book("X", 3)}), names={"a": 1, "b": 2}, grid=[[1, 2], [3]])
+    before.part.items = ["one", "two", "four"]
+    after = before.copy()
+    assert differences(before, after) == []
+    after.part.items = ["one", "two", "three", "four"]
+    after.books["x"] = Book("X", 4)
+    after.books["y"] = Book("Y")
+    after.names = {"b": 2, "c": 3}
+    after.either = "zero"
+    after.grid[1] = [3, 4]
+    assert differences(before, after) == [
+        Change("part.items[2]", ABSENT, "three"),
+        Change('books["x"].price', 3, 4),
+        Change('books["y"]', ABSENT, Book("Y")),
+        Change('names["a"]', 1, ABSENT),
+        Change('names["c"]', ABSENT, 3),
+        Change("either", 0, "zero"),
+        Change("grid[1][1]", ABSENT, 4),
+    ]
+
+
+def test_time_identifiers_draws_and_the_end_belong_to_the_world() -> None:
+    before = World()
+    after = before.copy()
+    after.clock.after(10, after.ring)
+    after.clock.advance(5)
+    after.new_id("T")
+    after.rng.bits()
+    after.finish("enough")
+    found = {change.path: (change.before, change.after) for change in differences(before, after)}
+    assert found.pop("clock.timers[1]")[0] is ABSENT
+    assert found == {
+        "finished": (None, "enough"),
+        "clock.now": (0.0, 5.0),
+        'ids["T"]': (ABSENT, 1),
+        "rng.counter": (0, 1),
+    }
