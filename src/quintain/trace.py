@@ -102,6 +102,8 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     usage: Usage = Usage()
     policy_version: int | None = None
     """Version of the weights that drew it, where the endpoint says."""
+    finish_reason: str = ""
+    """Why the sampler stopped, in the endpoint's words: "length" means that it was cut off."""
 
 
 class Level(enum.Enum):

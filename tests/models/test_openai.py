@@ -37,7 +37,7 @@ class Desk(State):
 
 def test_a_plain_server_answers() -> None:
     reply, server = play(GOOD)
-    assert reply == Reply(Message("assistant", "hello"), usage=Usage(7, 2))
+    assert reply == Reply(Message("assistant", "hello"), usage=Usage(7, 2), finish_reason="stop")
     (sent,) = server.requests
     assert sent == {
         "model": "m",

@@ -71,6 +71,7 @@ def reply(data: bytes, request: Request, *, insist: bool = False) -> Reply:
         _tokens(completion, insist=insist),
         Usage(usage.prompt_tokens or 0, usage.completion_tokens or 0),
         _version(completion),
+        completion.choices[0].finish_reason or "",
     )
 
 
