@@ -15,6 +15,7 @@ from . import times
 HALF_HOUR = 1800.0
 
 Minutes = Annotated[int, msgspec.Meta(ge=15, le=240)]
+Address = Annotated[str, msgspec.Meta(max_length=254)]
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
 Span = tuple[float, float]
 """From, to."""
@@ -93,7 +94,7 @@ class Calendar(qn.State):
         return [{"id": key} | msgspec.structs.asdict(row) for key, row in sorted(rows, key=lambda pair: pair[1].start)]
 
     @qn.tool
-    def book(self, rep_id: str, attendee: str, start: str, minutes: Minutes, title: Words) -> str:
+    def book(self, rep_id: str, attendee: Address, start: str, minutes: Minutes, title: Words) -> str:
         """Put a meeting into a colleague's calendar.
 
         Args:

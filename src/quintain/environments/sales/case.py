@@ -31,6 +31,7 @@ class Case(Draft):
 
     Attributes:
         now: Where the solution has got to.
+        told: When its player could first know what to do.
         goals: What is asked.
         calls: The solution.
         focus: Records that the job is about.
@@ -39,7 +40,7 @@ class Case(Draft):
 
     def __init__(self, key: bytes, level: Level) -> None:
         super().__init__(key, level)
-        self.now = self.start
+        self.now = self.told = self.start
         self.goals: list[Goal] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.focus: list[str] = []
@@ -152,7 +153,7 @@ class Case(Draft):
             attendee=who.email,
             zone=who.zone,
             windows=tuple(windows),
-            earliest=self.now + policy.NOTICE_H * times.HOUR,
+            earliest=self.told + policy.NOTICE_H * times.HOUR,
             meeting=moving,
         )
         self.goals.append(goal)
@@ -196,6 +197,7 @@ class Case(Draft):
 
     def wait_until(self, at: float) -> None:
         """Let time pass, a bit longer than to that moment."""
+        self.told = at
         while self.now <= at:
             hours = min(72.0, max(0.25, (at - self.now) // 900 / 4 + 0.25))
             self.play("wait", hours=hours)

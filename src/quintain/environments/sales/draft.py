@@ -114,11 +114,11 @@ class Draft:
         """A contact at a company with a full record, but for what is given."""
         account_id, company = account or self.account()
         country = policy.country_of(company)
-        first, last = self._name()
+        name, email = self._name(company.domain or "mail.example")
         row = Contact(
-            name=f"{pools.written(first)} {pools.written(last)}",
+            name=name,
             account=account_id,
-            email=f"{pools.ascii_of(first)}.{pools.ascii_of(last)}@{company.domain or 'mail.example'}",
+            email=email,
             phone=pools.phone(self.rng, country.dial if country else "44"),
             title=self.rng.choice(pools.TITLE),
             zone=country.zone if country else None,
@@ -182,12 +182,11 @@ class Draft:
         for ahead in range(1, 19):
             day = today + timedelta(days=ahead)
             for _ in range(1 + self.rng.below(2 + LEVELS.index(self.level)) if day.weekday() < 5 else 0):
-                hour = office.opens + self.rng.below(2 * (office.closes - office.opens) - 1) / 2
+                draw, length = divmod(self.rng.below(2 * 3 * len(pools.INTERNAL) * (office.closes - office.opens)), 3)
+                half_hour, title = divmod(draw, len(pools.INTERNAL))
+                start = times.moment(day, office.opens + half_hour / 2, office.zone)
                 row = Meeting(
-                    rep=rep_id,
-                    start=times.stamp(times.moment(day, hour, office.zone)),
-                    minutes=30 * (1 + self.rng.below(3)),
-                    title=self.rng.choice(pools.INTERNAL),
+                    rep=rep_id, start=times.stamp(start), minutes=30 + 30 * length, title=pools.INTERNAL[title]
                 )
                 self.add(row)
 
@@ -207,17 +206,15 @@ class Draft:
             ("account_executive", "mid"), ("account_executive", "enterprise"), ("manager", None))  # fmt: skip
         for region, zones in _OFFICES.items():
             for role, segment in roles:
-                first, last = self._name()
-                name, address = (
-                    f"{pools.written(first)} {pools.written(last)}",
-                    f"{pools.ascii_of(first)}.{pools.ascii_of(last)}",
-                )
-                email = f"{address}@{policy.HOUSE}"
+                name, email = self._name(policy.HOUSE)
                 key = self.add(Member(name=name, email=email, role=role, region=region, segment=segment))
                 opens = 8 + self.rng.below(2)
                 office = Office(zone=self.rng.choice(zones), opens=opens, closes=opens + 9)
                 self.rows.setdefault("calendar.offices", {})[key] = office
 
-    def _name(self) -> tuple[str, str]:
-        first, last = divmod(self.names.draw(), len(pools.LAST))
-        return pools.FIRST[first], pools.LAST[last]
+    def _name(self, domain: str) -> tuple[str, str]:
+        """A name that nobody else has, and the address that goes with it."""
+        drawn = divmod(self.names.draw(), len(pools.LAST))
+        first, last = pools.FIRST[drawn[0]], pools.LAST[drawn[1]]
+        address = f"{pools.ascii_of(first)}.{pools.ascii_of(last)}@{domain}"
+        return f"{pools.written(first)} {pools.written(last)}", address

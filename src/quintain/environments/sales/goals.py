@@ -18,6 +18,9 @@ from . import policy, times
 from .calendar import HALF_HOUR, Meeting, clash, taken
 from .state import Sales
 
+LETTER_MIN = 20
+"""Characters below which a text is no letter."""
+
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
     """One changed field of one row."""
@@ -189,6 +192,8 @@ class Mailed(_Goal, frozen=True, kw_only=True):
                 reason = f"{key} reaches {self.to} at the wrong time, {times.stamp(at)}"
             elif lacking := _lacking(text := f"{letter.subject}\n{letter.body}", [*self.mentions, *self._start(world)]):
                 reason = f"{key} to {self.to} does not mention {lacking}"
+            elif len(letter.body.strip()) < LETTER_MIN:
+                reason = f"{key} to {self.to} says next to nothing"
             elif self._flooded(text):
                 reason = f"{key} to {self.to} leaves open when to meet"
             else:

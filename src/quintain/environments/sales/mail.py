@@ -15,6 +15,7 @@ PAGE = 10
 _ADDRESS = re.compile(r"[^@\s,;<>]+@[^@\s,;<>]+\.[^@\s,;<>]+")
 
 Page = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Address = Annotated[str, msgspec.Meta(max_length=254)]
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=8000)]
 
 
@@ -56,7 +57,7 @@ class Mail(qn.State):
     habits: qn.Table[Habit]
 
     @qn.tool
-    def send(self, to: str, subject: Words, body: Words) -> str:
+    def send(self, to: Address, subject: Words, body: Words) -> str:
         """Send an e-mail from the desk now.
 
         Args:
@@ -69,7 +70,7 @@ class Mail(qn.State):
         return f"sent {key} to {to}"
 
     @qn.tool
-    def schedule(self, to: str, subject: Words, body: Words, at: str) -> str:
+    def schedule(self, to: Address, subject: Words, body: Words, at: str) -> str:
         """Have an e-mail leave later.
 
         Args:

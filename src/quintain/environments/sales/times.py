@@ -70,13 +70,14 @@ def moment(day: date, hour: float, zone: str) -> float:
 
 def stamp(at: float) -> str:
     """UTC to the minute, as records keep it; sorts as text."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%MZ")
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="minutes")[:16] + "Z"
 
 
 def describe(at: float, zone: str = "UTC") -> str:
-    """For people: "Tue 2025-03-11 10:00 Europe/Berlin (UTC+01:00)"."""
-    shown = local(at, zone)
-    return f"{WEEKDAYS[shown.weekday()]} {shown:%Y-%m-%d %H:%M} {zone} (UTC{shown:%z})"
+    """For people: "Tue 2025-03-11 10:00 UTC", or "Tue 2025-03-11 10:00 Europe/Berlin (UTC+01:00)"."""
+    shown = local(at, zone).isoformat(" ", timespec="minutes")
+    told = f"{WEEKDAYS[local(at, zone).weekday()]} {shown[:16]} {zone}"
+    return told if zone == "UTC" else f"{told} (UTC{shown[16:]})"
 
 
 def long_date(day: date) -> str:

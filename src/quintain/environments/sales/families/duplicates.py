@@ -24,7 +24,8 @@ def write(case: Case) -> tuple[str, str]:
     copies = _copies(case, who)
     survivor, others = copies[0], copies[1:]
     case.focus += [one.id for one in copies]
-    case.play("crm_search", kind="contacts", query=who.row.name.split()[-1])
+    case.play("crm_search", kind="accounts", query=who.account.name)
+    case.play("crm_get", record_id=who.account_id)
     for one in copies:
         case.look(one.id)
     scheduled = _history(case, copies)

@@ -70,7 +70,7 @@ def _draw(case: Case) -> tuple[_Facts, list[str], str]:
     months = policy.MONTHS_MAX if edge else 1 + rng.below(6)
     verdict = rng.below(5)
     if verdict == 0:
-        employees = 8 + rng.below(42)
+        employees = 8 + rng.below(policy.EMPLOYEES_MIN - 8)
     if verdict in {0, 1}:
         budget = 500 * rng.below(20) if rng.below(2) or verdict == 1 else budget
     if verdict == 2:
@@ -116,7 +116,9 @@ def _decide(case: Case, lead: tuple[str, Person, Account], known: tuple[_Facts, 
     reason = policy.objection(*facts)
     if reason:
         case.put("crm_decide_lead", lead_id, status="disqualified", reason=reason)
-        case.log(lead_id, f"Disqualified as {reason}: {facts}.")
+        case.log(
+            lead_id, f"Disqualified, {reason}: {facts.employees} people, EUR {facts.budget_eur}, {facts.months} months"
+        )
         return f"{who.row.name} does not qualify: {reason}."
     owner = _route(case, who, (account, facts.employees))
     case.put("crm_decide_lead", lead_id, status="qualified")

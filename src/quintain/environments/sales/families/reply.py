@@ -88,7 +88,7 @@ def _unsubscribe(case: Case, thread: _Thread) -> tuple[str, _Act]:
     def act() -> None:
         case.opt_out(who)
         case.put("crm_decide_lead", thread.lead_id, status="disqualified", reason="opted_out")
-        case.log(who.id, f"{who.row.name} asked by e-mail not to be written to; opted out.")
+        case.log((who.id, thread.lead_id), f"{who.row.name} asked by e-mail not to be written to; opted out.")
 
     words = ("Please remove me from your list.", "Kindly stop e-mailing me. Thanks.", "UNSUBSCRIBE!! Third time I ask.")
     return case.rng.choice(words), act

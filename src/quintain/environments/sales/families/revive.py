@@ -26,7 +26,9 @@ def write(case: Case) -> tuple[str, str]:
     old = 60 + rng.below(70)
     first = case.person()
     stage = rng.choice(_STAGES)
-    deal_id, deal = case.deal(first, stage, updated=case.ago(old))
+    # What it says about money and time is outdated, and never by chance what the answer will say.
+    outdated = {"amount_eur": 500 + 1000 * rng.below(90), "close_date": case.ago(rng.below(40))[:10]}
+    deal_id, deal = case.deal(first, stage, updated=case.ago(old), **outdated)
     case.note(deal_id, rng.choice(pools.CHATTER), old, kind="call")
     case.note(deal_id, rng.choice(pools.CHATTER), old + 30, kind="email")
     case.focus += [deal_id, first.id]
