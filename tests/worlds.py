@@ -14,8 +14,9 @@ import msgspec
 import quintain as qn
 from quintain import codec
 from quintain.context import Snapshot
+from quintain.errors import Failure
 from quintain.harness import Model, Request
-from quintain.trace import Message, Reply, Tokens, ToolCall, Usage
+from quintain.trace import End, Message, Reply, Tokens, ToolCall, Trace, Usage
 
 
 class Vault:
@@ -248,6 +249,22 @@ def one_by_one(*calls: ToolCall) -> Model:
 
 def first_task(env: qn.Environment[Any], split: str = "test") -> qn.Task[Any]:
     return env.tasks(split)[0]
+
+
+def play(env: qn.Environment[Any], model: Model, **names: Any) -> Trace:
+    """The record of one episode, which a file must be able to hold."""
+    trace = asyncio.run(qn.rollout(env, first_task(env), model, **names)).trace
+    assert Trace.from_json(trace.to_json()) == trace
+    assert Trace.from_json(trace.to_json()).to_bytes() == trace.to_bytes()
+    return trace
+
+
+def blamed(trace: Trace) -> Failure:
+    """Why an episode failed."""
+    assert (trace.validity, trace.end, trace.score) == ("invalid", End.FAILED, None)
+    assert trace.failure is not None
+    assert trace.reason == trace.failure.kind
+    return trace.failure
 
 
 # --- random play ---
