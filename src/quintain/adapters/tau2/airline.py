@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ from .airline_rows import (
 )
 from .calculator import calculated
 from .convention import action
-from .record import builtin, editing, found, kept, opened, put, shown
+from .record import builtin, editing, found, is_list, kept, opened, put, shown
 from .validation import construct, constructed
 from .world import World
 
@@ -274,7 +274,9 @@ class Airline(World, kw_only=True):
             new: list[ReservationFlight] = []
             for info in flights:
                 stays = [f for f in old if (f.flight_number, f.date) == (info.flight_number, info.date)]
-                new.append(stays[0] if stays and cabin == opened(reservation.cabin) else self._seats(info, cabin, count))
+                new.append(
+                    stays[0] if stays and cabin == opened(reservation.cabin) else self._seats(info, cabin, count)
+                )
             price = sum(flight.price for flight in new) * count - sum(flight.price for flight in old) * count
             charge(reservation, user, payment_id, price)
             reservation.flights = new
@@ -293,8 +295,7 @@ class Airline(World, kw_only=True):
         with editing(self.reservations, reservation_id, f"Reservation {reservation_id} not found") as reservation:
             if len(passengers) != len(opened(reservation.passengers)):
                 raise ToolError("Number of passengers does not match")
-            checked = isinstance(passengers, list) and all(isinstance(one, Passenger) for one in passengers)
-            reservation.passengers = kept(passengers, fits=checked)
+            reservation.passengers = kept(passengers, fits=_are_passengers(passengers))
         return shown(reservation)
 
     @action
@@ -309,7 +310,7 @@ class Airline(World, kw_only=True):
         return str(builtin(day)["status"])
 
     @contextmanager
-    def _changing(self, reservation_id: str) -> Iterator[tuple[Reservation, User]]:
+    def _changing(self, reservation_id: str) -> Generator[tuple[Reservation, User]]:
         """A reservation and who made it, to be changed together."""
         with (
             editing(self.reservations, reservation_id, f"Reservation {reservation_id} not found") as reservation,
@@ -374,6 +375,10 @@ class Airline(World, kw_only=True):
                     )
                 )
         return results
+
+
+def _are_passengers(value: Any) -> bool:
+    return is_list(value) and all(isinstance(item, Passenger) for item in value)
 
 
 def _is_small_int(value: Any) -> bool:

@@ -225,4 +225,3 @@ class Reservation(msgspec.Struct):
     nonfree_baggages: int | Verbatim
     insurance: Insurance
     status: Literal["cancelled"] | None = None
-

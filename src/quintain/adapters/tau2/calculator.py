@@ -11,15 +11,16 @@ import warnings
 from typing import Any
 
 _ALPHABET = "0123456789+-*/(). "
-_OPERATIONS: dict[type[ast.AST], Any] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.UAdd: operator.pos,
-    ast.USub: operator.neg,
+_OPERATIONS: dict[type[ast.AST], str] = {
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.FloorDiv: "floordiv",
+    ast.UAdd: "pos",
+    ast.USub: "neg",
 }
+"""Names in the module `operator`."""
 _POWER_BITS = 2**20
 """Longest power that is worked out; a float ends at 2**10 bits."""
 
@@ -49,18 +50,33 @@ def _value(node: ast.AST) -> Any:
         case ast.BinOp(op=ast.Pow()):
             return _power(_value(node.left), _value(node.right))
         case ast.BinOp():
-            return _OPERATIONS[type(node.op)](_value(node.left), _value(node.right))
+            return _apply(node.op, _value(node.left), _value(node.right))
         case ast.UnaryOp():
-            return _OPERATIONS[type(node.op)](_value(node.operand))
+            return _apply(node.op, _value(node.operand))
         case ast.Tuple(elts=[]):
             return ()
         case ast.Call():
-            called = _value(node.func)
-            for argument in node.args:
-                _value(argument)
-            raise TypeError(f"'{type(called).__name__}' object is not callable")
+            raise TypeError(_not_callable(_value(node.func), [*node.args, *node.keywords]))
         case _:
             raise ValueError(f"{type(node).__name__} is no arithmetic")
+
+
+def _apply(operation: ast.AST, *operands: Any) -> Any:
+    return getattr(operator, _OPERATIONS[type(operation)])(*operands)
+
+
+def _not_callable(called: Any, arguments: list[Any]) -> str:
+    """What is wrong with calling a number; its arguments are looked at first."""
+    for argument in arguments:
+        match argument:
+            case ast.Starred():
+                if not isinstance(value := _value(argument.value), tuple):
+                    return f"{called} argument after * must be an iterable, not {type(value).__name__}"
+            case ast.keyword():
+                return f"{called} argument after ** must be a mapping, not {type(_value(argument.value)).__name__}"
+            case _:
+                _value(argument)
+    return f"'{type(called).__name__}' object is not callable"
 
 
 def _power(base: Any, exponent: Any) -> Any:

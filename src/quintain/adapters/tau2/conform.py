@@ -17,7 +17,7 @@ from quintain.environment import Environment
 from quintain.episode import blank
 from quintain.errors import UsageError
 from quintain.task import Task
-from quintain.trace import End, Message, Reply, ToolCall, Trace, Turn
+from quintain.trace import End, Message, Reply, Reward, ToolCall, Trace, Turn
 from quintain.verifier import Outcome
 
 from .convention import respond
@@ -176,7 +176,7 @@ class Player:
 
     def _score(self, trace: Trace) -> tuple[dict[str, float | None], float]:
         verifier = self._env.verifier
-        rewards = []
+        rewards: list[Reward] = []
         for criterion in verifier.criteria:
             said = criterion.judge(Outcome(self._task, self._world.copy(), trace))
             rewards.append(criterion.reward(_now(said) if inspect.iscoroutine(said) else said))

@@ -17,8 +17,13 @@ from .world import World
 
 F = TypeVar("F", bound=Callable[..., str])
 
-_CALLER = "Environment.make_tool_call() got multiple values for argument"
-_OUTER = "tau2.environment.environment.Environment.make_tool_call() got multiple values for keyword argument"
+_CALLER = "Environment.make_tool_call() got multiple values for"
+_TAKEN = {
+    "requestor": f"tau2.environment.environment.{_CALLER} keyword argument",
+    "self": f"{_CALLER} argument",
+    "tool_name": f"{_CALLER} argument",
+}
+"""Arguments that the reference's own machinery trips over."""
 
 
 def action(method: F) -> F:
@@ -51,24 +56,25 @@ def respond(world: World, name: str, arguments: dict[str, Any], *, requestor: st
 
 def _refusal(world: World, name: str, arguments: dict[str, Any], requestor: str) -> str:
     """Why the call does not even reach its tool; empty when it does."""
-    if "requestor" in arguments:
-        return f"{_OUTER} 'requestor'"
-    for given in arguments:
-        if given in {"self", "tool_name"}:
-            return f"{_CALLER} '{given}'"
+    for given in sorted(arguments, key="requestor".__ne__):  # which of several is named
+        if given in _TAKEN:
+            return f"{_TAKEN[given]} '{given}'"
     if requestor != "assistant":
         return "User tools not available" if requestor == "user" else f"Invalid requestor: {requestor}"
     if name not in _names(type(world)):
         return f"Tool '{name}' not found."
-    needed = list(inspect.signature(getattr(world, name)).parameters)
+    complaint = _unfit(list(inspect.signature(getattr(world, name)).parameters), arguments)
+    return f"{world.toolkit}.{name}() {complaint}" if complaint else ""
+
+
+def _unfit(needed: list[str], arguments: dict[str, Any]) -> str:
+    """What Python says of arguments that don't fit a function; empty when they do."""
     for given in arguments:
         if given not in needed:
-            return f"{world.toolkit}.{name}() got an unexpected keyword argument '{given}'"
-    missing = [repr(parameter) for parameter in needed if parameter not in arguments]
-    if missing:
-        plural = "" if len(missing) == 1 else "s"
-        return f"{world.toolkit}.{name}() missing {len(missing)} required positional argument{plural}: {_and(missing)}"
-    return ""
+            return f"got an unexpected keyword argument '{given}'"
+    missing = [repr(name) for name in needed if name not in arguments]
+    plural = "" if len(missing) == 1 else "s"
+    return f"missing {len(missing)} required positional argument{plural}: {_and(missing)}" if missing else ""
 
 
 @functools.cache

@@ -125,7 +125,9 @@ class Folder:
         entries = self._decode("tasks.json", list[Entry])
         for entry in entries:
             if any((entry.initial_state or {}).values()):
-                raise UsageError(f"task {entry.id!r} of tau2's {self.domain} begins in a state of its own: not supported")
+                raise UsageError(
+                    f"task {entry.id!r} of tau2's {self.domain} begins in a state of its own: not supported"
+                )
         return {entry.id: entry for entry in entries}
 
     def splits(self) -> dict[str, list[str]]:
@@ -157,7 +159,9 @@ def _retail(raw: dict[str, Any]) -> World:
 
 def _airline(raw: dict[str, Any]) -> World:
     raw = paired(raw, airline_rows.PAIRED)
-    dates = {f"{key} {day}": status for key, flight in raw["flights"].items() for day, status in flight["dates"].items()}
+    dates = {
+        f"{key} {day}": status for key, flight in raw["flights"].items() for day, status in flight["dates"].items()
+    }
     flights = {key: flight | {"days": list(flight["dates"])} for key, flight in raw["flights"].items()}
     return Airline(
         flights=_table(airline_rows.Flight, flights),

@@ -71,7 +71,7 @@ def load(
 
     def of(split: str) -> Sequence[Task[World]]:
         known = tasks()
-        return [known[id] for id in splits[split]]
+        return [known[name] for name in splits[split]]
 
     policy = _AGENT + folder.text("policy.md")
     simulated = Dialogue(system=policy, user_system=_CUSTOMER, opening=_GREETING, stop=_ENDS)
@@ -89,7 +89,7 @@ def load(
 
 def _tasks(folder: Folder, *, written: bool) -> dict[str, Task[World]]:
     world = folder.world()
-    return {id: _task(entry, world, written=written) for id, entry in folder.entries().items()}
+    return {entry.id: _task(entry, world, written=written) for entry in folder.entries().values()}
 
 
 def _task(entry: Entry, world: World, *, written: bool) -> Task[World]:
@@ -100,7 +100,9 @@ def _task(entry: Entry, world: World, *, written: bool) -> Task[World]:
         prompt=_WRITTEN + script if written else "",
         start=world,
         truth=truth,
-        solution=tuple((action.name, action.arguments) for action in truth.actions or () if action.requestor == "assistant"),
+        solution=tuple(
+            (action.name, action.arguments) for action in truth.actions or () if action.requestor == "assistant"
+        ),
         answer="\n".join(["Done.", *(truth.communicate_info or ())]),
         roles={"user": script},
         tags={"basis": "+".join(truth.reward_basis)},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Container, Iterator
-from typing import Any, TypeVar
+from collections.abc import Container, Generator
+from typing import Any, TypeGuard, TypeVar, cast
 
 import msgspec
 
@@ -28,6 +28,11 @@ class Verbatim(msgspec.Struct, frozen=True):
     text: str
 
 
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Whether it is a JSON array, whatever is in it."""
+    return isinstance(value, list)
+
+
 def kept(value: Any, *, fits: bool) -> Any:
     """What to put into a field that may be `Verbatim`: the value itself where it fits the field's first type."""
     return value if fits else Verbatim(json.dumps(value))
@@ -40,20 +45,20 @@ def opened(field: Any) -> Any:
 
 def paired(value: Any, names: Container[str]) -> Any:
     """JSON as rows are built from it: every dict that stands under one of the names becomes pairs."""
-    if isinstance(value, list):
+    if is_list(value):
         return [paired(item, names) for item in value]
     if not isinstance(value, dict):
         return value
-    inner = {key: paired(item, names) for key, item in value.items()}
-    return {key: list(v.items()) if key in names and isinstance(v, dict) else v for key, v in inner.items()}
+    inner = {key: paired(item, names) for key, item in cast("dict[str, Any]", value).items()}
+    return {key: list(item.items()) if key in names else item for key, item in inner.items()}
 
 
 def builtin(value: Any) -> Any:
     """A row, or a list of rows, as what `json` knows: every field, also those that are None, in declared order."""
-    if isinstance(value, list):
+    if is_list(value):
         return [builtin(item) for item in value]
     if isinstance(value, tuple):
-        return {key: builtin(item) for key, item in value}
+        return {key: builtin(item) for key, item in cast("Pairs[Any]", value)}
     if isinstance(value, Verbatim):
         return opened(value)
     if isinstance(value, msgspec.Struct):
@@ -74,9 +79,10 @@ def put(pairs: Pairs[T], key: str, value: T) -> Pairs[T]:
 
 
 @contextlib.contextmanager
-def editing(table: Table[T], key: str, refusal: str) -> Iterator[T]:
-    """A row to change in place. It is put back however the block is left: what the reference changed before it raised
-    stays changed.
+def editing(table: Table[T], key: str, refusal: str) -> Generator[T]:
+    """A row to change in place.
+
+    It is put back however the block is left: what the reference changed before it raised stays changed.
 
     Args:
         table: Where the row lives.

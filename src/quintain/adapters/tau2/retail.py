@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
 from typing import ClassVar
 
@@ -13,7 +13,8 @@ from quintain.table import Table
 from .calculator import calculated
 from .convention import action
 from .record import editing, found, shown
-from .retail_rows import GiftCard, Order, OrderPayment, PaymentMethod, Product, User, UserAddress, Variant
+from .retail_payments import credit, method, require, settlement
+from .retail_rows import GiftCard, Order, OrderPayment, Product, User, UserAddress, Variant
 from .validation import construct
 from .world import World
 
@@ -59,7 +60,7 @@ class Retail(World, kw_only=True):
             with self._user(order.user_id) as user:
                 for payment in order.payment_history:
                     refunds.append(OrderPayment("refund", payment.amount, payment.payment_method_id))
-                    _credit(_method(user, payment.payment_method_id), payment.amount)
+                    credit(method(user, payment.payment_method_id), payment.amount)
             order.status = "cancelled"
             order.cancel_reason = reason
             order.payment_history += refunds
@@ -84,7 +85,7 @@ class Retail(World, kw_only=True):
         with self._order(order_id) as order:
             if order.status != "delivered":
                 raise ToolError("Non-delivered order cannot be exchanged")
-            if (missing := _not_owned(order, item_ids)) is not None:
+            for missing in _not_owned(order, item_ids):
                 raise ToolError(f"Number of {missing} not found.")
             if len(item_ids) != len(new_item_ids):
                 raise ToolError("The number of items to be exchanged should match.")
@@ -93,7 +94,7 @@ class Retail(World, kw_only=True):
                 difference += self._replacement(order, old, new).price - _item_price(order, old)
             difference = round(difference, 2)
             with self._user(order.user_id) as user:
-                _require(_method(user, payment_method_id), difference, "pay for the price difference")
+                require(method(user, payment_method_id), difference, "pay for the price difference")
             order.status = "exchange requested"
             order.exchange_items = sorted(item_ids)
             order.exchange_new_items = sorted(new_item_ids)
@@ -102,7 +103,7 @@ class Retail(World, kw_only=True):
         return shown(order)
 
     @action
-    def find_user_id_by_name_zip(self, first_name: str, last_name: str, *, zip: str) -> str:  # noqa: A002 (its name)
+    def find_user_id_by_name_zip(self, first_name: str, last_name: str, *, zip: str) -> str:
         """Find a customer's user id by name and zip code; to be used when the e-mail address doesn't lead to one.
 
         Args:
@@ -177,7 +178,15 @@ class Retail(World, kw_only=True):
 
     @action
     def modify_pending_order_address(
-        self, order_id: str, *, address1: str, address2: str, city: str, state: str, country: str, zip: str  # noqa: A002
+        self,
+        order_id: str,
+        *,
+        address1: str,
+        address2: str,
+        city: str,
+        state: str,
+        country: str,
+        zip: str,
     ) -> str:
         """Have a pending order sent to another address.
 
@@ -195,7 +204,14 @@ class Retail(World, kw_only=True):
         with self._pending(order_id) as order:
             order.address = construct(
                 UserAddress,
-                {"address1": address1, "address2": address2, "city": city, "state": state, "country": country, "zip": zip},
+                {
+                    "address1": address1,
+                    "address2": address2,
+                    "city": city,
+                    "state": state,
+                    "country": country,
+                    "zip": zip,
+                },
             )
         return shown(order)
 
@@ -217,7 +233,7 @@ class Retail(World, kw_only=True):
         with self._order(order_id) as order:
             if order.status != "pending":
                 raise ToolError("Non-pending order cannot be modified")
-            if (missing := _not_owned(order, item_ids)) is not None:
+            for missing in _not_owned(order, item_ids):
                 raise ToolError(f"{missing} not found")
             if len(item_ids) != len(new_item_ids):
                 raise ToolError("The number of items to be exchanged should match")
@@ -229,11 +245,10 @@ class Retail(World, kw_only=True):
                 chosen.append(self._replacement(order, old, new))
                 difference += chosen[-1].price - _item_price(order, old)
             with self._user(order.user_id) as user:
-                method = _method(user, payment_method_id)
-                _require(method, difference, "pay for the new item")
-                kind = "payment" if difference > 0 else "refund"
-                order.payment_history.append(OrderPayment(kind, float(abs(difference)), payment_method_id))
-                _credit(method, -difference)
+                paying = method(user, payment_method_id)
+                require(paying, difference, "pay for the new item")
+                order.payment_history.append(settlement(difference, payment_method_id))
+                credit(paying, -difference)
             for old, new in zip(item_ids, new_item_ids, strict=False):
                 item = next(item for item in order.items if item.item_id == old)
                 # Every replaced item gets price and options of the last one; the reference's verdicts rest on that.
@@ -252,24 +267,32 @@ class Retail(World, kw_only=True):
             payment_method_id: The new method, such as 'gift_card_0000000', from the customer's or the order's details.
         """
         with self._pending(order_id) as order, self._user(order.user_id) as user:
-            method = _method(user, payment_method_id)
+            paying = method(user, payment_method_id)
             if [payment.transaction_type for payment in order.payment_history] != ["payment"]:
                 raise ToolError("There should be exactly one payment for a pending order")
             (paid,) = order.payment_history
             if paid.payment_method_id == payment_method_id:
                 raise ToolError("The new payment method should be different from the current one")
-            _require(method, paid.amount, "pay for the order")
+            require(paying, paid.amount, "pay for the order")
             order.payment_history += [
                 OrderPayment("payment", paid.amount, payment_method_id),
                 OrderPayment("refund", paid.amount, paid.payment_method_id),
             ]
-            _credit(method, -paid.amount)
-            _credit(_method(user, paid.payment_method_id), paid.amount)
+            credit(paying, -paid.amount)
+            credit(method(user, paid.payment_method_id), paid.amount)
         return shown(order)
 
     @action
     def modify_user_address(
-        self, user_id: str, *, address1: str, address2: str, city: str, state: str, country: str, zip: str  # noqa: A002
+        self,
+        user_id: str,
+        *,
+        address1: str,
+        address2: str,
+        city: str,
+        state: str,
+        country: str,
+        zip: str,
     ) -> str:
         """Change a customer's default address; orders keep theirs.
 
@@ -287,7 +310,14 @@ class Retail(World, kw_only=True):
         with self._user(user_id) as user:
             user.address = construct(
                 UserAddress,
-                {"address1": address1, "address2": address2, "city": city, "state": state, "country": country, "zip": zip},
+                {
+                    "address1": address1,
+                    "address2": address2,
+                    "city": city,
+                    "state": state,
+                    "country": country,
+                    "zip": zip,
+                },
             )
         return shown(user)
 
@@ -306,10 +336,10 @@ class Retail(World, kw_only=True):
         with self._order(order_id) as order:
             if order.status != "delivered":
                 raise ToolError("Non-delivered order cannot be returned")
-            method = _method(found(self.users, order.user_id, "User not found"), payment_method_id)
-            if not isinstance(method, GiftCard) and payment_method_id != order.payment_history[0].payment_method_id:
+            refunded = method(found(self.users, order.user_id, "User not found"), payment_method_id)
+            if not isinstance(refunded, GiftCard) and payment_method_id != order.payment_history[0].payment_method_id:
                 raise ToolError("Payment method should be the original payment method")
-            if _not_owned(order, item_ids) is not None:
+            for _ in _not_owned(order, item_ids):
                 raise ToolError("Some item not found")
             order.status = "return requested"
             order.return_items = sorted(item_ids)
@@ -334,7 +364,7 @@ class Retail(World, kw_only=True):
         return editing(self.users, user_id, "User not found")
 
     @contextmanager
-    def _pending(self, order_id: str) -> Iterator[Order]:
+    def _pending(self, order_id: str) -> Generator[Order]:
         """A pending order to change, its items changed before or not."""
         with self._order(order_id) as order:
             if "pending" not in order.status:
@@ -352,32 +382,11 @@ class Retail(World, kw_only=True):
         return variants[new]
 
 
-def _not_owned(order: Order, item_ids: list[str]) -> str | None:
-    """The first id that is listed more often than the order has it."""
+def _not_owned(order: Order, item_ids: list[str]) -> Iterable[str]:
+    """The ids that are listed more often than the order has them."""
     owned = [item.item_id for item in order.items]
-    for item_id in item_ids:
-        if item_ids.count(item_id) > owned.count(item_id):
-            return item_id
-    return None
+    return (item_id for item_id in item_ids if item_ids.count(item_id) > owned.count(item_id))
 
 
 def _item_price(order: Order, item_id: str) -> float:
     return next(item.price for item in order.items if item.item_id == item_id)
-
-
-def _method(user: User, payment_method_id: str) -> PaymentMethod:
-    methods = dict(user.payment_methods)
-    if payment_method_id not in methods:
-        raise ToolError("Payment method not found")
-    return methods[payment_method_id]
-
-
-def _require(method: PaymentMethod, amount: float, purpose: str) -> None:
-    if isinstance(method, GiftCard) and method.balance < amount:
-        raise ToolError(f"Insufficient gift card balance to {purpose}")
-
-
-def _credit(method: PaymentMethod, amount: float) -> None:
-    """Put money on a gift card, or take it; other methods have no balance here."""
-    if isinstance(method, GiftCard):
-        method.balance = round(method.balance + amount, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from quintain import codec
 from quintain.errors import DefinitionError, JudgeError
@@ -162,4 +162,4 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
         arguments = json.loads(call.arguments or "{}")
     except ValueError:
         return {}
-    return arguments if isinstance(arguments, dict) else {}
+    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
+from .record import is_list
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 _PAGE = "https://errors.pydantic.dev/2.14/v/"
@@ -100,14 +102,14 @@ def _item(model: type[T], value: Any, path: tuple[str | int, ...], problems: lis
     if isinstance(value, model):
         return value
     if isinstance(value, dict):
-        return _model(model, value, path, problems)
+        return _model(model, typing.cast("dict[str, Any]", value), path, problems)
     text = f"Input should be a valid dictionary or instance of {model.__name__}"
     problems.append(_Problem(path, "model_type", text, value))
     return None
 
 
 def _list(value: Any) -> list[Any]:
-    if not isinstance(value, list):
+    if not is_list(value):
         raise _Wrong("list_type", "Input should be a valid list")
     return value
 
