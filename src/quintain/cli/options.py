@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
+
+from quintain.errors import UsageError
 
 ENVIRONMENT_HELP = "A registered name, package.module:attr, path/to/file.py:attr, or tau2:DOMAIN."
 
@@ -32,8 +35,36 @@ path = click.argument("path", type=click.Path(path_type=Path))
 """A run folder, or a file of traces. Its own commands say what is wrong with it."""
 
 
-def environment_options(data: str | None, nl_assertions: str | None) -> dict[str, str]:
-    """What an environment is made with: the options that were given, folders by their absolute path."""
+made_with = click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Any further option of the environment, such as customer=simulated of tau2:DOMAIN.",
+)
+
+
+def environment_options(data: str | None, nl_assertions: str | None, further: Iterable[str]) -> dict[str, str]:
+    """What an environment is made with: the options that were given, folders by their absolute path.
+
+    Raises:
+        UsageError: One has no value.
+    """
     where = str(Path(data).absolute()) if data is not None else None
     given = {"data": where, "nl_assertions": nl_assertions}
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in given.items() if value is not None} | pairs("--option", further)
+
+
+def pairs(option: str, texts: Iterable[str], known: str = "") -> dict[str, str]:
+    """Texts like "name=value" by their names.
+
+    Raises:
+        UsageError: One has no value.
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals:
+            raise UsageError(f"{option} takes name=value, got {text!r}{known}")
+        found[name.strip()] = value.strip()
+    return found

@@ -32,6 +32,7 @@ class Wanted(msgspec.Struct, kw_only=True):
     settings: tuple[str, ...] = ()
     data: str | None = None
     nl_assertions: str | None = None
+    options: tuple[str, ...] = ()
     out: Path | None = None
     resume: bool = False
     as_json: bool = False
@@ -66,7 +67,7 @@ def plan(wanted: Wanted) -> Plan:
         UsageError: A name or a value that does not exist.
         DefinitionError: The environment is broken.
     """
-    made_with = options.environment_options(wanted.data, wanted.nl_assertions)
+    made_with = options.environment_options(wanted.data, wanted.nl_assertions, wanted.options)
     env = plugins.environment(wanted.env, **made_with)
     env = env.replace(config=selection.config_of(env, wanted.config, wanted.settings, concurrency=wanted.concurrency))
     split = selection.split_of(env, wanted.split)

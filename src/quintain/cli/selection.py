@@ -16,6 +16,8 @@ from quintain.harness import Agent
 from quintain.models import Company
 from quintain.task import Task
 
+from . import options
+
 _FILE = re.compile(r"(?P<path>.+\.py)(?P<attribute>:\w+)?")
 
 
@@ -67,13 +69,8 @@ def config_of(env: Environment[Any], file: Path | None, settings: Iterable[str],
         UsageError: An unreadable file, an unknown field, or a value that cannot be used.
     """
     config = env.config.override(read(file)) if file is not None else env.config
-    pairs: dict[str, str] = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals:
-            raise UsageError(f"--set takes name=value, got {setting!r}; known: {', '.join(Config.__struct_fields__)}")
-        pairs[name.strip()] = value.strip()
-    return config.override(pairs).override({name: value for name, value in dials.items() if value is not None})
+    given = options.pairs("--set", settings, f"; known: {', '.join(Config.__struct_fields__)}")
+    return config.override(given).override({name: value for name, value in dials.items() if value is not None})
 
 
 def agent_of(spec: str, user: str | None, *, base_url: str | None, retries: int) -> Agent:

@@ -39,7 +39,7 @@ def show(
     trace, place, count = _pick(path, index, task)
     watched, reason = _watch(path, env, trace)
     if as_json:
-        console.print_json(_to_dict(trace, place, watched, reason))
+        console.print_json(_to_dict(trace, place, watched, reason=reason))
         return
     print_transcript(console.stdout(), trace, watched=watched, reason=reason, full=full)
     if count > 1:
@@ -84,7 +84,7 @@ def _watch(path: Path, spec: str | None, trace: Trace) -> tuple[Watched | None, 
         return None, str(error)
 
 
-def _to_dict(trace: Trace, place: int, watched: Watched | None, reason: str) -> dict[str, Any]:
+def _to_dict(trace: Trace, place: int, watched: Watched | None, *, reason: str) -> dict[str, Any]:
     import msgspec
 
     changes = watched and [
