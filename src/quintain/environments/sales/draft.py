@@ -38,6 +38,17 @@ _OFFICES: dict[Region, tuple[str, ...]] = {
 }
 
 
+_SHIFTS = (
+    date(2025, 3, 3),
+    date(2025, 3, 20),
+    date(2025, 10, 16),
+    date(2026, 3, 2),
+    date(2026, 3, 19),
+    date(2026, 10, 15),
+)
+"""Begins of weeks in which one continent after the other changes to summer time and back."""
+
+
 class Person(NamedTuple):
     """Somebody in the CRM, with the id of the record."""
 
@@ -72,6 +83,8 @@ class Draft:
         self.names: pools.Deck[int] = pools.Deck(range(len(pools.FIRST) * len(pools.LAST)), self.rng)
         self.firms: pools.Deck[int] = pools.Deck(range(len(pools.COMPANY) * len(pools.TRADE)), self.rng)
         day = date(2025, 1, 6) + timedelta(days=self.rng.below(700))
+        if level == "hard" and self.rng.below(2):
+            day = self.rng.choice(_SHIFTS) + timedelta(days=self.rng.below(12))
         day += timedelta(days=(7 - day.weekday()) if day.weekday() > 4 else 0)
         self.start = times.moment(day, 7 + self.rng.below(20) / 2, "UTC")
         self._hire()
