@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import typing
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -62,10 +63,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     gate_minimum: int = 20
 
     def __post_init__(self) -> None:
+        for name, declared in _TYPES.items():
+            try:
+                value = msgspec.convert(getattr(self, name), declared)
+            except msgspec.ValidationError as error:
+                raise UsageError(f"{name}: {error}") from error
+            msgspec.structs.force_setattr(self, name, value)  # A float has other bytes in a trace than its int.
         for name, low in _AT_LEAST.items():
             value = getattr(self, name)
-            if value is not None and value < low:
-                raise UsageError(f"{name} must be >= {low}, got {value}")
+            if value is not None and not low <= value < 2**63:
+                raise UsageError(f"{name} must be {f'>= {low}' if value < low else '< 2**63'}, got {value}")
         for name, (low, high, edges) in _WITHIN.items():
             value = getattr(self, name)
             if value is None:
@@ -116,6 +123,8 @@ def read(path: str | Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise UsageError(f"cannot read the configuration {str(path)!r}: {error}") from error
 
+
+_TYPES = typing.get_type_hints(Config)
 
 _AT_LEAST: dict[str, float] = {
     "max_turns": 1,

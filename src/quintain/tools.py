@@ -7,7 +7,7 @@ import json
 import re
 import typing
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeVar, cast, overload
+from typing import Any, TypeVar, cast, overload
 
 import msgspec
 
@@ -25,8 +25,14 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 def tool(method: F, /) -> F: ...
 @overload
 def tool(*, roles: tuple[str, ...] = ...) -> Callable[[F], F]: ...
-def tool(method: Any = None, /, *, roles: tuple[str, ...] = ("agent",)) -> Any:
-    """Mark a method of a State as callable by the actors in `roles`. Its docstring is what they read."""
+def tool(method: Any = None, /, *, roles: Any = ("agent",)) -> Any:
+    """Mark a method of a State as callable by the actors in `roles`. Its docstring is what they read.
+
+    Raises:
+        DefinitionError: `roles` is empty, or one string.
+    """
+    if isinstance(roles, str) or not roles:
+        raise DefinitionError(f"roles must be a tuple of names such as ('agent', 'user'), got {roles!r}")
 
     def mark(method: Any) -> Any:
         setattr(method, _MARK, roles)
@@ -61,13 +67,21 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.DecodeError: They are no JSON, or do not fit; the message ends in the path to the culprit.
         """
         source = arguments.strip() or "{}"
-        if strict:
-            parsed = msgspec.json.decode(source, type=self.arguments)
-        else:
-            loose = msgspec.json.decode(source, type=dict[str, Any])
-            loose = {key: value for key, value in loose.items() if key in self.arguments.__struct_fields__}
-            parsed = msgspec.convert(loose, self.arguments, strict=False)
+        try:
+            parsed = msgspec.json.decode(source, type=self.arguments) if strict else self._lenient(source)
+            codec.dumps(parsed, canonical=False)  # What no snapshot can hold, no world shall get.
+        except msgspec.DecodeError:
+            raise
+        except (OverflowError, ValueError) as error:
+            raise msgspec.ValidationError(str(error)) from error
         return {name: getattr(parsed, name) for name in parsed.__struct_fields__}
+
+    def _lenient(self, source: str) -> msgspec.Struct:
+        loose = msgspec.json.decode(source, type=dict[str, Any])
+        loose = {key: value for key, value in loose.items() if key in self.arguments.__struct_fields__}
+        parsed = msgspec.convert(loose, self.arguments, strict=False)
+        codec.text(msgspec.to_builtins(parsed, str_keys=True))  # "nan" is not a number that JSON could have said.
+        return parsed
 
     def bind(self, state: State) -> Callable[..., Any]:
         """The method of this very world (or of its part)."""
@@ -123,14 +137,17 @@ def _describe(type_: type[State], method: Callable[..., Any], prefix: tuple[str,
         raise DefinitionError(f"tool {name!r} of {type_.__name__} has no docstring, so no model can know what it does")
     try:
         arguments = msgspec.defstruct(name, _fields(name, method, documented), kw_only=True, forbid_unknown_fields=True)
-        (_,), components = msgspec.json.schema_components([arguments])
+        (own,), components = msgspec.json.schema_components([arguments])
+        # A round trip, so that schemas hold only what JSON can: msgspec leaves tuples and default objects in them.
+        definitions: dict[str, Any] = json.loads(codec.json(components))
     except (TypeError, NameError) as error:
         raise DefinitionError(f"tool {name!r} of {type_.__name__}: {error}") from error
-    # A round trip, so that schemas hold only what JSON can: msgspec leaves tuples and default objects in them.
-    schema: dict[str, Any] = json.loads(codec.json(components.pop(name)))
+    schema = definitions.pop(own["$ref"].rpartition("/")[2])
     schema.pop("title", None)
-    if components:
-        schema["$defs"] = json.loads(codec.json(components))
+    for parameter, words in documented.items():
+        schema["properties"][parameter]["description"] = words
+    if definitions:
+        schema["$defs"] = definitions
     return Tool(
         name=name,
         description=summary,
@@ -144,12 +161,19 @@ def _describe(type_: type[State], method: Callable[..., Any], prefix: tuple[str,
 def _fields(name: str, method: Callable[..., Any], documented: dict[str, str]) -> list[Any]:
     hints = typing.get_type_hints(method, include_extras=True)
     fields: list[Any] = []
-    for parameter in list(inspect.signature(method).parameters.values())[1:]:
+    parameters = list(inspect.signature(method).parameters.values())[1:]
+    for stray in documented.keys() - {parameter.name for parameter in parameters}:
+        raise DefinitionError(f"tool {name!r}: Args: describes {stray!r}, which is no parameter")
+    for parameter in parameters:
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise DefinitionError(
+                f"tool {name!r}: {parameter.name!r} is {parameter.kind.description}; a call names each"
+            )
         if parameter.name not in hints or parameter.name not in documented:
             raise DefinitionError(f"tool {name!r}: parameter {parameter.name!r} needs a type and a line under Args:")
-        annotated: Any = Annotated[hints[parameter.name], msgspec.Meta(description=documented[parameter.name])]
         required = parameter.default is parameter.empty
-        fields.append((parameter.name, annotated) if required else (parameter.name, annotated, parameter.default))
+        field = (parameter.name, hints[parameter.name])
+        fields.append(field if required else (*field, parameter.default))
     return fields
 
 
@@ -161,10 +185,10 @@ def parse_docstring(doc: str) -> tuple[str, dict[str, str]]:
     for line in tail.splitlines():
         if line and not line.startswith(" "):
             break
-        if match := re.match(r"    (\w+): (.*)", line):
+        if match := re.match(r"    (\w+):(?: |$)(.*)", line):
             last = match[1]
             arguments[last] = match[2].strip()
         elif last and line.strip():
-            arguments[last] += " " + line.strip()
+            arguments[last] = f"{arguments[last]} {line.strip()}".strip()
     prose = re.split(r"\n(?:Returns|Raises):\n", head)[0]
     return prose.strip(), arguments
