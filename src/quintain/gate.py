@@ -39,6 +39,7 @@ class Gate:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._window: deque[tuple[str, Failure | None]] = deque(maxlen=config.gate_window)
+        self._minimum = min(config.gate_minimum, config.gate_window)
         self._seen_group = False
 
     def observe(self, trace: Trace) -> None:
@@ -49,8 +50,10 @@ class Gate:
         """
         self._window.append((trace.task, trace.failure))
         limit = self._config.gate_rate
-        if limit is None or trace.failure is None or len(self._window) < self._config.gate_minimum:
+        if limit is None or len(self._window) < self._minimum:
             return
+        if trace.failure is None and len(self._window) > self._minimum:
+            return  # A success raises no rate; only the first judgement of all may come with one.
         failed, seen = sum(failure is not None for _, failure in self._window), len(self._window)
         low, high = wilson(failed, seen)
         if low > limit:

@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import msgspec
 
@@ -53,13 +54,15 @@ class RunFolder:
 
     def __init__(self, path: str | Path, manifest: Mapping[str, Any], *, resume: bool = False) -> None:
         self.path = Path(path)
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = self._claim()
-        self._agree(manifest, resume=resume)
-        self._traces = os.open(self.path / "traces.jsonl", os.O_RDWR | os.O_CREAT, 0o644)
-        self._timings = os.open(self.path / "timings.jsonl", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self._places: dict[Key, tuple[int, int]] = {}
-        self._end = self._index()
+        with contextlib.ExitStack() as held:  # What is refused must leave no lock behind.
+            self.path.mkdir(parents=True, exist_ok=True)
+            held.callback(os.close, self._claim())
+            self._agree(manifest, resume=resume)
+            self._traces = held.enter_context(_Lines(self.path / "traces.jsonl", self._index))
+            self._timings = held.enter_context(_Lines(self.path / "timings.jsonl"))
+            _sync(self.path)
+            self._held = held.pop_all()
 
     def __enter__(self) -> Self:
         return self
@@ -73,36 +76,31 @@ class RunFolder:
     def find(self, key: Key) -> Trace | None:
         """The record of an episode that is finished already."""
         place = self._places.get(key)
-        if place is None:
-            return None
-        return Trace.from_json(os.pread(self._traces, place[1], place[0]))
+        return None if place is None else Trace.from_json(self._traces.read(*place))
 
     def add(self, rollout: Rollout) -> None:
         """Write a finished episode; when this returns it is on disk.
 
         Raises:
+            UsageError: It is there already.
             PersistenceError: The disk is full or broken.
         """
-        line = rollout.trace.to_json() + b"\n"
+        task, member, attempt = rollout.key
+        if rollout.key in self._places:
+            raise UsageError(f"{self.path} holds member {member}, attempt {attempt} of task {task!r} already")
+        row = {"task": task, "member": member, "attempt": attempt, **msgspec.structs.asdict(rollout.timing)}
         try:
-            _write(self._traces, line, self._end)
-            os.fdatasync(self._traces)
+            self._places[rollout.key] = self._traces.append(rollout.trace.to_json() + b"\n")
+            self._timings.append(codec.json(row) + b"\n")
         except OSError as error:
-            os.ftruncate(self._traces, self._end)  # Half a record would look like a crash; leave none.
             raise PersistenceError(
                 f"cannot write to {self.path}: {error.strerror}. {len(self)} finished episodes are safe there; "
                 "make room and continue with --resume"
             ) from error
-        self._places[rollout.key] = (self._end, len(line))
-        self._end += len(line)
-        task, member, attempt = rollout.key
-        row = {"task": task, "member": member, "attempt": attempt, **msgspec.structs.asdict(rollout.timing)}
-        os.write(self._timings, codec.json(row) + b"\n")
 
     def close(self) -> None:
         """Let another process continue."""
-        for descriptor in (self._traces, self._timings, self._lock):
-            os.close(descriptor)
+        self._held.close()
 
     def _claim(self) -> int:
         descriptor = os.open(self.path / "run.lock", os.O_RDWR | os.O_CREAT, 0o644)
@@ -117,35 +115,77 @@ class RunFolder:
         path = self.path / "run.json"
         ours = msgspec.json.decode(codec.json(dict(manifest)))
         if not path.exists():
+            if (self.path / "traces.jsonl").exists():
+                raise UsageError(f"{self.path} holds traces, but no {path.name} that says what run they are of")
             temporary = path.with_suffix(".new")
             temporary.write_bytes(msgspec.json.format(codec.json(ours), indent=2) + b"\n")
+            _sync(temporary)
             temporary.replace(path)
             return
         if not resume:
             raise UsageError(f"{self.path} holds a run already; continue it with --resume or choose another folder")
-        theirs = msgspec.json.decode(path.read_bytes())
+        try:
+            theirs = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        except msgspec.DecodeError as error:
+            raise TraceError(f"{path} does not say what run this is: {error}") from error
+        old, new = dict(_flat(theirs)), dict(_flat(ours))
         differ = [
-            f"  {name}: the folder has {theirs.get(name)!r}, this run has {ours.get(name)!r}"
-            for name in sorted(ours.keys() | theirs.keys())
-            if theirs.get(name) != ours.get(name)
+            f"  {name}: the folder has {old.get(name)!r}, this run has {new.get(name)!r}"
+            for name in sorted(old.keys() | new.keys())
+            if old.get(name) != new.get(name)
         ]
         if differ:
             raise UsageError(
                 f"{self.path} holds another run and cannot be continued by this one:\n" + "\n".join(differ)
             )
 
-    def _index(self) -> int:
-        """Note where each record lies; cut off a last line that a crash left unfinished."""
-        end = 0
-        with (self.path / "traces.jsonl").open("rb") as file:
+    def _index(self, number: int, place: int, line: bytes) -> None:
+        trace = _parse(line, self.path / "traces.jsonl", number)
+        self._places[trace.task, trace.member, trace.attempt] = (place, len(line))
+
+
+class _Lines:
+    """A file that only ever ends in a whole line: what a crash or a full disk tore off is cut.
+
+    Args:
+        path: The file; made if it doesn't exist.
+        see: Called with number, place and text of each line that is there.
+    """
+
+    def __init__(self, path: Path, see: Callable[[int, int, bytes], None] | None = None) -> None:
+        path.touch()
+        self._end = 0
+        with path.open("rb") as file:
             for number, line in enumerate(file, 1):
-                if not line.endswith(b"\n"):
-                    break
-                trace = _parse(line, self.path / "traces.jsonl", number)
-                self._places[(trace.task, trace.member, trace.attempt)] = (end, len(line))
-                end += len(line)
-        os.ftruncate(self._traces, end)
-        return end
+                if line.endswith(b"\n"):
+                    if see is not None:
+                        see(number, self._end, line)
+                    self._end += len(line)
+        self._descriptor = os.open(path, os.O_RDWR)
+        os.ftruncate(self._descriptor, self._end)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        os.close(self._descriptor)
+
+    def read(self, place: int, size: int) -> bytes:
+        return os.pread(self._descriptor, size, place)
+
+    def append(self, line: bytes) -> tuple[int, int]:
+        """Write and sync; returns place and size."""
+        place = self._end
+        try:
+            while self._end < place + len(line):
+                self._end += os.pwrite(self._descriptor, line[self._end - place :], self._end)
+            os.fdatasync(self._descriptor)
+        except BaseException:
+            self._end = place
+            with contextlib.suppress(OSError):  # Then it is cut when the folder is opened again.
+                os.ftruncate(self._descriptor, place)
+            raise
+        return place, len(line)
 
 
 def read_traces(path: str | Path) -> Iterator[Trace]:
@@ -176,7 +216,18 @@ def _parse(line: bytes, file: Path, number: int) -> Trace:
         raise TraceError(f"{file}, line {number}: {error}") from error
 
 
-def _write(descriptor: int, data: bytes, offset: int) -> None:
-    while data:
-        written = os.pwrite(descriptor, data, offset)
-        data, offset = data[written:], offset + written
+def _flat(fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Nested fields by dotted names, so that a difference is named where it is."""
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from _flat(cast(dict[str, Any], value), f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

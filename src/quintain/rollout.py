@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import msgspec
@@ -13,7 +13,7 @@ from . import codec
 from .deadline import DeadlineExceeded, within
 from .environment import Environment
 from .episode import BROKEN, Episode, blank
-from .errors import EpisodeError, ModelError, blame
+from .errors import EpisodeError, ModelError, UsageError, blame
 from .gate import Gate, enough
 from .harness import Agent, Model, Request
 from .record import Key, Rollout, RunFolder
@@ -82,7 +82,8 @@ async def _drive(episode: Episode[S], model: Model) -> None:
     env = episode.env
     try:
         await within(env.config.episode_timeout_s, env.harness.play(episode.session, _watched(model, episode)))
-        episode.terminate("the harness returned")
+        if not episode.ended:
+            episode.terminate("the harness returned")
     except DeadlineExceeded as error:
         episode.fail(error, part="H", kind="agent_timeout")
     except BROKEN as error:
@@ -117,7 +118,7 @@ def _watched(model: Model, episode: Episode[S]) -> Model:
 def _checked(reply: object) -> Reply:
     try:
         checked = codec.loads(codec.dumps(reply), Reply)
-    except (TypeError, ValueError) as error:
+    except Exception as error:
         raise ModelError(f"no valid Reply: {error}", kind="quintain:model_reply_invalid") from error
     if checked.message.role != "assistant":
         raise ModelError(f"a Reply of role {checked.message.role!r}", kind="quintain:model_reply_invalid")
@@ -138,7 +139,7 @@ async def rollouts(
     split: str = "",
     ordered: bool = False,
     folder: RunFolder | None = None,
-) -> AsyncIterator[Group]:
+) -> AsyncGenerator[Group, None]:
     """Play tasks in groups, `env.config.concurrency` episodes at a time, and yield each group when it is complete.
 
     No episode waits for another group's; a slow consumer slows the run down instead of filling memory. Closing the
@@ -155,18 +156,21 @@ async def rollouts(
         folder: Where finished episodes are kept; those it holds already are not played again.
 
     Raises:
+        UsageError: `group` is below 1; or a task is no Task, or has the id of an earlier one and there is a `folder`.
         RunStopped: The failure gate stopped the run.
         PersistenceError: A finished episode could not be written.
     """
     import asyncio  # 30 ms that `import quintain` need not take
 
+    if group < 1:
+        raise UsageError(f"group must be >= 1, got {group}")
     names = {"seed": seed, "split": split}
     pipeline = _Pipeline(
         env, model, iter(tasks), group=group, ordered=ordered, folder=folder, names=names, changed=asyncio.Condition()
     )
     workers = [asyncio.create_task(pipeline.work()) for _ in range(env.config.concurrency)]
     try:
-        async for one in pipeline.finished():
+        while (one := await pipeline.take()) is not None:
             yield one
     finally:
         for worker in workers:
@@ -206,34 +210,36 @@ class _Pipeline(Generic[S]):
         self._jobs: deque[tuple[_Open[S], int]] = deque()
         self._open = self._yielded = self._count = 0
         self._exhausted = False
+        self._ids: set[str] = set()
         self._ready: dict[int, Group] = {}
         self._error: BaseException | None = None
         self._changed = changed
 
     async def work(self) -> None:
         """Play one episode after the other, until there are none."""
+        import asyncio  # 30 ms that `import quintain` need not take
+
         try:
             while (job := await self._next()) is not None:
                 await self._finish(job[0], job[1], await self._play(*job))
-        except Exception as error:  # noqa: BLE001  # handed to the consumer, who raises it
+                await asyncio.sleep(0)  # Where nothing blocks, the consumer and Ctrl-C get their turn here.
+        except BaseException as error:  # noqa: BLE001  # handed to the consumer, who raises it
             async with self._changed:
                 self._error = self._error or error
                 self._changed.notify_all()
 
-    async def finished(self) -> AsyncIterator[Group]:
-        """Groups as they are complete, or in order."""
-        while True:
-            async with self._changed:
-                await self._changed.wait_for(lambda: self._error or self._deliverable() is not None or self._idle())
-                if self._error:
-                    raise self._error
-                index = self._deliverable()
-                if index is None:
-                    return
-                one = self._ready.pop(index)
-                self._yielded += 1
-                self._changed.notify_all()
-            yield one
+    async def take(self) -> Group | None:
+        """The next group, as they are complete or in order; None when there are no more."""
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._error or self._deliverable() is not None or self._idle())
+            if self._error:
+                raise self._error
+            index = self._deliverable()
+            if index is None:
+                return None
+            self._yielded += 1
+            self._changed.notify_all()
+            return self._ready.pop(index)
 
     def _deliverable(self) -> int | None:
         if self._ordered:
@@ -245,26 +251,38 @@ class _Pipeline(Generic[S]):
 
     async def _next(self) -> tuple[_Open[S], int] | None:
         async with self._changed:
-            while not self._jobs:
+            while not self._error:
+                if self._jobs:
+                    return self._jobs.popleft()
                 ahead = self._count - self._yielded
                 if not self._exhausted and ahead < WINDOW * self._env.config.concurrency:
                     self._start_group()
-                elif self._idle() or self._error:
-                    return None
+                elif self._idle():
+                    break
                 else:
                     await self._changed.wait()
-            return self._jobs.popleft()
+            return None
 
     def _start_group(self) -> None:
-        task = next(self._tasks, None)
-        if task is None:
+        try:
+            task = next(self._tasks)
+        except StopIteration:
             self._exhausted = True
             self._changed.notify_all()
             return
+        self._admit(task)
         one = _Open(self._count, task, self._size)
         self._count += 1
         self._open += 1
         self._jobs.extend((one, member) for member in range(self._size))
+
+    def _admit(self, task: object) -> None:
+        if not isinstance(task, Task):
+            raise UsageError(f"rollouts() plays Tasks, got a {type(task).__name__}")
+        if self._folder is not None:  # There an episode is known by its task's id.
+            if task.id in self._ids:
+                raise UsageError(f"two tasks have the id {task.id!r}; a run folder keeps each episode exactly once")
+            self._ids.add(task.id)
 
     async def _play(self, one: _Open[S], member: int) -> Rollout:
         key: Key = (one.task.id, member, one.attempt)
@@ -290,6 +308,7 @@ class _Pipeline(Generic[S]):
                 one.earlier += members
                 one.attempt += 1
                 one.results = {}
+                one.opened = time.perf_counter()
                 self._jobs.extend((one, n) for n in range(one.size))
             else:
                 self._open -= 1

@@ -1,0 +1,132 @@
+"""Models that answer garbage, harnesses that break, tasks that do not start: each is a recorded Failure."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+import quintain as qn
+from quintain.errors import ModelError
+from quintain.harness import Model, Request, Session
+from quintain.trace import Reply
+from tests.worlds import Yard, blamed, call, environment, first_task, play, says
+
+
+async def silent(request: Request) -> Reply:
+    return says()
+
+
+class Raises(msgspec.Struct, frozen=True):
+    async def play(self, session: Session, model: Model) -> None:
+        raise ZeroDivisionError("harness")
+
+
+class Catches(msgspec.Struct, frozen=True):
+    """Catches whatever the model does, and says that all is well."""
+
+    async def play(self, session: Session, model: Model) -> None:
+        for _ in range(3):
+            try:
+                await session.step(await model(session.request()))
+            except Exception:  # noqa: BLE001  # that is the point
+                continue
+        session.terminate("all is well")
+
+
+class Hangs(msgspec.Struct, frozen=True):
+    async def play(self, session: Session, model: Model) -> None:
+        await asyncio.Event().wait()
+
+
+async def hang(request: Request) -> Reply:
+    await asyncio.Event().wait()
+    return says()
+
+
+async def cancels(request: Request) -> Reply:
+    raise asyncio.CancelledError
+
+
+def model_of(reply: Any) -> Model:
+    async def model(request: Request) -> Reply:
+        if isinstance(reply, BaseException):
+            raise reply
+        return reply  # type: ignore[no-any-return]
+
+    return model
+
+
+GARBAGE: dict[str, Any] = {
+    "nothing": None,
+    "text": "hello",
+    "a dict": {"message": "hello"},
+    "of another role": Reply(qn.trace.Message("user", "I am the model")),
+    "no message": Reply("hello"),  # type: ignore[arg-type]
+    "a surrogate": says(text="\ud800"),
+    "a surrogate in arguments": says(msgspec.structs.replace(call("nod"), arguments="\ud800")),
+    "a huge number": says(usage=qn.trace.Usage(2**70)),
+    "an object": object(),
+}
+
+
+@pytest.mark.parametrize("case", GARBAGE)
+def test_a_model_that_answers_garbage(case: str) -> None:
+    for harness in (None, Catches()):
+        failure = blamed(play(environment(harness=harness), model_of(GARBAGE[case])))
+        assert (failure.part, failure.kind) == ("model", "quintain:model_reply_invalid")
+
+
+@pytest.mark.parametrize(
+    ("model", "kind"),
+    [
+        (model_of(ConnectionError("refused")), "agent_request_failed"),
+        (model_of(SystemExit(1)), "agent_request_failed"),
+        (model_of(ModelError("gone", kind="transport_peer_drop")), "transport_peer_drop"),
+        (hang, "transport_timeout"),
+        (cancels, "agent_request_failed"),
+        (lambda request: says(), "agent_request_failed"),
+    ],
+)
+def test_a_model_that_breaks_is_blamed_whoever_catches_it(model: Any, kind: str) -> None:
+    for harness in (None, Catches()):
+        failure = blamed(play(environment(harness=harness, model_timeout_s=0.05), model))
+        assert (failure.part, failure.kind, failure.stage) == ("model", kind, "agent")
+
+
+@pytest.mark.parametrize(
+    ("harness", "kind", "type_"),
+    [(Raises(), "agent_run_error", "ZeroDivisionError"), (Hangs(), "agent_timeout", "DeadlineExceeded")],
+)
+def test_a_harness_that_breaks(harness: Any, kind: str, type_: str) -> None:
+    failure = blamed(play(environment(harness=harness, episode_timeout_s=0.05), silent))
+    assert (failure.part, failure.kind, failure.type) == ("H", kind, type_)
+
+
+class Broken:
+    name = "broken"
+
+    def model(self, task: Any, seed: int) -> Model:
+        raise LookupError("no such model")
+
+
+def raising() -> Yard:
+    raise OSError("no database")
+
+
+def test_a_task_that_does_not_start() -> None:
+    class Other(qn.State):
+        pass
+
+    starts: list[Any] = [raising, lambda: 5, Other(), lambda: Yard(notes=[object()])]  # type: ignore[list-item]
+    for start in starts:
+        env = environment(tasks=lambda split, start=start: [qn.Task(id="t", prompt="", start=start)])
+        failure = blamed(play(env, silent))
+        assert (failure.part, failure.kind, failure.stage) == ("T", "quintain:reset_failed", "seed")
+    sealed = environment(tasks=lambda split: [qn.Task(id="t", prompt="", start=Yard(), truth=object())])
+    assert blamed(play(sealed, silent)).type == "DefinitionError"
+    assert (
+        blamed(asyncio.run(qn.rollout(environment(), first_task(environment()), Broken())).trace).type == "LookupError"
+    )
