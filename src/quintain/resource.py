@@ -73,7 +73,7 @@ def split(world: Any, *, canonical: bool = False) -> Parts:
         if number is not None:
             return number
         numbers[id(value)] = len(numbers)
-        if all(hasattr(value, verb) for verb in ("fork", "dump", "digest", "load")):
+        if _is_resource(cast(Hashable, type(value))):
             held.append(value)
             return numbers[id(value)]
         if hasattr(value, "pack"):
@@ -146,6 +146,11 @@ async def settle(value: T | Awaitable[T]) -> T:
     if inspect.isawaitable(value):
         return await value
     return value
+
+
+@functools.cache
+def _is_resource(type_: Any) -> bool:
+    return all(hasattr(type_, verb) for verb in ("fork", "dump", "digest", "load"))
 
 
 @functools.cache
