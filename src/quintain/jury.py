@@ -23,6 +23,8 @@ class Jury(Generic[S]):
     Whatever a criterion raises comes out of these methods; a criterion that takes too long raises DeadlineExceeded.
 
     Attributes:
+        watches_steps: Whether `step` has anything to judge, and so needs the world before.
+        watches_turns: Whether `turn` has.
         reached: Names of the phases that have been awarded.
     """
 
@@ -30,17 +32,9 @@ class Jury(Generic[S]):
         self._verifier = verifier
         self._task = task
         self._timeout_s = timeout_s
+        self.watches_steps = bool(verifier.at(Level.STEP))
+        self.watches_turns = bool(verifier.at(Level.TURN) or verifier.at(Level.PHASE))
         self.reached: set[str] = set()
-
-    @property
-    def watches_steps(self) -> bool:
-        """Whether `step` has anything to judge, and so needs the world before."""
-        return bool(self._verifier.at(Level.STEP))
-
-    @property
-    def watches_turns(self) -> bool:
-        """Whether `turn` has."""
-        return bool(self._verifier.at(Level.TURN) or self._verifier.at(Level.PHASE))
 
     def fork(self) -> Jury[S]:
         twin = Jury(self._verifier, self._task, self._timeout_s)
