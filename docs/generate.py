@@ -30,7 +30,11 @@ from quintain.config import Config
 DOCS = Path(__file__).parent
 PICTURES = DOCS / "pictures"
 WIDTH = 100
-"""Columns of help texts and pictures."""
+"""Columns of help texts."""
+TERMINAL = 76
+"""Columns of pictures."""
+FONTS = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
+"""What the reader's machine has; a picture loads nothing."""
 
 _GENERATED = re.compile(
     r"(?P<begin><!-- begin generated: (?P<name>[\w-]+) -->\n).*?(?P<end><!-- end generated -->)", re.DOTALL
@@ -87,13 +91,14 @@ def picture(title: str, *arguments: str) -> str:
     from rich.text import Text
 
     command = [sys.executable, "-m", "quintain", *arguments]
-    wide = os.environ | {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
+    wide = os.environ | {"COLUMNS": str(TERMINAL), "FORCE_COLOR": "1", "TERM": "xterm-256color"}
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder, env=wide)
-    console = Console(record=True, width=WIDTH, file=StringIO(), force_terminal=True)
+    console = Console(record=True, width=TERMINAL, file=StringIO(), force_terminal=True)
     console.print(Text.from_ansi(done.stdout.rstrip()))
     drawn = console.export_svg(title=title, theme=MONOKAI)
-    return re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL).replace("Fira Code,", "")
+    drawn = re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
+    return drawn.replace("Fira Code, monospace", FONTS)
 
 
 def main(arguments: list[str]) -> int:
