@@ -149,6 +149,15 @@ async def settle(value: T | Awaitable[T]) -> T:
 
 
 @functools.cache
+def is_bound(type_: Any) -> bool:
+    """Whether a resource of this type has a `bind(shared)`, which gives it its world's rng and clock.
+
+    A State calls it for the resources that are its fields, and so for those of every copy.
+    """
+    return hasattr(type_, "bind") and _is_resource(type_)
+
+
+@functools.cache
 def _is_resource(type_: Any) -> bool:
     return all(hasattr(type_, verb) for verb in ("fork", "dump", "digest", "load"))
 

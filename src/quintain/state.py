@@ -262,7 +262,7 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
             self._adopt(getattr(self, name))
 
     def _adopt(self, part: Any) -> None:
-        """Let a part share what its world has.
+        """Let a part share what its world has, and a resource that wants to know draw from it.
 
         Raises:
             DefinitionError: It has identifiers, timers or draws of its own, which would be lost.
@@ -273,6 +273,8 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
                 raise DefinitionError(f"a {name} with a past cannot join a {world}: let it join first, then act")
             part.shared = self.shared
             part._adopt_parts()
+        elif resource.is_bound(type(part)):
+            part.bind(self.shared)
 
     @property
     def rng(self) -> Rng:

@@ -1,0 +1,199 @@
+"""A database file as a value: pages of 1 KB over a base image that everybody shares.
+
+    base     the seeded database, mapped from the cache folder, never written
+    layers   newest ... oldest: dicts from page number to page, immutable, shared between images
+    count    how many pages the file has
+
+An `Image` never changes. What a transaction wrote becomes a new image, which shares all older layers; so a fork, a
+snapshot or a restore is one pointer, and costs the same for 1 MB and for 100. Layers of similar size are merged, as in
+a log-structured merge tree: a page is found in O(log n) dicts and is merged O(log n) times in its life.
+
+Six words of page 1 are no state: bytes 24-27 and 92-95 count transactions, 96-99 name the SQLite library. They are
+zero in every image; a connection is shown numbers of its own there (`connection.py`).
+
+The digest is relative to the base: each page weighs h(number, bytes), and an image keeps the sum, modulo 2**256, of
+what its pages weigh more than those of the base (an additive multiset hash, as in `quintain.table`). A write owes the
+digest its pages; they are weighed when somebody asks, so a turn of many writes to one page weighs it once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from quintain import codec
+
+SIZE = 1024
+"""Bytes of a page: 2.6 times less memory per written instance than SQLite's own 4096, and no slower."""
+ZERO = bytes(SIZE)
+
+_OWED = 64
+"""Pages that may wait to be weighed; beyond, each write would copy a long list of them."""
+_MODULUS = 2**256
+_NUMBER = struct.Struct("<Q")
+
+
+class Page:
+    """One written page; its weight is taken once."""
+
+    __slots__ = ("_weight", "data")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self._weight: int | None = None
+
+    def weight(self, number: int) -> int:
+        if self._weight is None:
+            self._weight = weigh(number, self.data)
+        return self._weight
+
+
+Layer = dict[int, Page]
+
+
+class Base:
+    """A read-only image that many databases stand on.
+
+    Attributes:
+        digest: Names the bytes; empty for the base that has none.
+        count: Pages.
+        idle: Connections that stand on this base and wait.
+        retired: None may wait any more.
+    """
+
+    def __init__(self, path: Path | None = None, digest: str = "") -> None:
+        self.digest = digest
+        self.idle: list[Any] = []
+        self.retired = False
+        self.known: dict[int, Any] = {}  # the table trees that `trees.py` has walked, by root page
+        self.schema = object()
+        self._weights: dict[int, int] = {}
+        self._bytes: bytes | mmap.mmap = b""
+        if path is not None:
+            with path.open("rb") as file:
+                self._bytes = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self.count = len(self._bytes) // SIZE
+
+    def page(self, number: int) -> bytes:
+        """Page `number`, from 0; zeros beyond the end."""
+        start = number * SIZE
+        return self._bytes[start : start + SIZE] or ZERO
+
+    def weight(self, number: int) -> int:
+        found = self._weights.get(number)
+        if found is None:
+            found = self._weights[number] = weigh(number, self.page(number))
+        return found
+
+
+class Image:
+    """The content of a database at one moment. Two names of one image have one content.
+
+    Attributes:
+        base: What it stands on.
+        layers: What was written since, newest first.
+        count: Pages of the file.
+        schema: Identity of the schema: the same object for images whose tables are the same.
+    """
+
+    __slots__ = ("_counted", "_owed", "_sum", "base", "count", "layers", "schema")
+
+    def __init__(self, base: Base, layers: tuple[Layer, ...] = (), *, count: int | None = None) -> None:
+        self.base = base
+        self.layers = layers
+        self.count = base.count if count is None else count
+        self.schema = base.schema
+        # The sum as it was when the file had `_counted` pages and the owed pages were what stands here (None: base's).
+        self._sum = 0
+        self._counted = base.count
+        self._owed: dict[int, Page | None] = {}
+
+    def find(self, number: int) -> Page | None:
+        """The page, if it was written since the base."""
+        for layer in self.layers:
+            page = layer.get(number)
+            if page is not None:
+                return page
+        return None
+
+    def page(self, number: int) -> bytes:
+        """The bytes of page `number`, from 0."""
+        for layer in self.layers:
+            page = layer.get(number)
+            if page is not None:
+                return page.data
+        return self.base.page(number)
+
+    def write(self, delta: Layer, count: int, schema: object) -> Image:
+        """The image after a transaction that wrote `delta` and left `count` pages."""
+        new, layers = delta, self.layers
+        while layers and len(layers[0]) <= 2 * len(new):
+            new, layers = {**layers[0], **new}, layers[1:]
+        image = Image(self.base, (new, *layers), count=count)
+        image.schema = schema
+        image._sum, image._counted = self._sum, self._counted
+        image._owed = owed = self._owed.copy()
+        for number in delta:
+            if number not in owed:
+                owed[number] = self.find(number)
+        if len(owed) > _OWED:
+            image.digest()
+        return image
+
+    def digest(self) -> str:
+        """Equal for equal bytes over one base, 32 hex digits. Costs a hash for each page written since it was asked."""
+        self._settle()
+        total = (self._sum % _MODULUS).to_bytes(32, "little")
+        return codec.digest(codec.dumps((self.base.digest, self.count, total)))
+
+    def written(self) -> Layer:
+        """Every page that differs, or may differ, from the base's."""
+        everything: Layer = {}
+        for layer in reversed(self.layers):
+            everything |= layer
+        return everything
+
+    def changed(self, other: Image) -> set[int]:
+        """Numbers of the pages that differ between two images of one base; layers that both have are not looked at."""
+        mine, others = {id(layer) for layer in self.layers}, {id(layer) for layer in other.layers}
+        numbers = set(range(min(self.count, other.count), max(self.count, other.count)))
+        candidates: set[int] = set()
+        for layer in (*self.layers, *other.layers):
+            if (id(layer) in mine) != (id(layer) in others):
+                candidates.update(layer)
+        numbers.update(number for number in candidates if self.page(number) != other.page(number))
+        return numbers
+
+    def chunks(self) -> Iterator[bytes]:
+        """The file, page by page."""
+        return (self.page(number) for number in range(self.count))
+
+    def _settle(self) -> None:
+        if not self._owed and self.count == self._counted:
+            return
+        base, before, now = self.base, self._counted, self.count
+        # Pages that came or went without being written weigh as well.
+        edge = set(range(min(before, now), max(before, now)))
+        total = self._sum
+        for number in edge | self._owed.keys():
+            page = self.find(number)
+            past = self._owed.get(number, page)
+            if number < now:
+                total += page.weight(number) if page else base.weight(number)
+            if number < before:
+                total -= past.weight(number) if past else base.weight(number)
+        self._sum, self._counted, self._owed = total, now, {}
+
+
+def weigh(number: int, data: bytes) -> int:
+    """What a page adds to the sum."""
+    return int.from_bytes(hashlib.blake2b(data, digest_size=32, salt=_NUMBER.pack(number)).digest(), "little")
+
+
+def normalised(first: bytes) -> bytes:
+    """Page 1 without what is no state."""
+    return b"".join((first[:24], b"\0\0\0\0", first[28:92], b"\0\0\0\0\0\0\0\0", first[100:]))

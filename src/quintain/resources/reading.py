@@ -1,0 +1,199 @@
+"""SQL from somebody who must not be trusted: one SELECT, in the view of a role, bounded in time and size.
+
+A role sees, under the name of each table, the view that the author wrote for it, and nothing else: the guard of its
+connection lets only those views reach the tables below. The connection is one that no other role uses, and it never
+stands on a world that could still change.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import weakref
+from typing import Any
+
+import apsw
+import msgspec
+
+from quintain.errors import ToolError, UsageError
+
+from .connection import Connection, Refused, World, borrow, give_back
+from .pages import Image
+from .rows import quoted
+from .seeding import view_name
+
+_READER = "reader"
+_STEPS = 1000
+"""Instructions of SQLite's machine between two looks at the limits."""
+_UNREPEATABLE = {"random", "randomblob", "load_extension", "changes", "total_changes", "last_insert_rowid"}
+_FUNCTIONS = {"json_each", "json_tree"}
+"""Tables that are functions of their arguments, and so show nothing."""
+_ALLOWED = {apsw.SQLITE_SELECT, apsw.SQLITE_READ, apsw.SQLITE_FUNCTION, apsw.SQLITE_RECURSIVE}
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long and how much.
+
+    Attributes:
+        steps: Thousands of instructions of SQLite's machine; the same statement takes as many everywhere.
+        seconds: Of wall clock: the last resort, for a replay on another machine may meet it elsewhere.
+        rows: More are cut off.
+        characters: Of text and bytes in all cells together; the rows beyond are cut off.
+        length: Bytes of one value while it is computed.
+    """
+
+    steps: int = 10_000
+    seconds: float = 10.0
+    rows: int = 100
+    characters: int = 20_000
+    length: int = 1_000_000
+
+
+class Asker(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks.
+
+    Attributes:
+        role: Whose views; empty for everything.
+        who: What `who()` answers in them.
+        limits: How long and how much.
+    """
+
+    role: str = ""
+    who: Any = None
+    limits: Limits = Limits()
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a SELECT gave.
+
+    Attributes:
+        columns: Their names.
+        rows: In the order that the statement gave them.
+        is_cut: There were more.
+    """
+
+    columns: list[str]
+    rows: list[list[Any]]
+    is_cut: bool = False
+
+
+class Reader(Connection):
+    """A connection that can only read, as one role."""
+
+    def __init__(self, image: Image, role: str) -> None:
+        self.who: Any = None
+        self.budget: list[float] = []
+        """Looks at the limits that are left, and the end on the monotonic clock; empty for no limit."""
+        self._name = role.partition(":")[2]
+        self._known: object = None
+        self._views: set[str] = set()
+        super().__init__(image, role)
+        own = weakref.ref(self)
+        # They must not refer to this object: SQLite holds them where the garbage collector does not see them.
+        self.sqlite.create_scalar_function("who", lambda: getattr(own(), "who", None), 0)
+        self.sqlite.set_progress_handler(lambda: _is_over(own()), _STEPS)
+        self.engine("PRAGMA query_only=ON")
+
+    def prepare(self, image: Image) -> None:
+        """See the tables of this image through the views of the role.
+
+        Raises:
+            UsageError: It has no such role.
+        """
+        if not self._name or self._known is image.schema:
+            return
+        prefix = view_name(self._name, "")
+        self.engine("PRAGMA query_only=OFF")
+        for view in self._views:
+            self.script(f"DROP VIEW temp.{quoted(view.removeprefix(prefix))}")
+        views = self.engine("SELECT name FROM main.sqlite_schema WHERE type = 'view' ORDER BY name")
+        self._views = {name for (name,) in views if name.startswith(prefix)}
+        for view in self._views:
+            own = quoted(view.removeprefix(prefix))
+            self.script(f"CREATE TEMP VIEW {own} AS SELECT * FROM main.{quoted(view)}")
+        self.engine("PRAGMA query_only=ON")
+        self._known = image.schema
+        if not self._views:
+            self._known = None
+            known = sorted({name.partition(".")[0] for (name,) in views if "." in name})
+            raise UsageError(f"no role {self._name!r}; this database has {known}")
+
+    def refusal(self, action: int, names: tuple[str, str, str], view: str) -> str:
+        if self.is_trusted:
+            return super().refusal(action, names, view)
+        first, second, database = names
+        if action == apsw.SQLITE_PRAGMA and first == "data_version":
+            return ""  # full-text search looks at it
+        if action not in _ALLOWED:
+            return "only a SELECT may be asked"
+        if action == apsw.SQLITE_FUNCTION and second.lower() in _UNREPEATABLE:
+            return f"{second}() would not answer the same twice"
+        if action != apsw.SQLITE_READ or not self._name or view in self._views or first in _FUNCTIONS:
+            return ""
+        seen = first if database == "main" else view_name(self._name, first)
+        return "" if seen in self._views else f"no such table: {first}"
+
+
+def ask(image: Image, sql: str, *, asker: Asker, world: World | None) -> Answer:
+    """See `Database.ask`."""
+    limits = asker.limits
+    reader = borrow(image, world, role=f"{_READER}:{asker.role}", make=Reader)
+    assert isinstance(reader, Reader)
+    try:
+        reader.prepare(image)
+        reader.who = asker.who
+        reader.budget = [limits.steps, time.monotonic() + limits.seconds]
+        reader.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, limits.length)
+        return _fetched(reader, sql, limits)
+    except (apsw.AuthError, Refused) as error:
+        raise ToolError(reader.reason if isinstance(error, apsw.AuthError) else str(error)) from error
+    except apsw.InterruptError as error:
+        raise ToolError("this takes too long: ask for less, or by an indexed column") from error
+    except (apsw.Error, ValueError) as error:
+        raise ToolError(f"SQL: {error}") from error
+    finally:
+        reader.who, reader.budget = None, []
+        give_back(reader)
+
+
+def _fetched(reader: Reader, sql: str, limits: Limits) -> Answer:
+    statements = 0
+
+    def only_one(*_: Any) -> bool:
+        nonlocal statements
+        statements += 1
+        if statements > 1:
+            raise Refused("one statement at a time")
+        return True
+
+    cursor = reader.sqlite.cursor()
+    cursor.exec_trace = only_one
+    columns: list[str] = []
+    rows: list[list[Any]] = []
+    characters = 0
+    is_cut = False
+    try:
+        for row in cursor.execute(sql, can_cache=False):
+            columns = columns or [column[0] for column in cursor.get_description()]
+            characters += sum(len(value) for value in row if isinstance(value, str | bytes))
+            if len(rows) == limits.rows or characters > limits.characters:
+                is_cut = True
+                break
+            rows.append([_shown(value) for value in row])
+    finally:
+        cursor.close(True)
+    return Answer(columns, rows, is_cut)
+
+
+def _shown(value: Any) -> Any:
+    """JSON has no bytes, and no infinities."""
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _is_over(reader: Reader | None) -> bool:
+    if reader is None or not reader.budget:
+        return False
+    reader.budget[0] -= 1
+    return reader.budget[0] < 0 or time.monotonic() > reader.budget[1]

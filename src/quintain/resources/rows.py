@@ -1,0 +1,245 @@
+"""Annotated classes as tables, and rows as instances of them.
+
+    class Order(msgspec.Struct):
+        id: int
+        customer: Annotated[int, References(Customer)]
+        status: Annotated[Literal["open", "sent"], Indexed()] = "open"
+        tags: list[str] = []
+
+becomes a STRICT table `orders`. Numbers, text and bytes are SQLite's own; what has no type there is text that
+converts back (dates, enums), or JSON (lists, dicts, structs).
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import functools
+import re
+import types
+import typing
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, cast
+
+import msgspec
+
+from quintain.errors import DefinitionError
+
+T = TypeVar("T")
+
+_TEXTUAL = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, uuid.UUID)
+_NATIVE: dict[Any, str] = {bool: "INTEGER", int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
+
+
+@dataclass(frozen=True)
+class Key:
+    """This field is the primary key, or part of it. Without any, the field `id` is."""
+
+
+@dataclass(frozen=True)
+class Unique:
+    """No two rows have the same value."""
+
+
+@dataclass(frozen=True)
+class Indexed:
+    """Rows are found by it quickly."""
+
+
+@dataclass(frozen=True)
+class References:
+    """The value is the key of a row of another class.
+
+    Attributes:
+        table: That class, or its table's name.
+        on_delete: What happens to this row when that one goes: "restrict", "cascade", "set null", "no action".
+    """
+
+    table: Any
+    on_delete: Literal["restrict", "cascade", "set null", "no action"] = "no action"
+
+
+@dataclass(frozen=True)
+class _Column:
+    name: str
+    field: str
+    sql: str
+    kind: str
+    """What SQLite stores it as; "JSON" for text that is JSON."""
+    marks: tuple[Any, ...]
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def table_name(type_: type[Any]) -> str:
+    """`__table__` of the class, or its name in the plural: `OrderLine` is `order_lines`."""
+    given = getattr(type_, "__table__", None)
+    if given is not None:
+        return cast(str, given)
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type_.__name__).lower()
+    if re.search(r"[^aeiou]y$", name):
+        return f"{name[:-1]}ies"
+    return name + ("es" if re.search(r"(s|x|z|ch|sh)$", name) else "s")
+
+
+def create(type_: type[Any]) -> str:
+    """The statements that create a class's table and indexes.
+
+    Raises:
+        DefinitionError: It is no Struct, or has no key.
+    """
+    table = table_name(type_)
+    columns = _columns(type_)
+    key = _key(type_)
+    lines = [column.sql for column in columns]
+    lines.append(f"PRIMARY KEY ({', '.join(map(quoted, key))})")
+    for column in columns:
+        for mark in column.marks:
+            if isinstance(mark, References):
+                target, remote = _target(mark)
+                name = quoted(column.name)
+                lines.append(f"FOREIGN KEY ({name}) REFERENCES {target}{remote} ON DELETE {mark.on_delete.upper()}")
+            elif isinstance(mark, Unique):
+                lines.append(f"UNIQUE ({quoted(column.name)})")
+    statements = ["CREATE TABLE {} (\n  {}\n) STRICT;".format(quoted(table), ",\n  ".join(lines))]
+    for column in columns:
+        # A foreign key is looked up whenever the row that it refers to goes, so it is worth an index.
+        if any(isinstance(mark, Indexed | References) for mark in column.marks) and key != [column.name]:
+            index = quoted(f"{table}_{column.name}")
+            statements.append(f"CREATE INDEX {index} ON {quoted(table)} ({quoted(column.name)});")
+    return "\n".join(statements)
+
+
+def insertion(row: Any) -> tuple[str, list[Any]]:
+    """The statement that inserts a row, and its values."""
+    sql, columns = _insertion(cast(Any, type(row)))
+    return sql, [_plain(column, getattr(row, column.field)) for column in columns]
+
+
+def reader(type_: type[T], names: Sequence[str]) -> Callable[[Sequence[Any]], T]:
+    """What turns a row with these columns into a value of `type_`: a Struct, or the type of the only column."""
+    if not _is_struct(type_):
+        if len(names) != 1:
+            raise DefinitionError(f"a row of {len(names)} columns ({', '.join(names)}) is no {type_}")
+        return lambda row: msgspec.convert(row[0], type_, strict=False, builtin_types=(bytes,))
+    json = _json(cast(Any, type_))
+
+    def read(row: Sequence[Any]) -> T:
+        value = dict(zip(names, row, strict=True))
+        for name in json:
+            text = value.get(name)
+            if isinstance(text, str):
+                value[name] = msgspec.json.decode(text)
+        return msgspec.convert(value, type_, strict=False, builtin_types=(bytes,))
+
+    return read
+
+
+@functools.cache
+def _insertion(type_: type[Any]) -> tuple[str, tuple[_Column, ...]]:
+    columns = _columns(type_)
+    names = ", ".join(quoted(column.name) for column in columns)
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO {quoted(table_name(type_))} ({names}) VALUES ({marks})", columns
+
+
+@functools.cache
+def _json(type_: type[Any]) -> tuple[str, ...]:
+    return tuple(column.name for column in _columns(type_) if column.kind == "JSON")
+
+
+@functools.cache
+def _columns(type_: type[Any]) -> tuple[_Column, ...]:
+    if not _is_struct(type_):
+        raise DefinitionError(f"a table is made of a msgspec.Struct, not of {type_!r}")
+    hints = typing.get_type_hints(type_, include_extras=True)
+    key = _key(type_)
+    return tuple(_column(field, hints[field.name], key) for field in msgspec.structs.fields(type_))
+
+
+def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str]) -> _Column:
+    marks: tuple[Any, ...] = ()
+    if typing.get_origin(hint) is typing.Annotated:
+        hint, *rest = typing.get_args(hint)
+        marks = tuple(rest)
+    plain = _without_none(hint)
+    kind = _kind(plain)
+    name = field.encode_name
+    words = [quoted(name), "TEXT" if kind == "JSON" else kind]
+    # An INTEGER key that may be None in the class is one that SQLite gives.
+    if plain is hint or (name in key and kind != "INTEGER"):
+        words.append("NOT NULL")
+    if field.default is not msgspec.NODEFAULT and isinstance(field.default, bool | int | float | str):
+        words.append(f"DEFAULT {_literal(field.default)}")
+    words.extend(_checks(quoted(name), plain, kind))
+    return _Column(name, field.name, " ".join(words), kind, marks)
+
+
+def _checks(name: str, plain: Any, kind: str) -> Iterator[str]:
+    if plain is bool:
+        yield f"CHECK ({name} IN (0, 1))"
+    elif kind == "JSON":
+        yield f"CHECK (json_valid({name}))"
+    elif typing.get_origin(plain) is Literal:
+        yield f"CHECK ({name} IN ({', '.join(map(_literal, typing.get_args(plain)))}))"
+    elif isinstance(plain, type) and issubclass(plain, enum.Enum):
+        yield f"CHECK ({name} IN ({', '.join(_literal(member.value) for member in plain)}))"
+
+
+def _kind(plain: Any) -> str:
+    if plain in _NATIVE:
+        return _NATIVE[plain]
+    if typing.get_origin(plain) is Literal:
+        return _kind(type(typing.get_args(plain)[0]))
+    if isinstance(plain, type) and issubclass(plain, enum.Enum):
+        return _kind(type(next(iter(plain)).value))
+    if isinstance(plain, type) and issubclass(plain, _TEXTUAL):
+        return "TEXT"
+    return "JSON"
+
+
+def _key(type_: type[Any]) -> list[str]:
+    hints = typing.get_type_hints(type_, include_extras=True)
+    fields = msgspec.structs.fields(type_)
+    marked = [f.encode_name for f in fields if any(isinstance(m, Key) for m in typing.get_args(hints[f.name])[1:])]
+    if not marked and not any(field.encode_name == "id" for field in fields):
+        raise DefinitionError(f"{type_.__name__} has neither a field `id` nor one annotated with Key()")
+    return marked or ["id"]
+
+
+def _target(mark: References) -> tuple[str, str]:
+    if isinstance(mark.table, str):
+        return quoted(mark.table), ""
+    return quoted(table_name(mark.table)), f" ({', '.join(map(quoted, _key(mark.table)))})"
+
+
+def _without_none(hint: Any) -> Any:
+    if typing.get_origin(hint) in {typing.Union, types.UnionType}:
+        rest = [one for one in typing.get_args(hint) if one is not type(None)]
+        if len(rest) < len(typing.get_args(hint)):
+            return functools.reduce(lambda a, b: a | b, rest)
+    return hint
+
+
+def _plain(column: _Column, value: Any) -> Any:
+    if value is None or isinstance(value, bytes):
+        return value
+    if column.kind == "JSON":
+        return msgspec.json.encode(value, order="deterministic").decode()
+    return msgspec.to_builtins(value)
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return str(int(value)) if isinstance(value, bool) else repr(value)
+
+
+def _is_struct(type_: Any) -> bool:
+    return isinstance(type_, type) and issubclass(type_, msgspec.Struct)

@@ -1,0 +1,142 @@
+"""From a schema and a seed to an image, and from an image to an ordinary SQLite file."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from quintain import codec
+from quintain.errors import DefinitionError
+from quintain.state import Shared
+
+from . import rows
+from .connection import borrow, retire
+from .pages import SIZE, Base, Image, Page, normalised
+
+_FORMAT = 1
+_COUNTED = (1).to_bytes(4, "big")
+
+
+class Plan:
+    """What makes a base image.
+
+    Args:
+        schema: SQL text and classes.
+        seed: A function, a `.sql` file or a SQLite file.
+        roles: For each role and table the SELECT that stands for it.
+    """
+
+    def __init__(self, schema: Sequence[str | type[Any]], seed: Any, roles: Mapping[str, Mapping[str, str]]) -> None:
+        self._schema = [one if isinstance(one, str) else rows.create(one) for one in schema]
+        self._schema += [
+            f"CREATE VIEW {rows.quoted(view_name(role, table))} AS {select}"
+            for role, views in roles.items()
+            for table, select in views.items()
+        ]
+        self._seed = seed
+        if isinstance(seed, Path) and seed.suffix != ".sql" and schema:
+            raise DefinitionError(f"{seed.name} brings its own schema; leave the other one out")
+
+    def recipe(self) -> str | None:
+        """Digest of everything that decides the content; None when the seed is a function that reads what it closes."""
+        seed = self._seed
+        source: list[bytes] = []
+        if isinstance(seed, Path):
+            source = [seed.suffix.encode(), seed.read_bytes()]
+        elif seed is not None:
+            if getattr(seed, "__closure__", None) or getattr(seed, "__defaults__", None) or not inspect.isfunction(seed):
+                return None
+            path = Path(inspect.getsourcefile(seed) or "")
+            if not path.is_file():
+                return None
+            source = [seed.__qualname__.encode(), path.read_bytes()]
+        return codec.digest(codec.dumps((_FORMAT, apsw.sqlite_lib_version(), self._schema, source)))
+
+    def build(self, open_: Callable[[Image], Any]) -> Image:
+        """The content. `open_` makes a database on an image, which the seed is given."""
+        seed = self._seed
+        base = Base()
+        try:
+            image = Image(base)
+            scripts = self._schema
+            if isinstance(seed, Path) and seed.suffix == ".sql":
+                scripts = [*scripts, seed.read_text()]
+            elif isinstance(seed, Path):
+                image = _imported(image, seed)
+            image = _scripted(image, scripts)
+            if seed is not None and not isinstance(seed, Path):
+                database = open_(image)
+                database.bind(Shared())
+                with database.transaction():
+                    seed(database)
+                image = database.image
+            return image
+        finally:
+            retire(base)
+
+
+def view_name(role: str, table: str) -> str:
+    """The view that stands for a table when a role asks."""
+    return f"{role}.{table}"
+
+
+def export(image: Image, path: Path) -> None:
+    """Write an ordinary SQLite file; there is the whole of it, or what was there before."""
+    handle = tempfile.NamedTemporaryFile(dir=path.parent, delete=False)  # noqa: SIM115 (closed before it is moved)
+    temporary = Path(handle.name)
+    try:
+        with handle:
+            handle.writelines(_counted(image.chunks()))
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _counted(pages: Iterable[bytes]) -> Iterable[bytes]:
+    version = apsw.SQLITE_VERSION_NUMBER.to_bytes(4, "big")
+    for number, page in enumerate(pages):
+        yield page if number else b"".join((page[:24], _COUNTED, page[28:92], _COUNTED, version, page[100:]))
+
+
+def _scripted(image: Image, scripts: Iterable[str]) -> Image:
+    connection = borrow(image, Shared())
+    try:
+        for sql in scripts:
+            connection.script(sql)
+        if not connection.sqlite.get_autocommit():
+            raise DefinitionError("the SQL of the schema or seed leaves a transaction open")
+        # A dump turns foreign keys off while its rows come in any order.
+        broken = connection.rows("PRAGMA foreign_key_check", None)
+        if broken:
+            table, rowid, parent, _ = broken[0]
+            raise DefinitionError(f"row {rowid} of {table!r} refers to a row of {parent!r} that does not exist")
+        return connection.file.commit()
+    except apsw.Error as error:
+        raise DefinitionError(f"the SQL of the schema or seed: {error}") from error
+    # What a script did to the connection stays in it, so nobody gets it back.
+
+
+def _imported(image: Image, path: Path) -> Image:
+    """The pages of a SQLite file, in the size that we use."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy.db"
+        try:
+            source = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+            try:
+                source.execute(f"PRAGMA page_size={SIZE}")
+                source.execute("VACUUM INTO ?", (str(copy),))
+            finally:
+                source.close()
+        except apsw.Error as error:
+            raise DefinitionError(f"{path} is no SQLite database: {error}") from error
+        data = copy.read_bytes()
+    pages = {start // SIZE: Page(data[start : start + SIZE]) for start in range(0, len(data), SIZE)}
+    pages[0] = Page(normalised(pages[0].data))
+    return image.write(pages, len(pages), object())

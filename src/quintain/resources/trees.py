@@ -1,0 +1,131 @@
+"""Which rows may differ between two images, found from the pages that differ.
+
+SQLite keeps a table in a B-tree: inner pages hold the numbers of their children, leaves hold rows in rowid order, and a
+row that is too long for its leaf goes on in overflow pages. A row of a table differs only if its leaf does, or moved
+into another leaf, or one of its overflow pages differs in place. Numbers of pages begin at 1 here, as in the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .pages import Image
+
+_INNER = {2, 5}
+_TABLE_LEAF = 13
+
+
+class Tree(NamedTuple):
+    """Numbers of the pages of one tree, without overflow pages."""
+
+    inner: frozenset[int]
+    leaves: frozenset[int]
+
+
+class Touched(NamedTuple):
+    """What may differ in one table."""
+
+    rowids: set[int]
+    pages: set[int]
+    """Changed pages that are accounted for by these rows."""
+
+
+def tree(image: Image, root: int) -> Tree:
+    """The tree below a root. What was not written since the base is walked once for all images."""
+    base = image.base
+    if image.find(root - 1) is None:
+        known = base.known.get(root)
+        if known is None:
+            known = base.known[root] = _walk(Image(base), root)
+        if not any(image.find(number - 1) for number in known.inner):
+            return known
+    return _walk(image, root)
+
+
+def free(image: Image) -> set[int]:
+    """Pages on the free list."""
+    found: set[int] = set()
+    trunk = int.from_bytes(image.page(0)[32:36], "big")
+    while trunk and trunk not in found:
+        page = image.page(trunk - 1)
+        found.add(trunk)
+        found.update(_number(page, 8 + 4 * place) for place in range(_number(page, 4)))
+        trunk = _number(page, 0)
+    return found
+
+
+def touched(before: Image, after: Image, *, root: int, changed: set[int]) -> Touched:
+    """Rows of a rowid table on leaves that differ, or that are in one of the two trees only."""
+    old, new = tree(before, root), tree(after, root)
+    accounted = changed & (old.inner | new.inner)
+    rowids: set[int] = set()
+    for image, mine, other in ((before, old, new), (after, new, old)):
+        leaves = changed & mine.leaves
+        if mine is not other:
+            leaves |= mine.leaves - other.leaves
+        accounted |= leaves
+        usable = len(image.page(0)) - image.page(0)[20]
+        for number in leaves:
+            for rowid, overflow in _rows(image.page(number - 1), usable):
+                rowids.add(rowid)
+                accounted |= _chain(image, overflow)
+    return Touched(rowids, accounted)
+
+
+def _walk(image: Image, root: int) -> Tree:
+    level, inner = [root], set[int]()
+    while image.page(level[0] - 1)[100 if level[0] == 1 else 0] in _INNER:
+        inner.update(level)
+        level = [child for number in level for child in _children(image.page(number - 1), number)]
+    return Tree(frozenset(inner), frozenset(level))
+
+
+def _children(page: bytes, number: int) -> Iterator[int]:
+    start = 100 if number == 1 else 0
+    for place in range(_short(page, start + 3)):
+        yield _number(page, _short(page, start + 12 + 2 * place))
+    yield _number(page, start + 8)
+
+
+def _rows(page: bytes, usable: int) -> Iterator[tuple[int, int]]:
+    """(rowid, first overflow page or 0) of each row of a table's leaf."""
+    if page[0] != _TABLE_LEAF:
+        return
+    most = usable - 35
+    least = (usable - 12) * 32 // 255 - 23
+    for place in range(_short(page, 3)):
+        size, at = _varint(page, _short(page, 8 + 2 * place))
+        rowid, at = _varint(page, at)
+        overflow = 0
+        if size > most:
+            local = least + (size - least) % (usable - 4)
+            overflow = _number(page, at + (local if local <= most else least))
+        yield rowid - 2**64 if rowid >= 2**63 else rowid, overflow
+
+
+def _chain(image: Image, number: int) -> set[int]:
+    found: set[int] = set()
+    while number:
+        found.add(number)
+        number = _number(image.page(number - 1), 0)
+    return found
+
+
+def _varint(page: bytes, at: int) -> tuple[int, int]:
+    value = 0
+    for _ in range(8):
+        byte = page[at]
+        at += 1
+        value = value << 7 | byte & 127
+        if byte < 128:
+            return value, at
+    return value << 8 | page[at], at + 1
+
+
+def _number(page: bytes, at: int) -> int:
+    return int.from_bytes(page[at : at + 4], "big")
+
+
+def _short(page: bytes, at: int) -> int:
+    return int.from_bytes(page[at : at + 2], "big")
