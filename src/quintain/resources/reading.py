@@ -87,6 +87,8 @@ class Reader(Connection):
         self._name = role.partition(":")[2]
         self._known: object = None
         self._views: set[str] = set()
+        self._visible: set[str] = set()  # their names as SQL compares them
+        self._hidden: set[str] = set()  # and those of everything else; what is in neither is a statement's own WITH
         super().__init__(image, role)
         own = weakref.ref(self)
         # They must not refer to this object: SQLite holds them where the garbage collector does not see them.
@@ -106,16 +108,21 @@ class Reader(Connection):
         self.engine("PRAGMA query_only=OFF")
         for view in self._views:
             self.script(f"DROP VIEW temp.{quoted(view.removeprefix(prefix))}")
-        views = self.engine("SELECT name FROM main.sqlite_schema WHERE type = 'view' ORDER BY name")
-        self._views = {name for (name,) in views if name.startswith(prefix)}
+        names = [name for (name,) in self.engine("SELECT name FROM main.sqlite_schema ORDER BY name")]
+        self._views = {name for name in names if name.startswith(prefix)}
+        self._visible = {name.lower() for name in self._views}
+        self._hidden = {name.lower() for name in names}
         for view in self._views:
             own = quoted(view.removeprefix(prefix))
-            self.script(f"CREATE TEMP VIEW {own} AS SELECT * FROM main.{quoted(view)}")
+            columns = self.engine(f"SELECT name FROM pragma_table_info({_text(view)})")
+            # A statement that reads no column, as count(*) does, would reach the table below without its view's name.
+            reads = " || ".join(f"typeof({quoted(name)})" for (name,) in columns)
+            self.script(f"CREATE TEMP VIEW {own} AS SELECT * FROM main.{quoted(view)} WHERE {reads} <> ''")
         self.engine("PRAGMA query_only=ON")
         self._known = image.schema
         if not self._views:
             self._known = None
-            known = sorted({name.partition(".")[0] for (name,) in views if "." in name})
+            known = sorted({name.partition(".")[0] for name in names if "." in name})
             raise UsageError(f"no role {self._name!r}; this database has {known}")
 
     def refusal(self, action: int, names: tuple[str, str, str], view: str) -> str:
@@ -130,8 +137,11 @@ class Reader(Connection):
             return f"{second}() would not answer the same twice"
         if action != apsw.SQLITE_READ or not self._name or view in self._views or first in _FUNCTIONS:
             return ""
-        seen = first if database == "main" else view_name(self._name, first)
-        return "" if seen in self._views else f"no such table: {first}"
+        name = first.lower()
+        seen = name if database == "main" else view_name(self._name, name).lower()
+        if seen in self._visible or (not database and name not in self._hidden and not name.startswith("sqlite_")):
+            return ""
+        return f"no such table: {first}"
 
 
 def ask(image: Image, sql: str, *, asker: Asker, world: World | None) -> Answer:
@@ -149,6 +159,8 @@ def ask(image: Image, sql: str, *, asker: Asker, world: World | None) -> Answer:
         raise ToolError(reader.reason if isinstance(error, apsw.AuthError) else str(error)) from error
     except apsw.InterruptError as error:
         raise ToolError("this takes too long: ask for less, or by an indexed column") from error
+    except UsageError:
+        raise
     except (apsw.Error, ValueError) as error:
         raise ToolError(f"SQL: {error}") from error
     finally:
@@ -183,6 +195,10 @@ def _fetched(reader: Reader, sql: str, limits: Limits) -> Answer:
     finally:
         cursor.close(True)
     return Answer(columns, rows, is_cut)
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
 
 
 def _shown(value: Any) -> Any:

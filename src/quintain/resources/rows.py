@@ -177,6 +177,8 @@ def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str]) -> _Col
         words.append("NOT NULL")
     if field.default is not msgspec.NODEFAULT and isinstance(field.default, bool | int | float | str):
         words.append(f"DEFAULT {_literal(field.default)}")
+    elif kind == "JSON" and field.default_factory in {list, dict}:
+        words.append(f"DEFAULT {_literal(msgspec.json.encode(field.default_factory()).decode())}")
     words.extend(_checks(quoted(name), plain, kind))
     return _Column(name, field.name, " ".join(words), kind, marks)
 
