@@ -10,9 +10,9 @@ import bisect
 import hashlib
 import inspect
 import weakref
-from collections.abc import Callable, MutableSequence, Sequence
+from collections.abc import Callable, Hashable, MutableSequence, Sequence
 from datetime import UTC, datetime
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, cast
 
 import msgspec
 
@@ -273,8 +273,8 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
                 raise DefinitionError(f"a {name} with a past cannot join a {world}: let it join first, then act")
             part.shared = self.shared
             part._adopt_parts()
-        elif resource.is_bound(type(part)):
-            part.bind(self.shared)
+        elif resource.is_bound(cast(Hashable, type(part))):
+            part.bind(self.shared)  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]
 
     @property
     def rng(self) -> Rng:

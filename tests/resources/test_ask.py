@@ -92,8 +92,21 @@ def test_a_role_sees_its_views_and_nothing_else(db: Database) -> None:
     assert ask("SELECT count(*) FROM orders", who=None) == [[0]]
     assert ask("WITH a AS (SELECT id FROM orders) SELECT count(*) FROM a") == [[mine]]
     assert ask("SELECT max(o.id) - max(p.id) FROM orders o JOIN orders p USING (id), json_each('[1]')") == [[0]]
-    for table in ("main.orders", "customers", "CUSTOMERS", "main.customers", "log", "notes", "notes_content", "busy",
-                  "sqlite_schema", "sqlite_master", "sqlite_temp_schema", "dbstat", "pragma_table_list"):
+    for table in (
+        "main.orders",
+        "customers",
+        "CUSTOMERS",
+        "main.customers",
+        "log",
+        "notes",
+        "notes_content",
+        "busy",
+        "sqlite_schema",
+        "sqlite_master",
+        "sqlite_temp_schema",
+        "dbstat",
+        "pragma_table_list",
+    ):
         for what in ("*", "count(*)", "1"):
             with pytest.raises(qn.ToolError):
                 ask(f"SELECT {what} FROM {table}")
@@ -109,7 +122,7 @@ def test_an_unknown_role_is_the_callers_mistake(db: Database) -> None:
 
 def test_a_role_follows_the_schema_of_each_branch(db: Database) -> None:
     twin = db.fork()
-    twin.execute("DROP VIEW \"customer.orders\"; CREATE VIEW \"customer.orders\" AS SELECT id, note FROM main.orders")
+    twin.execute('DROP VIEW "customer.orders"; CREATE VIEW "customer.orders" AS SELECT id, note FROM main.orders')
     for _ in range(2):
         assert twin.ask("SELECT * FROM orders", role="customer").columns == ["id", "note"]
         assert twin.ask("SELECT count(*) FROM orders", role="customer").rows == [[400]]

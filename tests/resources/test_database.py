@@ -50,7 +50,13 @@ def test_neither_fork_nor_origin_sees_what_the_other_does(db: Database) -> None:
     assert twin.digest() == db.digest() == third.digest()
     twin.execute(SEND, 1)
     db.execute(SEND, 2)
-    assert [status(one, n) for one in (db, twin, third) for n in (1, 2)] == ["open", "sent", "sent", "open", *["open"] * 2]
+    assert [status(one, n) for one in (db, twin, third) for n in (1, 2)] == [
+        "open",
+        "sent",
+        "sent",
+        "open",
+        *["open"] * 2,
+    ]
     assert len({one.digest() for one in (db, twin, third)}) == 3
 
 
@@ -96,7 +102,12 @@ def test_snapshots_are_a_tree(db: Database) -> None:
     assert status(db, 1) == "open"
     db.execute(SEND, 2)
     right = db.snapshot()
-    for one, expected in ((left, ("sent", "open")), (right, ("open", "sent")), (left, ("sent", "open")), (root, ("open",) * 2)):
+    for one, expected in (
+        (left, ("sent", "open")),
+        (right, ("open", "sent")),
+        (left, ("sent", "open")),
+        (root, ("open",) * 2),
+    ):
         db.restore(one)
         assert (status(db, 1), status(db, 2)) == expected
 
@@ -184,7 +195,7 @@ def test_random_needs_a_world() -> None:
 def test_a_statement_is_prepared_once_for_all_values(db: Database) -> None:
     sql = "SELECT count(*) FROM orders WHERE customer = ? AND status > ?"
     with db.transaction():
-        connection = db._unit
+        connection = db.unit
         assert connection is not None
         prepared: list[dict[str, int]] = []
         connection.sqlite.trace_v2(apsw.SQLITE_TRACE_PROFILE, lambda event: prepared.append(event["stmt_status"]))
@@ -246,11 +257,11 @@ def test_no_extension_is_loaded_and_none_crashes(db: Database) -> None:
     with pytest.raises(apsw.SQLError):
         db.execute("SELECT load_extension('/lib/x.so')")
     with db.transaction():
-        assert db._unit is not None
-        db._unit.sqlite.enable_load_extension(True)
+        assert db.unit is not None
+        db.unit.sqlite.enable_load_extension(True)
         with pytest.raises(apsw.ExtensionLoadingError):
-            db._unit.sqlite.load_extension("/lib/x.so")
-        db._unit.sqlite.enable_load_extension(False)
+            db.unit.sqlite.load_extension("/lib/x.so")
+        db.unit.sqlite.enable_load_extension(False)
 
 
 @pytest.mark.parametrize(
@@ -285,8 +296,17 @@ def test_what_reaches_beyond_the_database_is_refused(db: Database, sql: str, wor
 def test_nothing_moves_in_the_middle_of_a_transaction(db: Database) -> None:
     snapshot = db.snapshot()
     with db.transaction():
-        for verb in (db.fork, db.dump, db.digest, db.snapshot, db.logical_digest, lambda: db.restore(snapshot),
-                     lambda: db.diff(db), lambda: db.export("x"), lambda: db.ask("SELECT 1")):
+        for verb in (
+            db.fork,
+            db.dump,
+            db.digest,
+            db.snapshot,
+            db.logical_digest,
+            lambda: db.restore(snapshot),
+            lambda: db.diff(db),
+            lambda: db.export("x"),
+            lambda: db.ask("SELECT 1"),
+        ):
             with pytest.raises(Refused, match="in the middle of a transaction"):
                 verb()
     db.fork()
@@ -311,7 +331,9 @@ def test_an_error_undoes_the_transaction(db: Database) -> None:
         db.execute("INSERT INTO orders (id, customer) VALUES (1, 1)")
     assert db.digest() == before
     with pytest.raises(apsw.ConstraintError):
-        db.execute("DELETE FROM log; UPDATE orders SET status = 'sent' WHERE id = 1; INSERT INTO customers VALUES (1, 'x')")
+        db.execute(
+            "DELETE FROM log; UPDATE orders SET status = 'sent' WHERE id = 1; INSERT INTO customers VALUES (1, 'x')"
+        )
     assert (db.digest(), status(db, 1)) == (before, "open")
 
 
@@ -422,7 +444,9 @@ class Everything(msgspec.Struct):
 def test_a_class_becomes_a_table_and_rows_become_instances() -> None:
     db = Database(Everything)
     when = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
-    full = Everything(1, "a", 0.5, b"\0\xff", when, when.date(), Colour.BLUE, False, 2, "w", ["x", "y"], Customer(1, "n"), "N")
+    full = Everything(
+        1, "a", 0.5, b"\0\xff", when, when.date(), Colour.BLUE, False, 2, "w", ["x", "y"], Customer(1, "n"), "N"
+    )
     bare = Everything(1, "b", None, b"", when)
     db.insert(full, bare)
     assert db.all(Everything, 'SELECT * FROM "all of it" ORDER BY right') == [full, bare]
@@ -435,9 +459,9 @@ def test_a_class_becomes_a_table_and_rows_become_instances() -> None:
         db.one(int, "SELECT 1, 2")
     with pytest.raises(msgspec.ValidationError, match="ratio"):
         db.all(Everything, "SELECT 1 AS left, 'a' AS right, 'x' AS ratio")
-    for sql in ("is_on = 2", "level = 3", "colour = 'green'", "tags = '['", "raw = x'00ff'", "\"when\" = NULL"):
+    for sql in ("is_on = 2", "level = 3", "colour = 'green'", "tags = '['", "raw = x'00ff'", '"when" = NULL'):
         with pytest.raises(apsw.ConstraintError):
-            db.execute(f'UPDATE "all of it" SET {sql} WHERE right = \'b\'')
+            db.execute(f"UPDATE \"all of it\" SET {sql} WHERE right = 'b'")
 
 
 class Category(msgspec.Struct):
@@ -479,7 +503,12 @@ def test_a_difference_names_rows_and_columns(db: Database) -> None:
     twin.execute("DELETE FROM orders WHERE id = 8")
     twin.execute("INSERT INTO notes (rowid, body) VALUES (999, 'new')")
     found = db.diff(twin)
-    assert [(one.table, one.key) for one in found] == [("log", (1,)), ("notes", (999,)), ("orders", (7,)), ("orders", (8,))]
+    assert [(one.table, one.key) for one in found] == [
+        ("log", (1,)),
+        ("notes", (999,)),
+        ("orders", (7,)),
+        ("orders", (8,)),
+    ]
     assert found[2].before is not None
     assert found[2].before["status"] == "open"
     assert found[2].after == {**found[2].before, "status": "sent"}
@@ -524,7 +553,9 @@ def test_one_and_one_point_zero_differ() -> None:
 
 
 def test_rows_that_outgrow_their_page() -> None:
-    db = Database("CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT, y BLOB); INSERT INTO t VALUES (-3, '', zeroblob(9000)), (5, '', zeroblob(9000))")
+    db = Database(
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT, y BLOB); INSERT INTO t VALUES (-3, '', zeroblob(9000)), (5, '', zeroblob(9000))"
+    )
     twin = db.fork()
     twin.execute("UPDATE t SET y = CAST(zeroblob(8999) || x'01' AS BLOB) WHERE id = -3")
     assert [one.key for one in db.diff(twin)] == [(-3,)]
@@ -565,7 +596,9 @@ def test_an_exported_file_is_ordinary(db: Database, tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["shop.db"]
 
 
-def test_an_export_that_fails_leaves_what_was_there(db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_that_fails_leaves_what_was_there(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "shop.db"
     path.write_text("was here before")
 

@@ -22,7 +22,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import apsw
 
@@ -41,8 +41,22 @@ _IDLE = 16
 """Connections that may wait on one base; each holds some 600 KB."""
 
 READABLE = frozenset(
-    "table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list foreign_key_check "
-    "integrity_check quick_check data_version defer_foreign_keys user_version application_id".split()
+    {
+        "application_id",
+        "data_version",
+        "defer_foreign_keys",
+        "foreign_key_check",
+        "foreign_key_list",
+        "index_info",
+        "index_list",
+        "index_xinfo",
+        "integrity_check",
+        "quick_check",
+        "table_info",
+        "table_list",
+        "table_xinfo",
+        "user_version",
+    }
 )
 """Pragmas that speak of the database and not of the connection."""
 
@@ -55,10 +69,14 @@ class Refused(QuintainError):
 
 
 class Chance(Protocol):
+    """Where random numbers come from."""
+
     def bits(self) -> int: ...
 
 
 class Time(Protocol):
+    """What time it is."""
+
     now: float
 
 
@@ -75,7 +93,7 @@ class PageFile:
     """The file that one connection has open. SQLite calls the methods that begin with x."""
 
     def __init__(self, image: Image) -> None:
-        self.image = image
+        self.image: Image = image
         self.world: World | None = None
         self.pending: Layer = {}
         self.count = image.count
@@ -232,7 +250,7 @@ class Connection:
         self.reason = ""
         self._start = 0
         self._system = FileSystem(self.file)
-        self.sqlite = apsw.Connection("database", vfs=self._system.name, statementcachesize=_STATEMENTS)
+        self.sqlite: Any = apsw.Connection("database", vfs=self._system.name, statementcachesize=_STATEMENTS)
         # A statement is prepared once for all values: wheels look at bound values and would prepare it for each.
         self.sqlite.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
@@ -252,7 +270,7 @@ class Connection:
 
     def __del__(self) -> None:
         if hasattr(self, "sqlite"):
-            self.sqlite.close(True)
+            self.sqlite.close(force=True)
             self._system.unregister()
 
     def take(self, image: Image, world: World | None) -> None:
@@ -277,7 +295,7 @@ class Connection:
             Refused: The guard says no.
         """
         try:
-            return self.sqlite.execute(sql, values).fetchall()
+            return cast("list[tuple[Any, ...]]", self.sqlite.execute(sql, values).fetchall())
         except apsw.AuthError as error:
             raise Refused(self.reason or str(error)) from error
 
@@ -297,7 +315,7 @@ class Connection:
         """Execute a statement of the engine's own."""
         before, self.is_trusted = self.is_trusted, True
         try:
-            return self.sqlite.execute(sql, prepare_flags=_ENGINE).fetchall()
+            return cast("list[tuple[Any, ...]]", self.sqlite.execute(sql, prepare_flags=_ENGINE).fetchall())
         finally:
             self.is_trusted = before
 
@@ -329,16 +347,9 @@ class Connection:
             return "a database is one file: ATTACH, DETACH and VACUUM are refused"
         if self.is_trusted:
             return ""
-        if action in {apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT}:
-            return "write `with db.transaction():` instead of BEGIN, COMMIT, ROLLBACK and SAVEPOINT"
-        if action in _TEMPORARY:
-            return "a temporary table, view or trigger would stay in the connection, which other worlds use"
-        if action == apsw.SQLITE_PRAGMA and first.lower() not in READABLE:
-            return f"PRAGMA {first} would change the connection, which other worlds use"
-        if action == apsw.SQLITE_ANALYZE or (action in _WRITES and first.startswith("sqlite_stat")):
-            return "statistics decide how a query runs: ANALYZE belongs into the seed"
-        if action == apsw.SQLITE_FUNCTION and second.lower() == "load_extension":
-            return "a database loads no extensions"
+        for actions, is_meant, reason in _REFUSALS:
+            if action in actions and is_meant(first.lower(), second.lower()):
+                return reason.format(first=first)
         return ""
 
     def _functions(self) -> None:
@@ -362,14 +373,13 @@ class Connection:
             connection = own()
             return connection.sqlite.changes() if connection and total() else 0
 
-        for name, function, count in (
-            ("random", lambda: bits() - 2**63, 0),
-            ("randomblob", randomblob, 1),
-            ("total_changes", total, 0),
-            ("changes", changes, 0),
-        ):
-            self.sqlite.create_scalar_function(name, function, count)
+        self.sqlite.create_scalar_function("random", lambda: bits() - 2**63, 0)
+        self.sqlite.create_scalar_function("randomblob", randomblob, 1)
+        self.sqlite.create_scalar_function("total_changes", total, 0)
+        self.sqlite.create_scalar_function("changes", changes, 0)
 
+
+_STATISTICS = "statistics decide how a query runs: ANALYZE belongs into a .sql seed"
 
 Make = Callable[[Image, str], Connection]
 """Opens a connection for a role."""
@@ -379,14 +389,15 @@ def borrow(image: Image, world: World | None = None, *, role: str = "", make: Ma
     """A connection that stands on this image: the one that knows most of it already, or a new one."""
     found: Connection | None = None
     with _lock:
-        idle = image.base.idle
+        idle: list[Connection] = image.base.idle
         for one in reversed(idle):
-            if one.role == role:
-                if one.file.image is image:
-                    found = one
-                    break
-                if found is None or (one.file.schema is image.schema and found.file.schema is not image.schema):
-                    found = one
+            if one.role != role:
+                continue
+            if one.file.image is image:
+                found = one
+                break
+            if found is None or (one.file.schema is image.schema and found.file.schema is not image.schema):
+                found = one
         if found is not None:
             idle.remove(found)
     if found is None:
@@ -428,13 +439,40 @@ class _Guard:
         return apsw.SQLITE_DENY if reason else apsw.SQLITE_OK
 
 
-_TEMPORARY = {
-    apsw.SQLITE_CREATE_TEMP_INDEX,
-    apsw.SQLITE_CREATE_TEMP_TABLE,
-    apsw.SQLITE_CREATE_TEMP_TRIGGER,
-    apsw.SQLITE_CREATE_TEMP_VIEW,
-}
-_WRITES = {apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE}
+_REFUSALS: tuple[tuple[set[int], Callable[[str, str], bool], str], ...] = (
+    # For these authorizer codes, if what they are about is meant: the reason.
+    (
+        {apsw.SQLITE_TRANSACTION, apsw.SQLITE_SAVEPOINT},
+        lambda first, second: True,
+        "write `with db.transaction():` instead of BEGIN, COMMIT, ROLLBACK and SAVEPOINT",
+    ),
+    (
+        {
+            apsw.SQLITE_CREATE_TEMP_INDEX,
+            apsw.SQLITE_CREATE_TEMP_TABLE,
+            apsw.SQLITE_CREATE_TEMP_TRIGGER,
+            apsw.SQLITE_CREATE_TEMP_VIEW,
+        },
+        lambda first, second: True,
+        "a temporary table, view or trigger would stay in the connection, which other worlds use",
+    ),
+    (
+        {apsw.SQLITE_PRAGMA},
+        lambda first, second: first not in READABLE,
+        "PRAGMA {first} would change the connection, which other worlds use",
+    ),
+    (
+        {apsw.SQLITE_ANALYZE, apsw.SQLITE_INSERT, apsw.SQLITE_UPDATE, apsw.SQLITE_DELETE},
+        lambda first, second: first.startswith("sqlite_stat"),
+        _STATISTICS,
+    ),
+    ({apsw.SQLITE_ANALYZE}, lambda first, second: True, _STATISTICS),
+    (
+        {apsw.SQLITE_FUNCTION},
+        lambda first, second: second == "load_extension",
+        "a database loads no extensions",
+    ),
+)
 
 
 def _cookie(first: bytes) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
@@ -53,10 +53,12 @@ def changes(before: Image, after: Image) -> list[RowChange]:
     left, right = borrow(before), borrow(after)
     try:
         old, new = _tables(left), _tables(right)
-        plan = _plan(before, after, old=old, new=new, connection=left)
+        plan = _Plan(before, after, left)
+        if before.base is after.base:
+            plan.make(old, new)
         found: list[RowChange] = []
         for name in sorted(old.keys() | new.keys()):
-            rowids = plan.get(name)
+            rowids = plan.rowids.get(name)
             if rowids is not None and not rowids:
                 continue
             rows_before = _rows(left, old.get(name), rowids)
@@ -104,56 +106,66 @@ def _tables(connection: Connection) -> dict[str, _Table]:
     }
 
 
-def _plan(
-    before: Image, after: Image, *, old: dict[str, _Table], new: dict[str, _Table], connection: Connection
-) -> dict[str, set[int] | None]:
-    """Which rowids of each table to look at; all for a table that is not listed, or stands beside None."""
-    shadows = {name for name, table in (*old.items(), *new.items()) if table.kind == "shadow"}
-    plan: dict[str, set[int] | None] = {name: set[int]() for name in shadows}
-    if before.base is not after.base:
-        return plan
-    changed = {number + 1 for number in before.changed(after)}
-    strays = changed - trees.free(before) - trees.free(after) - {1}
-    moved: set[str] = set()  # tables with a change
-    for name, table in old.items():
-        if new.get(name) != table:
-            moved.add(name)
-            continue
-        if table.kind == "virtual":
-            continue
-        for root in (table.root, *table.indexes):
-            for image in (before, after):
-                one = trees.tree(image, root)
-                strays -= one.leaves
-                strays -= one.inner
-        if table.has_rowid:
-            found = trees.touched(before, after, root=table.root, changed=changed)
-            strays -= found.pages
-            if name not in shadows:
-                plan[name] = found.rowids
-            if found.rowids:
-                moved.add(name)
-        elif _differs(before, after, root=table.root, changed=changed):
-            moved.add(name)
-        elif name not in shadows:
-            plan[name] = set()
-    if strays:
-        # Overflow pages that were rewritten in place, below a leaf that did not change: SQLite knows whose they are.
-        owners = connection.rows("SELECT DISTINCT name FROM dbstat WHERE pageno IN (SELECT value FROM json_each(?))",
-                                 [codec.text(sorted(strays))])
-        for (name,) in owners:
-            moved.add(name)
-            if name in plan and name not in shadows:
-                plan[name] = None
-    for name, table in old.items():
-        if table.kind == "virtual" and new.get(name) == table and not any(s.startswith(f"{name}_") for s in shadows & moved):
-            plan[name] = set()
-    return plan
+class _Plan:
+    """Which rows to look at, table by table.
 
+    Attributes:
+        rowids: None for every row; a table that is not there has every row looked at, too.
+    """
 
-def _differs(before: Image, after: Image, *, root: int, changed: set[int]) -> bool:
-    old, new = trees.tree(before, root), trees.tree(after, root)
-    return old != new or not changed.isdisjoint(old.leaves | old.inner)
+    def __init__(self, before: Image, after: Image, connection: Connection) -> None:
+        self.rowids: dict[str, set[int] | None] = {}
+        self._images = before, after
+        self._connection = connection
+        self._changed = {number + 1 for number in before.changed(after)}
+        # Changed pages that no table has accounted for; page 1 counts, and a free page says nothing.
+        self._strays = self._changed - trees.free(before) - trees.free(after) - {1}
+        self._moved: set[str] = set()
+
+    def make(self, old: dict[str, _Table], new: dict[str, _Table]) -> None:
+        shadows = {name for name, table in old.items() if table.kind == "shadow"}
+        same = {name: table for name, table in old.items() if new.get(name) == table}
+        for name, table in same.items():
+            if table.kind != "virtual":
+                self._look(name, table)
+        self._look_for_owners()
+        self._moved |= shadows - same.keys()
+        for name, table in same.items():
+            below = {shadow for shadow in shadows if shadow.startswith(f"{name}_")}
+            if table.kind == "virtual" and not below & self._moved:
+                self.rowids[name] = set()
+
+    def _look(self, name: str, table: _Table) -> None:
+        before, after = self._images
+        for root in table.indexes:
+            self._account(root)
+        if not table.has_rowid:
+            if not self._account(table.root):
+                self.rowids[name] = set()
+            else:
+                self._moved.add(name)
+            return
+        touched = trees.touched(before, after, root=table.root, changed=self._changed)
+        self._strays -= touched.pages
+        self.rowids[name] = touched.rowids
+        if touched.rowids:
+            self._moved.add(name)
+
+    def _account(self, root: int) -> bool:
+        """Whether a tree differs."""
+        old, new = (trees.tree(image, root) for image in self._images)
+        strays = old.leaves | new.leaves | old.inner | new.inner
+        self._strays -= strays
+        return old != new or not self._changed.isdisjoint(strays)
+
+    def _look_for_owners(self) -> None:
+        """Find those of overflow pages that were rewritten in place, below a leaf that did not change."""
+        if not self._strays:
+            return
+        sql = "SELECT DISTINCT name FROM dbstat WHERE pageno IN (SELECT value FROM json_each(?))"
+        for (name,) in self._connection.rows(sql, [codec.text(sorted(self._strays))]):
+            self._moved.add(name)
+            self.rowids[name] = None
 
 
 def _rows(connection: Connection, table: _Table | None, rowids: Iterable[int] | None) -> dict[Key, dict[str, Any]]:
@@ -199,7 +211,7 @@ def _same(old: dict[str, Any], new: dict[str, Any]) -> bool:
 
 def _order(key: Key) -> list[tuple[str, Any]]:
     """Sorts keys as SQLite does: nothing, numbers, text, bytes."""
-    return [(_RANK.get(type(value), "1"), value if value is not None else 0) for value in key]
+    return [(_RANK.get(cast(Any, type(value)), "1"), value if value is not None else 0) for value in key]
 
 
-_RANK = {type(None): "0", int: "1", float: "1", str: "2", bytes: "3"}
+_RANK: dict[Any, str] = {type(None): "0", int: "1", float: "1", str: "2", bytes: "3"}

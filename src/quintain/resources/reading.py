@@ -114,10 +114,11 @@ class Reader(Connection):
         self._hidden = {name.lower() for name in names}
         for view in self._views:
             own = quoted(view.removeprefix(prefix))
-            columns = self.engine(f"SELECT name FROM pragma_table_info({_text(view)})")
+            columns = self.engine(f"SELECT name FROM pragma_table_info({_text(view)})")  # noqa: S608
             # A statement that reads no column, as count(*) does, would reach the table below without its view's name.
             reads = " || ".join(f"typeof({quoted(name)})" for (name,) in columns)
-            self.script(f"CREATE TEMP VIEW {own} AS SELECT * FROM main.{quoted(view)} WHERE {reads} <> ''")
+            whole = f"SELECT * FROM main.{quoted(view)} WHERE {reads} <> ''"  # noqa: S608 (names are quoted)
+            self.script(f"CREATE TEMP VIEW {own} AS {whole}")
         self.engine("PRAGMA query_only=ON")
         self._known = image.schema
         if not self._views:
@@ -128,20 +129,23 @@ class Reader(Connection):
     def refusal(self, action: int, names: tuple[str, str, str], view: str) -> str:
         if self.is_trusted:
             return super().refusal(action, names, view)
-        first, second, database = names
-        if action == apsw.SQLITE_PRAGMA and first == "data_version":
-            return ""  # full-text search looks at it
-        if action not in _ALLOWED:
-            return "only a SELECT may be asked"
+        first, second, _ = names
+        if action not in _ALLOWED and not (action == apsw.SQLITE_PRAGMA and first == "data_version"):
+            return "only a SELECT may be asked"  # full-text search looks at the version of the data
         if action == apsw.SQLITE_FUNCTION and second.lower() in _UNREPEATABLE:
             return f"{second}() would not answer the same twice"
-        if action != apsw.SQLITE_READ or not self._name or view in self._views or first in _FUNCTIONS:
-            return ""
-        name = first.lower()
-        seen = name if database == "main" else view_name(self._name, name).lower()
-        if seen in self._visible or (not database and name not in self._hidden and not name.startswith("sqlite_")):
-            return ""
-        return f"no such table: {first}"
+        if action == apsw.SQLITE_READ and self._name and not self._may_read(names, view):
+            return f"no such table: {first}"
+        return ""
+
+    def _may_read(self, names: tuple[str, str, str], view: str) -> bool:
+        table, _, database = names
+        if view in self._views or table in _FUNCTIONS:
+            return True
+        name = table.lower()
+        if not database and name not in self._hidden and not name.startswith("sqlite_"):
+            return True  # the statement's own WITH
+        return (name if database == "main" else view_name(self._name, name).lower()) in self._visible
 
 
 def ask(image: Image, sql: str, *, asker: Asker, world: World | None) -> Answer:
@@ -178,7 +182,7 @@ def _fetched(reader: Reader, sql: str, limits: Limits) -> Answer:
             raise Refused("one statement at a time")
         return True
 
-    cursor = reader.sqlite.cursor()
+    cursor: Any = reader.sqlite.cursor()
     cursor.exec_trace = only_one
     columns: list[str] = []
     rows: list[list[Any]] = []
@@ -193,7 +197,7 @@ def _fetched(reader: Reader, sql: str, limits: Limits) -> Answer:
                 break
             rows.append([_shown(value) for value in row])
     finally:
-        cursor.close(True)
+        cursor.close(force=True)
     return Answer(columns, rows, is_cut)
 
 

@@ -12,7 +12,7 @@ converts back (dates, enums), or JSON (lists, dicts, structs).
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import decimal
 import enum
 import functools
@@ -30,7 +30,7 @@ from quintain.errors import DefinitionError
 
 T = TypeVar("T")
 
-_TEXTUAL = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, decimal.Decimal, uuid.UUID)
+_TEXTUAL = (dt.datetime, dt.date, dt.time, dt.timedelta, decimal.Decimal, uuid.UUID)
 _NATIVE: dict[Any, str] = {bool: "INTEGER", int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 
@@ -95,7 +95,7 @@ def create(type_: type[Any]) -> str:
         DefinitionError: It is no Struct, or has no key.
     """
     table = table_name(type_)
-    columns = _columns(type_)
+    columns = _columns(cast(Any, type_))
     key = _key(type_)
     lines = [column.sql for column in columns]
     lines.append(f"PRIMARY KEY ({', '.join(map(quoted, key))})")
@@ -142,20 +142,21 @@ def reader(type_: type[T], names: Sequence[str]) -> Callable[[Sequence[Any]], T]
 
 
 @functools.cache
-def _insertion(type_: type[Any]) -> tuple[str, tuple[_Column, ...]]:
+def _insertion(type_: Any) -> tuple[str, tuple[_Column, ...]]:
     columns = _columns(type_)
     names = ", ".join(quoted(column.name) for column in columns)
     marks = ", ".join("?" * len(columns))
-    return f"INSERT INTO {quoted(table_name(type_))} ({names}) VALUES ({marks})", columns
+    table = quoted(table_name(type_))
+    return f"INSERT INTO {table} ({names}) VALUES ({marks})", columns  # noqa: S608 (names are quoted)
 
 
 @functools.cache
-def _json(type_: type[Any]) -> tuple[str, ...]:
+def _json(type_: Any) -> tuple[str, ...]:
     return tuple(column.name for column in _columns(type_) if column.kind == "JSON")
 
 
 @functools.cache
-def _columns(type_: type[Any]) -> tuple[_Column, ...]:
+def _columns(type_: Any) -> tuple[_Column, ...]:
     if not _is_struct(type_):
         raise DefinitionError(f"a table is made of a msgspec.Struct, not of {type_!r}")
     hints = typing.get_type_hints(type_, include_extras=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -50,7 +49,11 @@ class Plan:
         if isinstance(seed, Path):
             source = [seed.suffix.encode(), seed.read_bytes()]
         elif seed is not None:
-            if getattr(seed, "__closure__", None) or getattr(seed, "__defaults__", None) or not inspect.isfunction(seed):
+            if (
+                getattr(seed, "__closure__", None)
+                or getattr(seed, "__defaults__", None)
+                or not inspect.isfunction(seed)
+            ):
                 return None
             path = Path(inspect.getsourcefile(seed) or "")
             if not path.is_file():
@@ -128,7 +131,7 @@ def _imported(image: Image, path: Path) -> Image:
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "copy.db"
         try:
-            source = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+            source: Any = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
             try:
                 source.execute(f"PRAGMA page_size={SIZE}")
                 source.execute("VACUUM INTO ?", (str(copy),))
