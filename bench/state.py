@@ -1,0 +1,234 @@
+"""`Database` on 164 tables with foreign keys, at 1, 10 and 100 MB, beside other ways to copy the same SQLite database.
+
+"And read" includes the first read afterwards, for a switch drops the connection's page cache. Beside create, fork and
+restore stand: opening a serialized image, SQLite's backup API, a copied file, and `copy.deepcopy` of the rows as dicts.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import itertools
+import os
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+from _table import Row, cpu, main, row
+
+from quintain.resources.database import Database
+from quintain.state import Shared
+
+TABLES = 164
+ROW = 115  # bytes of a row with its place in two indexes, about
+
+
+def schema() -> str:
+    """Each table refers to the one before it."""
+    return "\n".join(
+        f"CREATE TABLE t{n} (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES t{max(n - 1, 0)}, "
+        f"name TEXT NOT NULL, amount REAL, note TEXT);\n"
+        f"CREATE INDEX t{n}_parent ON t{n} (parent); CREATE INDEX t{n}_name ON t{n} (name);"
+        for n in range(TABLES)
+    )
+
+
+def fill(megabytes: int) -> str:
+    """SQL that fills the tables."""
+    count = max(2, megabytes * 1_000_000 // ROW // TABLES)
+    numbers = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {count})"
+    return "PRAGMA foreign_keys=OFF; BEGIN;" + "".join(
+        f"{numbers} INSERT INTO t{n} SELECT i, 1 + i * 7919 % {count}, 'name ' || (i * 31 % 1000), i * 0.5, "
+        f"'a note of some length' FROM n;"
+        for n in range(TABLES)
+    ) + "COMMIT;"  # fmt: skip
+
+
+def microseconds(work: Callable[[], object], times: int) -> float:
+    """CPU of one call."""
+
+    def all_of_them() -> None:
+        for _ in range(times):
+            work()
+
+    return cpu(all_of_them, repeats=5) / times * 1e6
+
+
+def database(megabytes: int, folder: Path) -> Database:
+    seed = folder / f"{megabytes}.sql"
+    seed.write_text(fill(megabytes))
+    db = Database(schema(), seed=seed)
+    db.bind(Shared())
+    return db
+
+
+READ = "SELECT name, amount FROM t3 WHERE id = ?"
+LIST = "SELECT id, name FROM t3 WHERE parent = ? ORDER BY id LIMIT 10"
+JOIN = "SELECT a.name, b.name FROM t4 a JOIN t3 b ON b.id = a.parent WHERE a.id = ?"
+WRITE = "UPDATE t3 SET amount = ? WHERE id = ?"
+
+
+def written(db: Database, count: int) -> Database:
+    """A fork with that many writes, spread over the tables."""
+    fork = db.fork()
+    with fork.transaction():
+        for number in range(count):
+            fork.execute(f"UPDATE t{number % TABLES} SET amount = ? WHERE id = ?", number + 0.25, 1 + number % 97)
+    return fork
+
+
+def others(db: Database, folder: Path, *, times: int) -> Iterator[tuple[str, float]]:
+    """(strategy, microseconds) to have one more independent copy and read from it once."""
+    path = folder / "plain.db"
+    db.export(path)
+    image = path.read_bytes()
+    source = sqlite3.connect(path)
+
+    def deserialize() -> None:
+        one = sqlite3.connect(":memory:")
+        one.deserialize(image)
+        one.execute(READ, (5,)).fetchall()
+        one.close()
+
+    def backup() -> None:
+        one = sqlite3.connect(":memory:")
+        source.backup(one)
+        one.execute(READ, (5,)).fetchall()
+        one.close()
+
+    def copied() -> None:
+        target = folder / "copy.db"
+        target.write_bytes(image)
+        one = sqlite3.connect(target)
+        one.execute(READ, (5,)).fetchall()
+        one.close()
+
+    rows = {n: {r[0]: list(r) for r in db.execute(f"SELECT * FROM t{n}")} for n in range(TABLES)}
+    yield "deserialize", microseconds(deserialize, times)
+    yield "backup API", microseconds(backup, times)
+    yield "file copy", microseconds(copied, times)
+    yield "copy.deepcopy of dicts", microseconds(lambda: copy.deepcopy(rows), 1)
+    source.close()
+
+
+def copies(db: Database, at: str, *, times: int, is_goal: bool) -> Iterator[Row]:
+    """Create, fork, snapshot, restore, reset."""
+
+    def read(one: Database) -> object:
+        return one.execute(READ, 5)
+
+    changed = written(db, 20)
+    snapshots = [changed.snapshot(), written(changed, 10).snapshot()]
+    following = itertools.cycle(snapshots)
+
+    def restore() -> None:
+        changed.restore(next(following))
+
+    def restore_and_read() -> None:
+        changed.restore(next(following))
+        changed.execute(READ, 5)
+
+    image = changed.dump()
+    yield row(f"create from a dump with 20 writes, {at}", microseconds(lambda: Database.load(image), times), "us")
+    yield row(f"fork, {at}", microseconds(db.fork, times), "us")
+    forks = itertools.cycle([written(db, 1), written(db, 2)])
+    goal = 15 if is_goal else None
+    yield row(f"fork a changed one and read, {at}", microseconds(lambda: read(next(forks).fork()), times), "us", goal=goal)
+    yield row(f"snapshot, {at}", microseconds(db.snapshot, times), "us", goal=3 if is_goal else None)
+    yield row(f"restore, {at}", microseconds(restore, times), "us")
+    yield row(f"restore and read, {at}", microseconds(restore_and_read, times), "us", goal=20 if is_goal else None)
+    many = written(db, 1000).snapshot()
+    start = db.snapshot()
+
+    def reset() -> None:
+        changed.restore(many)
+        changed.restore(start)
+        changed.execute(READ, 5)
+
+    yield row(f"reset after 1,000 writes and read, {at}", microseconds(reset, times), "us", goal=300 if is_goal else None)
+
+
+def statements(db: Database, at: str, *, times: int, is_goal: bool) -> Iterator[Row]:
+    """Reads, writes, and a tool's call."""
+    one = written(db, 20)
+    count = itertools.count()
+    yield row(f"point read, {at}", microseconds(lambda: one.execute(READ, 5), times), "us", goal=8 if is_goal else None)
+    yield row(f"list, {at}", microseconds(lambda: one.execute(LIST, 5), times), "us")
+    yield row(f"join, {at}", microseconds(lambda: one.execute(JOIN, 5), times), "us")
+    yield row(f"write, {at}", microseconds(lambda: one.execute(WRITE, next(count), 5), times), "us")
+    worlds = itertools.cycle([written(db, 3), written(db, 4)])
+
+    def call() -> None:
+        world = next(worlds)
+        with world.transaction():
+            world.execute(READ, 5)
+            world.execute(LIST, 5)
+            world.execute(JOIN, 5)
+            world.execute(WRITE, next(count), 5)
+
+    goal = 120 if is_goal else None
+    yield row(f"tool call: switch, transaction, 3 reads, 1 write, {at}", microseconds(call, times), "us", goal=goal)
+
+    def turn() -> None:
+        call()
+        one.snapshot()
+        one.digest()
+
+    rate = 1e6 / microseconds(turn, times)
+    yield row(f"turns with snapshot and digest, {at}", rate, "1/s")
+    twin = one.fork()
+    with twin.transaction():
+        for number in range(10):
+            twin.execute(f"UPDATE t{number} SET amount = 7.5 WHERE id = 3")
+    twin.diff(one)
+    yield row(f"row diff of 10 changes, {at}", microseconds(lambda: one.diff(twin), max(1, times // 20)), "us")
+
+
+def digests(db: Database, at: str, *, times: int, is_goal: bool) -> Iterator[Row]:
+    """A digest alone; what is written before it is not counted."""
+    for count in (1, 10, 1000):
+        best = float("inf")
+        for _ in range(max(2, min(times, 20_000 // count // 10))):
+            fork = written(db, count)
+            best = min(best, cpu(fork.digest, repeats=1))
+        goal = 10 if is_goal and count == 10 else None
+        yield row(f"digest after {count:,} writes, {at}", best * 1e6, "us", goal=goal)
+
+
+def memory(db: Database, *, count: int) -> Iterator[Row]:
+    process = psutil.Process()
+    gc.collect()
+    before = process.memory_info().rss
+    idle = [db.fork() for _ in range(count)]
+    yield row("an idle fork", (process.memory_info().rss - before) / count / 1000, "kB")
+    del idle
+    gc.collect()
+    before = process.memory_info().rss
+    live = [written(db, 20) for _ in range(count)]
+    used = (process.memory_info().rss - before) / 1e6
+    yield row(f"{len(live):,} live forks with 20 writes each", used, "MB", goal=1000 if count == 10_000 else None)
+
+
+def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
+    times = 3 if quick else 1000
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ["QUINTAIN_CACHE"] = str(folder)
+        for megabytes in (1,) if quick else (1, 10, 100):
+            db = database(megabytes, folder)
+            at = f"{megabytes} MB"
+            is_goal = megabytes == 10
+            yield from copies(db, at, times=times, is_goal=is_goal)
+            yield from statements(db, at, times=times, is_goal=is_goal)
+            yield from digests(db, at, times=times, is_goal=is_goal)
+            if megabytes < 100:
+                for strategy, value in others(db, folder, times=2 if quick else 5):
+                    yield row(f"a copy and a read by {strategy}, {at}", value, "us")
+            if megabytes == 10 or quick:
+                yield from memory(db, count=20 if quick else 10_000)
+
+
+if __name__ == "__main__":
+    main("Database", measure)
