@@ -24,7 +24,7 @@ def environment() -> qn.Environment[Shop]:
     return qn.Environment(
         "shop",
         tasks=lambda split: [qn.Task(id="one", prompt="Send some.", start=Shop(db=shop()))],
-        harness=qn.ToolLoop(system="You send orders."),
+        harness=qn.ToolLoop(),
         verifier=qn.Verifier(sent),
         state=Shop,
         config=qn.Config(max_turns=50),
