@@ -22,7 +22,7 @@ _FILES = {
 """Where it goes, and the template it is made of."""
 
 
-@click.command()
+@click.command(short_help="Start a package with an environment of your own.")
 @click.argument("name")
 @click.option(
     "--path", "parent", type=click.Path(path_type=Path), default=Path(), help="Folder to make it in.  [default: here]"
