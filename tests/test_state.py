@@ -500,3 +500,17 @@ def test_a_beginning_leaves_the_start_alone_and_forgets_its_end() -> None:
     assert world.finished is None
     assert world.new_id("R") == "R2"
     assert (start.finished, start.rng) == ("done", Rng())
+
+
+class Echo(qn.State):
+    heard: list[float] = []
+
+    def hear(self, seconds: float, method: str, due: float) -> None:
+        self.heard.append(seconds)
+
+
+def test_a_timer_s_arguments_may_have_any_name() -> None:
+    world = Echo()
+    world.clock.after(1, world.hear, seconds=3.0, method="a", due=1.0)
+    world.clock.advance(2)
+    assert world.heard == [3.0]
