@@ -33,10 +33,13 @@ def new(*, name: str, parent: Path) -> None:
     files = rendered(name)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{root} is there already; choose another name, or another folder with --path")
-    for path, text in files.items():
-        target = root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    try:
+        for path, text in files.items():
+            target = root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot make {root}: {error.strerror}") from error
     click.echo(f"Made {root}. Its tests pass already:\n")
     click.echo(f"  cd {root}\n  pip install --editable '.[test]'\n  pytest\n  quintain run {name}")
 
