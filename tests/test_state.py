@@ -479,6 +479,18 @@ def test_counters_and_keys_are_as_small_as_promised() -> None:
     assert len(Shared().pack()) < 32
 
 
+class Archive(qn.State):
+    old: qn.Table[int]
+    new: qn.Table[int]
+
+
+def test_a_plain_copy_forks_resources() -> None:
+    world = Archive(old=qn.Table(int, {"a": 1}), new=qn.Table(int))
+    twin = world.copy()
+    twin.new["b"] = 2
+    assert (dict(twin.old), dict(twin.new), dict(world.new)) == ({"a": 1}, {"b": 2}, {})
+
+
 # --- the beginning of an episode
 
 
