@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import assume, given
@@ -75,7 +75,7 @@ def test_a_skipped_verdict_says_so() -> None:
 
 @pytest.mark.parametrize(
     ("said", "name"),
-    [(None, "NoneType"), ("1", "str"), ([1.0], "list"), (qn.Score("1"), "str"), (1j, "complex")],  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    [(None, "NoneType"), ("1", "str"), ([1.0], "list"), (qn.Score(cast(float, "1")), "str"), (1j, "complex")],
 )
 def test_anything_else_is_refused(said: Any, name: str) -> None:
     with pytest.raises(TypeError) as raised:
