@@ -21,6 +21,14 @@ from . import exits
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+_LEVELS = ("easy", "medium", "hard")
+
+
+def difficulty(value: str) -> tuple[int, str]:
+    """Sorts the values of a tag: levels as they rise, anything else by name."""
+    return (_LEVELS.index(value) if value in _LEVELS else len(_LEVELS), value)
+
+
 def stdout() -> Console:
     """For results."""
     return Console(highlight=False, markup=False)

@@ -93,7 +93,7 @@ def _print_rows(rows: list[Row]) -> None:
         if 1 < len(values) <= TAG_VALUES:
             means = [
                 (value, *(console.number(row.summary.by_tag[tag][value].mean) for row in rows))
-                for value in sorted(values)
+                for value in sorted(values, key=console.difficulty)
             ]
             out.print(console.grid(tag, *(f">{row.agent}" for row in rows), rows=means))
             out.print()
