@@ -155,7 +155,7 @@ class Player:
         self._turns.append(Turn(index=number, role=role, reply=Reply(Message("assistant", calls=(made,)))))
         if (found := hashlib.sha256(text.encode()).hexdigest()) != call.result_sha256:
             self._found.append(("result", number, f"{call.result_sha256} {call.result_head}", f"{found} {text[:80]}"))
-        self._compare("error", call.error, is_error, number)
+        self._compare("error", call.error, is_error, step=number)
         return True
 
     def verdict(self, ledger: Ledger) -> list[tuple[str, int | None, Any, Any]]:
@@ -182,7 +182,7 @@ class Player:
             rewards.append(criterion.reward(_now(said) if inspect.iscoroutine(said) else said))
         return {reward.name: reward.value for reward in rewards}, verifier.total(rewards)
 
-    def _compare(self, field: str, expected: object, found: object, step: int | None = None) -> None:
+    def _compare(self, field: str, expected: object, found: object, *, step: int | None = None) -> None:
         if expected != found:
             self._found.append((field, step, expected, found))
 
