@@ -11,9 +11,9 @@ import inspect
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -64,8 +64,11 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
 
     scope = asyncio.timeout(seconds)
     try:
+        started = _Started(awaitable)
+        if started.done:  # What never waits needs no timer, which would cost more than the rest.
+            return started.result
         async with scope:
-            result = await awaitable
+            result = await started
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -78,6 +81,37 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
     if seconds is not None and scope.expired():
         raise DeadlineExceeded(seconds)
     return result
+
+
+async def _plain(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+class _Started(Generic[T]):
+    """An awaitable that has run until it first waits or, when it is `done`, to its `result`."""
+
+    result: T
+
+    def __init__(self, awaitable: Awaitable[T]) -> None:
+        self._rest = _plain(awaitable).__await__()
+        self.done = False
+        self._resume(self._rest.send, None)
+
+    def _resume(self, how: Callable[[Any], Any], what: Any) -> None:
+        try:
+            self._wish = how(what)
+        except StopIteration as end:
+            self.done, self.result = True, end.value
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        while not self.done:
+            try:
+                answer = yield self._wish
+            except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the awaitable
+                self._resume(self._rest.throw, error)
+            else:
+                self._resume(self._rest.send, answer)
+        return self.result
 
 
 def _interruptible(seconds: float, function: Callable[[], Any]) -> Any:
