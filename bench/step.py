@@ -87,7 +87,7 @@ def peer(episodes: int, repeats: int) -> tuple[str, float] | None:
 
 
 def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
-    episodes, repeats = (10, 1) if quick else (1000, 5)
+    episodes, repeats = (10, 1) if quick else (1000, 9)
     other = peer(10, 1) if quick else peer(200, 3)
     name, its = other or (None, None)
     for rows, goal in ((8, 50.0), (100, None), (1000, None)):
