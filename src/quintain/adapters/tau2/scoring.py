@@ -66,9 +66,9 @@ def verifier(*, nl_assertions: Assertions, judge: Judge | None = None) -> Verifi
     async def NL_ASSERTION(outcome: Outcome[World]) -> Score:  # noqa: N802
         """Every sentence about the conversation is true."""
         settled = _settled("NL_ASSERTION", outcome)
-        sentences: list[str] = (outcome.task.truth.nl_assertions if outcome.task.truth else None) or []
         if settled is not None:
             return settled
+        sentences: list[str] = outcome.task.truth.nl_assertions or []
         if not sentences:
             return Score(1.0, "none to judge")
         if nl_assertions == "assume-true":
