@@ -251,3 +251,31 @@ assert 0 < late < 20_000
 def test_an_alarm_at_any_moment_is_either_a_result_or_late() -> None:
     """In a process of its own: an alarm may also ring inside of what measures coverage, and leave that locked."""
     subprocess.run([sys.executable, "-c", ANY_MOMENT], check=True, timeout=60)
+
+
+def test_an_alarm_of_somebody_else_rings_between_two_calls(alarms: list[float]) -> None:
+    async def law() -> None:
+        await guarded(5.0, lambda: "done")
+        signal.raise_signal(signal.SIGALRM)
+        assert len(alarms) == 1
+
+    asyncio.run(law())
+
+
+def test_an_alarm_that_somebody_else_ignores_is_ignored_between_two_calls(alarms: list[float]) -> None:
+    async def law() -> None:
+        ring = signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        await guarded(5.0, lambda: "done")
+        signal.raise_signal(signal.SIGALRM)
+        await asyncio.sleep(0)
+        assert signal.signal(signal.SIGALRM, ring) is signal.SIG_IGN
+
+    asyncio.run(law())
+    assert not alarms
+
+
+def test_without_an_event_loop_the_alarm_is_given_back_at_once(alarms: list[float]) -> None:
+    ring = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(StopIteration, match="done"):
+        guarded(5.0, lambda: "done").send(None)
+    assert signal.getsignal(signal.SIGALRM) is ring

@@ -7,6 +7,7 @@ when the function returns: late, but never as a result.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import signal
 import threading
@@ -114,27 +115,62 @@ class _Started(Generic[T]):
         return self.result
 
 
-def _interruptible(seconds: float, function: Callable[[], Any]) -> Any:
-    armed = False
+class _Alarm:
+    """SIGALRM. To take it and to give it back costs more than most calls, so it is kept until the event loop goes on.
 
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        if armed:
+    Attributes:
+        armed: Whether a call is to be interrupted.
+        busy: Whether an alarm may be ours; at any other time it is somebody else's.
+        kept: Whether the event loop will give it back.
+    """
+
+    def __init__(self) -> None:
+        self.armed = self.busy = self.kept = self._taken = False
+        self._theirs: Any = None
+
+    def take(self) -> None:
+        import asyncio  # 30 ms that `import quintain` need not take
+
+        if self._taken:
+            return
+        self._theirs, self._taken = signal.signal(signal.SIGALRM, self._ring), True
+        with contextlib.suppress(RuntimeError):  # There is no loop.
+            asyncio.get_running_loop().call_soon(self.give_back)
+            self.kept = True
+
+    def give_back(self) -> None:
+        if self._taken:
+            self.kept = self._taken = False
+            signal.signal(signal.SIGALRM, self._theirs)
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        if self.armed:
             raise _Interrupt
+        if callable(self._theirs) and not self.busy:
+            self._theirs(number, frame)
 
+
+_alarm = _Alarm()
+
+
+def _interruptible(seconds: float, function: Callable[[], Any]) -> Any:
     started = time.monotonic()
     left, interval = signal.setitimer(signal.ITIMER_REAL, 0)  # Somebody else's alarm waits until we are done.
-    handler = signal.signal(signal.SIGALRM, interrupt)
+    nested = _alarm.busy
+    _alarm.take()
     try:
-        armed = True
+        _alarm.busy = _alarm.armed = True
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
             return function()
         finally:
-            armed = False  # An alarm from here on is too late to count.
+            _alarm.armed = False  # An alarm from here on is too late to count.
     except _Interrupt:
         raise DeadlineExceeded(seconds) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+        _alarm.busy = _alarm.armed = nested
+        if not nested and (left or not _alarm.kept):
+            _alarm.give_back()
         if left:
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - started), 1e-6), interval)
