@@ -42,6 +42,7 @@ class Broken(EnvironmentContract):
     """A contract with one environment, of which the tests below break a part."""
 
     first = 2
+    examples = 100
 
     def __init__(self, **parts: Any) -> None:
         fields: dict[str, Any] = {"tasks": tasks, "harness": qn.ToolLoop(), "verifier": qn.Verifier(counted)}

@@ -24,8 +24,11 @@ def ask(contract: object, question: str) -> list[Any]:
         RuntimeError: The contract cannot be found there, or its method raised.
     """
     type_ = type(contract)
-    where = (type_.__module__, sys.modules[type_.__module__].__file__, type_.__qualname__, question)
-    program = f"import sys; sys.path[:] = {sys.path!r}\nfrom quintain.testing.elsewhere import answer\nanswer{where!r}"
+    module, file = type_.__module__, sys.modules[type_.__module__].__file__
+    where = {"module": module, "file": file, "qualname": type_.__qualname__, "question": question}
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}\nfrom quintain.testing.elsewhere import answer\nanswer(**{where!r})"
+    )
     done = elsewhere([sys.executable, "-c", program], HASH_SEEDS)
     for one in done:
         if one.returncode:
@@ -33,7 +36,7 @@ def ask(contract: object, question: str) -> list[Any]:
     return [json.loads(one.stdout.splitlines()[-1]) for one in done]
 
 
-def answer(module: str, file: str, qualname: str, question: str) -> None:
+def answer(*, module: str, file: str, qualname: str, question: str) -> None:
     """Print, as the last line, what the contract's method returns here."""
     spec = importlib.util.spec_from_file_location(module, file)
     if spec is None or spec.loader is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -45,7 +45,7 @@ class Counter(qn.State):
     count: int = 0
 
     @qn.tool
-    def add(self, amount: int = 1) -> int:
+    def add(self, amount: Annotated[int, msgspec.Meta(ge=-1000, le=1000)] = 1) -> int:
         """Add to the number; returns the new one.
 
         Args:
