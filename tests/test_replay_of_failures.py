@@ -88,7 +88,7 @@ def test_a_reply_that_was_no_reply_replays() -> None:
 
 
 def test_what_a_real_clock_decided_replays_up_to_there() -> None:
-    env = single(Fragile(), tool_timeout_s=0.05)
+    env = single(Fragile(), tool_timeout_s=0.2)
     SLOW[0] = 1.0
     trace = play(env, one_by_one(call("work"), call("stall", seconds=9)))
     SLOW[0] = 0.0
@@ -101,7 +101,7 @@ def test_what_a_real_clock_decided_replays_up_to_there() -> None:
 
 
 def test_what_a_real_clock_decided_must_still_be_reached() -> None:
-    env = environment(harness=Forgiving(), tool_timeout_s=0.05)
+    env = environment(harness=Forgiving())
     trace = play(env, one_by_one(call("nod"), call("nod")))
     trace.failure = blamed(play(environment(harness=Hangs(), episode_timeout_s=0.01), script()))
     trace.failure = msgspec.structs.replace(trace.failure, turn=2)
