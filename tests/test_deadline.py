@@ -137,6 +137,8 @@ def test_async_code_that_blocks_is_noticed_afterwards() -> None:
 
     with pytest.raises(DeadlineExceeded):
         run(SHORT, blocks)
+    with pytest.raises(DeadlineExceeded):
+        asyncio.run(within(SHORT, blocks()))
 
 
 def test_a_timeout_of_its_own_is_passed_through() -> None:

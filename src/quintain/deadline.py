@@ -63,25 +63,25 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
     """
     import asyncio  # 30 ms that `import quintain` need not take
 
+    began = time.monotonic()
     scope = asyncio.timeout(seconds)
     try:
         started = _Started(awaitable)
-        if started.done:  # What never waits needs no timer, which would cost more than the rest.
-            return started.result
-        async with scope:
-            result = await started
+        if not started.done:  # What never waits needs no timer, which would cost more than the rest.
+            async with scope:
+                await started
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
         raise RuntimeError("it was cancelled, and nobody asked for that") from error
     except Exception as error:
-        if seconds is not None and scope.expired():
+        if seconds is not None and (scope.expired() or time.monotonic() - began > seconds):
             raise DeadlineExceeded(seconds) from error
         raise
-    if seconds is not None and scope.expired():
+    if seconds is not None and (scope.expired() or time.monotonic() - began > seconds):
         raise DeadlineExceeded(seconds)
-    return result
+    return started.result
 
 
 async def _plain(awaitable: Awaitable[T]) -> T:
