@@ -143,7 +143,7 @@ def test_text_refuses_exactly_what_is_not_finite(value: Any) -> None:
     if is_finite(value):
         assert isinstance(codec.text(value), str)
     else:
-        with pytest.raises(ValueError, match="JSON has no (nan|-?inf)"):
+        with pytest.raises(ValueError, match=r"JSON has no (nan|-?inf)"):
             codec.text(value)
 
 
