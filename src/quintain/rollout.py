@@ -240,6 +240,7 @@ class _Pipeline(Generic[S]):
                 raise self._error
             index = self._deliverable()
             if index is None:
+                self._gate.close()
                 return None
             self._yielded += 1
             self._changed.notify_all()

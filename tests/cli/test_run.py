@@ -205,7 +205,7 @@ def test_a_stopped_run_is_still_one_json_document(desk: Path) -> None:
     assert said["mean_reward"] is None
     assert said["episodes"] == said["failed"] == sum(tasks_in(desk / "here").values())
     assert said["failures"] == {"S": {"quintain:tool_bug": said["failed"]}}
-    assert "first group" in said["stopped"]["reason"]
+    assert "every one failed" in said["stopped"]["reason"]
     assert "the desk caught fire" in said["stopped"]["report"]
     assert "Traceback" not in ended.stderr
 
