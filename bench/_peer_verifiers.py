@@ -25,7 +25,7 @@ from verifiers.v1.runtimes import ProgramResult, SubprocessConfig
 from verifiers.v1.types import AssistantMessage, Response, ToolCall, Usage
 
 EPISODES, CALLS, CONCURRENCY, REPEATS = map(int, sys.argv[1:5])
-PRICES = {f"item{n}": n for n in range(100)}
+PRICES = {f"item{n}": n for n in range(1000)}
 
 
 def _response(turn):

@@ -20,6 +20,7 @@ from quintain.trace import Message, Reply, ToolCall
 
 CALLS = 5
 CONCURRENCY = 64
+GOAL_US = 50.0
 
 
 class Shop(qn.State):
@@ -37,8 +38,23 @@ class Shop(qn.State):
         return self.prices[item]
 
 
+class Warehouse(qn.State):
+    """A price list in a table, which is not read again to be copied or digested."""
+
+    prices: qn.Table[int]
+
+    @qn.tool
+    def price(self, item: str) -> int:
+        """Tell what an item costs.
+
+        Args:
+            item: Its name.
+        """
+        return self.prices[item]
+
+
 @qn.reward
-def answered(outcome: qn.Outcome[Shop]) -> float:
+def answered(outcome: qn.Outcome[qn.State]) -> float:
     """1 for the expected answer."""
     return float(outcome.answer == "done")
 
@@ -52,20 +68,19 @@ async def canned(request: Request) -> Reply:
     return REPLIES[len(request.messages) // 2]
 
 
-def shop(rows: int) -> qn.Environment[Shop]:
-    """An environment whose world has `rows` prices."""
-    start = Shop(prices={f"item{n}": n for n in range(rows)})
+def environment(start: qn.State) -> qn.Environment[qn.State]:
+    """A thousand tasks that begin in this world."""
     return qn.Environment(
         "shop",
         tasks=lambda split: [qn.Task(id=f"{split}-{n}", prompt="What do they cost?", start=start) for n in range(1000)],
         harness=qn.ToolLoop(),
         verifier=qn.Verifier(answered),
-        state=Shop,
+        state=type(start),
         config=qn.Config(concurrency=CONCURRENCY),
     )
 
 
-def play(env: qn.Environment[Shop], episodes: int) -> None:
+def play(env: qn.Environment[qn.State], episodes: int) -> None:
     """Play that many episodes, and see that they went as they should."""
 
     async def run() -> None:
@@ -87,15 +102,19 @@ def peer(episodes: int, repeats: int) -> tuple[str, float] | None:
 
 
 def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
-    episodes, repeats = (10, 1) if quick else (1000, 5)
-    other = peer(10, 1) if quick else peer(200, 3)
-    name, its = other or (None, None)
-    for rows, goal in ((8, 50.0), (100, None), (1000, None)):
-        env = shop(rows)
+    episodes, repeats = (10, 1) if quick else (1000, 9)
+    name, its = (peer(10, 1) if quick else peer(200, 3)) or (None, None)
+    prices = {f"item{n}": n for n in range(1000)}
+    few = dict(list(prices.items())[:10])
+    for label, start, goal in (
+        ("dict of 10 rows", Shop(prices=few), GOAL_US),
+        ("dict of 1,000 rows", Shop(prices=prices), None),
+        ("Table of 1,000 rows", Warehouse(prices=qn.Table(int, prices)), None),
+    ):
+        env = environment(start)
         play(env, 10)
         ours = cpu(lambda env=env: play(env, episodes), repeats=repeats) / (episodes * CALLS) * 1e6
-        beside, value = (name, its) if rows == 100 else (None, None)
-        yield row(f"one step, CPU, world of {rows} rows", ours, "us", goal=goal, peer=beside, peer_value=value)
+        yield row(f"one step, CPU, world is a {label}", ours, "us", goal=goal, peer=name, peer_value=its)
 
 
 if __name__ == "__main__":

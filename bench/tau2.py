@@ -24,6 +24,7 @@ from quintain import codec
 from quintain.adapters import tau2
 from quintain.adapters.tau2.world import World
 from quintain.episode import Episode
+from quintain.errors import UsageError
 from quintain.trace import Message, Reply, ToolCall
 
 START, HOLD = "start an airline episode after the first, CPU, median", "1,000 live airline episodes, resident memory"
@@ -36,7 +37,7 @@ def domain() -> qn.Environment[World] | None:
     path = Path(given) if given else Path(__file__).resolve().parents[2] / "shared" / "data"
     try:
         return tau2.load("airline", data=path / "tau2")
-    except qn.UsageError as error:
+    except UsageError as error:
         note(f"{error}; QUINTAIN_DATA names the folder that holds tau2")
         return None
 

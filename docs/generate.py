@@ -31,7 +31,7 @@ DOCS = Path(__file__).parent
 PICTURES = DOCS / "pictures"
 WIDTH = 100
 """Columns of help texts."""
-TERMINAL = 76
+TERMINAL = 80
 """Columns of pictures."""
 FONTS = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 """What the reader's machine has; a picture loads nothing."""

@@ -92,12 +92,33 @@ def test_it_stops_exactly_where_the_bound_says(fails: list[bool], window: int, m
 
 
 def test_a_first_group_in_which_all_failed_stops_the_run() -> None:
-    with pytest.raises(RunStopped, match=r"all 4 episodes of the first group \('test-0'\) failed"):
+    with pytest.raises(RunStopped, match="4 episodes played so far, and every one failed"):
         Gate(qn.Config()).observe_group(traces(4, 4))
     Gate(qn.Config(gate_rate=None)).observe_group(traces(4, 4))
     gate = Gate(qn.Config())
     gate.observe_group(traces(3, 4))
     gate.observe_group(traces(4, 4))
+    gate.close()
+
+
+def test_one_alone_may_be_bad_luck() -> None:
+    gate = Gate(qn.Config())
+    gate.observe_group(traces(1, 1))
+    gate.observe_group(traces(1, 1))
+    with pytest.raises(RunStopped, match="3 episodes played so far, and every one failed"):
+        gate.observe_group(traces(1, 1))
+    lucky = Gate(qn.Config())
+    for failed in (1, 1, 0, 1, 1):
+        lucky.observe_group(traces(failed, 1))
+    lucky.close()
+
+
+def test_a_run_of_which_nothing_succeeded_was_none() -> None:
+    gate = Gate(qn.Config())
+    gate.close()
+    gate.observe_group(traces(1, 1))
+    with pytest.raises(RunStopped, match="1 episode played so far, and every one failed"):
+        gate.close()
 
 
 def test_the_report_names_letter_kind_and_task() -> None:

@@ -263,3 +263,17 @@ def test_kill_9_at_random_moments_then_resume(tmp_path: Path, kills: int) -> Non
     assert start(path).wait() == 0
     assert len(lines(path)) == 120
     assert lines(path) == lines(tmp_path / "calm")
+
+
+def test_ctrl_c_ends_a_run_cleanly_and_loses_nothing(tmp_path: Path) -> None:
+    process = subprocess.Popen([sys.executable, "-c", RUNS, str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and written(tmp_path) < 20:
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    _, complaints = process.communicate(timeout=30)
+    assert complaints.splitlines()[-1] == "KeyboardInterrupt"
+    assert "never retrieved" not in complaints
+    assert "destroyed" not in complaints
+    whole = (tmp_path / "traces.jsonl").read_bytes()
+    assert whole.endswith(b"\n")
+    assert 20 <= len(list(read_traces(tmp_path))) < 120

@@ -231,7 +231,7 @@ def test_the_gate_stops_a_run_and_the_playing_with_it() -> None:
 
 def test_a_first_group_that_fails_wholly_stops_the_run_at_once() -> None:
     harness, tried = failing({("t0", m): 9 for m in range(4)})
-    with pytest.raises(RunStopped, match="first group"):
+    with pytest.raises(RunStopped, match="4 episodes played so far, and every one failed"):
         run(qn.rollouts(environment(fine, harness=harness, concurrency=1), silent, tasks(50), group=4))
     assert sum(tried.values()) == 4
 

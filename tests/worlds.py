@@ -15,7 +15,7 @@ import quintain as qn
 from quintain import codec
 from quintain.context import Snapshot
 from quintain.errors import Failure
-from quintain.harness import Model, Request
+from quintain.harness import Model, Request, Session
 from quintain.trace import End, Message, Reply, Tokens, ToolCall, Trace, Usage
 
 
@@ -265,6 +265,22 @@ def blamed(trace: Trace) -> Failure:
     assert trace.failure is not None
     assert trace.reason == trace.failure.kind
     return trace.failure
+
+
+class Forgiving(msgspec.Struct, frozen=True):
+    """Goes on whatever the model does; leaves early when told to."""
+
+    stop: int = 99
+
+    async def play(self, session: Session, model: Model) -> None:
+        for _ in range(self.stop):
+            try:
+                await session.step(await model(session.request()))
+            except Exception:  # noqa: BLE001  # that is the point
+                continue
+            if session.ended:
+                return
+        session.terminate("enough")
 
 
 # --- random play ---

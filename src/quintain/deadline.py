@@ -7,13 +7,14 @@ when the function returns: late, but never as a result.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import signal
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -62,45 +63,114 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
     """
     import asyncio  # 30 ms that `import quintain` need not take
 
+    began = time.monotonic()
     scope = asyncio.timeout(seconds)
     try:
-        async with scope:
-            result = await awaitable
+        started = _Started(awaitable)
+        if not started.done:  # What never waits needs no timer, which would cost more than the rest.
+            async with scope:
+                await started
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
         raise RuntimeError("it was cancelled, and nobody asked for that") from error
     except Exception as error:
-        if seconds is not None and scope.expired():
+        if seconds is not None and (scope.expired() or time.monotonic() - began > seconds):
             raise DeadlineExceeded(seconds) from error
         raise
-    if seconds is not None and scope.expired():
+    if seconds is not None and (scope.expired() or time.monotonic() - began > seconds):
         raise DeadlineExceeded(seconds)
-    return result
+    return started.result
+
+
+async def _plain(awaitable: Awaitable[T]) -> T:
+    return await awaitable
+
+
+class _Started(Generic[T]):
+    """An awaitable that has run until it first waits or, when it is `done`, to its `result`."""
+
+    result: T
+
+    def __init__(self, awaitable: Awaitable[T]) -> None:
+        self._rest = _plain(awaitable).__await__()
+        self.done = False
+        self._resume(self._rest.send, None)
+
+    def _resume(self, how: Callable[[Any], Any], what: Any) -> None:
+        try:
+            self._wish = how(what)
+        except StopIteration as end:
+            self.done, self.result = True, end.value
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        while not self.done:
+            try:
+                answer = yield self._wish
+            except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the awaitable
+                self._resume(self._rest.throw, error)
+            else:
+                self._resume(self._rest.send, answer)
+        return self.result
+
+
+class _Alarm:
+    """SIGALRM. To take it and to give it back costs more than most calls, so it is kept until the event loop goes on.
+
+    Attributes:
+        armed: Whether a call is to be interrupted.
+        busy: Whether an alarm may be ours; at any other time it is somebody else's.
+        kept: Whether the event loop will give it back.
+    """
+
+    def __init__(self) -> None:
+        self.armed = self.busy = self.kept = self._taken = False
+        self._theirs: Any = None
+
+    def take(self) -> None:
+        import asyncio  # 30 ms that `import quintain` need not take
+
+        if self._taken:
+            return
+        self._theirs, self._taken = signal.signal(signal.SIGALRM, self._ring), True
+        with contextlib.suppress(RuntimeError):  # There is no loop.
+            asyncio.get_running_loop().call_soon(self.give_back)
+            self.kept = True
+
+    def give_back(self) -> None:
+        if self._taken:
+            self.kept = self._taken = False
+            signal.signal(signal.SIGALRM, self._theirs)
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        if self.armed:
+            raise _Interrupt
+        if callable(self._theirs) and not self.busy:
+            self._theirs(number, frame)
+
+
+_alarm = _Alarm()
 
 
 def _interruptible(seconds: float, function: Callable[[], Any]) -> Any:
-    armed = False
-
-    def interrupt(_signal: int, _frame: FrameType | None) -> None:
-        if armed:
-            raise _Interrupt
-
     started = time.monotonic()
     left, interval = signal.setitimer(signal.ITIMER_REAL, 0)  # Somebody else's alarm waits until we are done.
-    handler = signal.signal(signal.SIGALRM, interrupt)
+    nested = _alarm.busy
+    _alarm.take()
     try:
-        armed = True
+        _alarm.busy = _alarm.armed = True
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
             return function()
         finally:
-            armed = False  # An alarm from here on is too late to count.
+            _alarm.armed = False  # An alarm from here on is too late to count.
     except _Interrupt:
         raise DeadlineExceeded(seconds) from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+        _alarm.busy = _alarm.armed = nested
+        if not nested and (left or not _alarm.kept):
+            _alarm.give_back()
         if left:
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - started), 1e-6), interval)

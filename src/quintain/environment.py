@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-import inspect
+import functools
 import sys
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -15,7 +17,7 @@ from . import codec
 from .config import Config
 from .errors import DefinitionError, UsageError
 from .harness import Harness
-from .state import State
+from .state import State, parts
 from .task import Task
 from .tools import Tool, collect
 from .verifier import Verifier
@@ -23,6 +25,9 @@ from .verifier import Verifier
 S = TypeVar("S", bound=State)
 
 SPLITS = ("train", "validation", "test")
+
+
+_FOREIGN = {*sys.stdlib_module_names, "msgspec"}
 
 
 class Environment(Generic[S]):
@@ -132,16 +137,18 @@ class Environment(Generic[S]):
         )
 
     def _fingerprint(self) -> str:
-        """Digest of the code that decides what happens: state, tools, criteria, harness. Config is recorded apart."""
-        functions = [c.judge for c in self.verifier.criteria]
-        owners = [*self.state.__mro__, type(self.harness), *functions]
-        named = {inspect.getmodule(owner) or owner for owner in owners if _is_authors(owner)}
-        sources = sorted(_source(owner) for owner in named)
-        harness = codec.dumps(self.harness) if isinstance(self.harness, msgspec.Struct) else b""
-        combine = [(c.name, c.level, c.weight, c.low, c.high, c.normalize, c.after) for c in self.verifier.criteria]
-        return codec.digest(
-            codec.dumps((self.name, sources, harness, combine, self.verifier.combine, self.tools_digest))
-        )
+        """Digest of the author's code, and of what harness and criteria were set up with.
+
+        The code is every source file of the packages that state, parts, harness and criteria come from. Not in it are
+        config and tasks, which a trace names apart, and this framework, whose releases must replay each other's traces.
+        """
+        judges = [c.judge for c in self.verifier.criteria]
+        owners = [*_classes(self.state), type(self.harness), *map(_definition, judges)]
+        code = sorted({source for owner in owners for source in _sources(owner)})
+        settings = [_settings(one) for one in (self.harness, *judges)]
+        rules = [(c.name, c.level, c.weight, c.low, c.high, c.normalize, c.after) for c in self.verifier.criteria]
+        whole = (self.name, code, settings, rules, self.verifier.combine, self.tools_digest)
+        return codec.digest(codec.dumps(whole))
 
 
 class Benchmark(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,23 +171,76 @@ class Benchmark(msgspec.Struct, frozen=True, kw_only=True):
         return codec.digest(codec.dumps(self))
 
 
-def _is_authors(owner: Any) -> bool:
-    module = getattr(owner, "__module__", "")
-    return module not in ("builtins", "typing", "msgspec", "msgspec._core") and owner is not object
+def _classes(state: type[State]) -> Iterator[type]:
+    """A State class with its bases, and the same of its parts."""
+    yield from state.__mro__
+    for part in parts(state).values():
+        yield from _classes(part)
 
 
-def _source(owner: Any) -> str:
-    """Source text where there is a file, else a digest of the compiled code (a notebook, a generated class)."""
-    try:
-        return inspect.getsource(owner)
-    except (OSError, TypeError):
-        members = vars(owner).values() if isinstance(owner, type | types.ModuleType) else [owner]
-        codes = [m.__code__ for m in members if isinstance(m, types.FunctionType)]
-        return codec.digest(repr([_compiled(code) for code in codes]).encode())
+def _definition(judge: object) -> object:
+    """The class or function in which a judge's code stands."""
+    function = getattr(judge, "__func__", judge)
+    return function if isinstance(function, types.FunctionType) else type(judge)
 
 
-def _compiled(code: types.CodeType) -> tuple[Any, ...]:
+def _sources(owner: Any) -> tuple[str, ...]:
+    """The author's code that a class or function belongs to."""
+    module = sys.modules.get(owner.__module__)
+    file = getattr(module, "__file__", None)
+    if module is None or file is None:  # A notebook, a console, something generated.
+        return (_compiled(owner),)
+    if module.__package__ == __package__ or module.__name__.partition(".")[0] in _FOREIGN:
+        return ()
+    return _files(Path(file), in_package=bool(module.__package__)) or (_compiled(owner),)
+
+
+@functools.cache
+def _files(file: Path, *, in_package: bool) -> tuple[str, ...]:
+    """The text of a module and, when it is in a package, of all that lies beside and below it."""
+    files = file.parent.rglob("*.py") if in_package else [file]
+    return tuple(path.read_text("utf-8") for path in files if path.suffix == ".py" and path.is_file())
+
+
+def _compiled(owner: Any) -> str:
+    """A digest of compiled code, where there is no text."""
+    members = vars(owner).values() if isinstance(owner, type) else [owner]
+    functions = (getattr(member, "__func__", getattr(member, "fget", member)) for member in members)
+    codes = [_code(function.__code__) for function in functions if isinstance(function, types.FunctionType)]
+    return codec.digest(repr(codes).encode())
+
+
+def _code(code: types.CodeType) -> tuple[Any, ...]:
     # A frozenset prints in the order of the process's hash seed.
     ordered = (sorted(map(repr, cast(Iterable[Any], c))) if isinstance(c, frozenset) else c for c in code.co_consts)
-    constants = tuple(_compiled(c) if isinstance(c, types.CodeType) else repr(c) for c in ordered)
+    constants = tuple(_code(c) if isinstance(c, types.CodeType) else repr(c) for c in ordered)
     return (code.co_name, code.co_code, code.co_names, constants, sys.version_info[:2])
+
+
+def _settings(thing: Any) -> tuple[str, dict[str, bytes]]:
+    """What a harness or a judge is called, and its fields; of a function what it closes over and its defaults."""
+    if isinstance(thing, types.FunctionType):
+        cells = zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)
+        values = {name: _content(cell) for name, cell in cells}
+        values |= {"()": thing.__defaults__, "(*)": thing.__kwdefaults__}
+    else:
+        names: Iterable[str] = getattr(thing, "__struct_fields__", ()) or getattr(thing, "__dict__", ())
+        values = {name: getattr(thing, name) for name in names}
+    return _name(thing), {name: _plain(value) for name, value in values.items()}
+
+
+def _content(cell: types.CellType) -> Any:
+    with contextlib.suppress(ValueError):  # Raised while the variable has no value yet.
+        return cell.cell_contents
+    return None
+
+
+def _plain(value: Any) -> bytes:
+    try:
+        return codec.dumps(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return _name(value).encode()
+
+
+def _name(thing: Any) -> str:
+    return getattr(thing, "__qualname__", type(thing).__qualname__)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -75,6 +76,7 @@ WALL_CLOCK_KINDS = frozenset(
 """Failures decided by a real clock: a replay cannot be asked to meet them again."""
 
 
+_HERE = Path(__file__).parent
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # The repr of an object names where it lies in memory; a replay lies elsewhere.
 
@@ -185,8 +187,10 @@ def blame(error: BaseException, *, part: Part, kind: str, stage: Stage, turn: in
     """The failure that `error` means. An EpisodeError brings its own part and kind."""
     if isinstance(error, EpisodeError):
         part, kind = error.part, error.kind
-    # File names and line numbers would differ between machines and versions that behave alike.
-    names = "\n".join(frame.name for frame in traceback.extract_tb(error.__traceback__))
+    # File names, line numbers, our own plumbing and the frames of comprehensions (gone since Python 3.12) would differ
+    # between machines, threads and versions that behave alike.
+    frames = traceback.extract_tb(error.__traceback__)
+    names = "\n".join(f.name for f in frames if Path(f.filename).parent != _HERE and not f.name.endswith("comp>"))
     return Failure(
         part=part,
         kind=kind,

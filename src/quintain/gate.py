@@ -10,6 +10,9 @@ from .config import Config
 from .errors import Failure, RunStopped
 from .trace import Trace
 
+PATIENCE = 3
+"""Groups of one that may fail before any succeeds; a larger group is evidence by itself."""
+
 Z = 1.96
 """Normal quantile of a two-sided 95 % interval."""
 
@@ -33,14 +36,15 @@ class Gate:
     """Watches the episodes of a run.
 
     Stops it when the Wilson lower bound of the failure rate over the last `gate_window` episodes is above `gate_rate`,
-    or when every episode of the very first group failed.
+    or when nothing but failures came out of its first group, of its first three groups of one, or of all of it.
     """
 
     def __init__(self, config: Config) -> None:
         self._config = config
         self._window: deque[tuple[str, Failure | None]] = deque(maxlen=config.gate_window)
         self._minimum = min(config.gate_minimum, config.gate_window)
-        self._seen_group = False
+        self._barren = 0
+        self._fruitful = False
 
     def observe(self, trace: Trace) -> None:
         """Count one finished episode.
@@ -67,12 +71,22 @@ class Gate:
         """Look at a whole group.
 
         Raises:
-            RunStopped: It is the first, and every episode of it failed.
+            RunStopped: Every episode failed, and so did all before it; a group of one alone may be bad luck.
         """
-        first, self._seen_group = not self._seen_group, True
-        if first and self._config.gate_rate is not None and all(trace.failure for trace in traces):
-            one = traces[0]
-            raise RunStopped(f"all {len(traces)} episodes of the first group ({one.task!r}) failed", self.report())
+        self._fruitful = self._fruitful or not all(trace.failure for trace in traces)
+        self._barren += len(traces)
+        if len(traces) > 1 or self._barren >= PATIENCE:
+            self.close()
+
+    def close(self) -> None:
+        """The run is at its end.
+
+        Raises:
+            RunStopped: Every episode of it failed.
+        """
+        if self._barren and not self._fruitful and self._config.gate_rate is not None:
+            plural = "s" if self._barren > 1 else ""
+            raise RunStopped(f"{self._barren} episode{plural} played so far, and every one failed", self.report())
 
     def report(self) -> str:
         """Failures by letter, kind and task, most frequent first; one line each, with an example."""

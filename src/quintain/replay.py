@@ -77,6 +77,10 @@ async def replay(env: Environment[S], task: Task[S], trace: Trace) -> Trace:
     if (trace.environment, trace.task) != (env.name, task.id):
         raise UsageError(f"the trace is of {trace.environment}/{trace.task}, not of {env.name}/{task.id}")
     again = (await rollout(env.replace(config=trace.config), task, Recorded(trace), **_names(trace))).trace
+    if again.failure is not None and trace.failure is not None and again.failure.part == trace.failure.part == "model":
+        # The model's code is not here; how it looked where it broke can only be quoted.
+        quoted = {"type": trace.failure.type, "traceback_digest": trace.failure.traceback_digest}
+        again.failure = msgspec.structs.replace(again.failure, **quoted)
     diverged = find_divergence(trace, again)
     if diverged is not None:
         raise diverged
@@ -85,25 +89,25 @@ async def replay(env: Environment[S], task: Task[S], trace: Trace) -> Trace:
 
 def find_divergence(expected: Trace, found: Trace) -> ReplayDivergence | None:
     """The first place where two traces differ: in the order turn, step, field."""
-    diverged = _in_turns(expected.turns, found.turns)
-    if diverged is not None:
-        return diverged
     if expected.failure is not None and expected.failure.kind in WALL_CLOCK_KINDS:
-        return None
-    if len(expected.turns) != len(found.turns):
-        shorter = min(len(expected.turns), len(found.turns))
-        return ReplayDivergence("turns", len(expected.turns), len(found.turns), turn=shorter)
-    return _first_field(expected, found) if expected.to_bytes() != found.to_bytes() else None
+        complete = expected.failure.turn
+        return _in_turns(expected.turns[:complete], found.turns[:complete])
+    diverged = _in_turns(expected.turns, found.turns)
+    if diverged is None and expected.to_bytes() != found.to_bytes():
+        return _first_field(expected, found)
+    return diverged
 
 
 def _in_turns(expected: Sequence[Turn], found: Sequence[Turn]) -> ReplayDivergence | None:
     for old, new in zip(expected, found, strict=False):
-        if old == new:
+        if codec.dumps(old) == codec.dumps(new):
             continue
         for number, (a, b) in enumerate(zip(old.steps, new.steps, strict=False)):
             if a != b:
                 return _first_field(a, b, turn=old.index, step=number)
         return _first_field(old, new, turn=old.index)
+    if len(expected) != len(found):
+        return ReplayDivergence("turns", len(expected), len(found), turn=min(len(expected), len(found)))
     return None
 
 
@@ -137,8 +141,8 @@ async def rebuild(env: Environment[S], task: Task[S], trace: Trace, *, turns: in
     return episode
 
 
-class _Reached(Exception):
-    """The prefix of a trace is played."""
+class _Reached(BaseException):
+    """The prefix of a trace is played; not an Exception, so that a harness which catches those lets it through."""
 
 
 def _names(trace: Trace) -> dict[str, Any]:
@@ -162,7 +166,11 @@ def elsewhere(command: Sequence[str], hash_seeds: Sequence[int]) -> list[subproc
         )
         for seed in hash_seeds
     ]
-    outputs = [process.communicate() for process in started]
+    try:
+        outputs = [process.communicate() for process in started]
+    finally:
+        for process in started:
+            process.kill()  # What has ended already stays as it is.
     return [
         subprocess.CompletedProcess(command, process.returncode, out, err)
         for process, (out, err) in zip(started, outputs, strict=True)

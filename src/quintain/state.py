@@ -120,11 +120,11 @@ class Clock:
         """`now` as a date in UTC."""
         return datetime.fromtimestamp(self.now, UTC)
 
-    def after(self, seconds: float, method: Callable[..., object], **arguments: Any) -> int:
+    def after(self, seconds: float, method: Callable[..., object], /, **arguments: Any) -> int:
         """Have `method`, a method of this world or of one of its parts, called in `seconds`. See `at`."""
         return self.at(self.now + seconds, method, **arguments)
 
-    def at(self, due: float, method: Callable[..., object], **arguments: Any) -> int:
+    def at(self, due: float, method: Callable[..., object], /, **arguments: Any) -> int:
         """Have `method` called with `arguments` when the clock reaches `due`; returns the timer's number.
 
         Raises:

@@ -56,6 +56,9 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         order.status = "cancelled"
         orders["#W1"] = order
 
+    Rows are kept as canonical bytes, so a dict inside a row comes back with its keys sorted: order that matters belongs
+    into a list or tuple of pairs.
+
     Args:
         row: Type of every row: a `msgspec.Struct`, or anything else that msgspec decodes.
         rows: Rows to begin with, as a mapping or as (key, row) pairs; a repeated key overwrites.

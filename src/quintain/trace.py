@@ -268,7 +268,7 @@ class Trace(msgspec.Struct, kw_only=True):
         try:
             envelope = msgspec.json.decode(line, type=_Envelope)
             version = msgspec.json.decode(envelope.trace, type=_Version).version
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise TraceError(f"not a trace, or a truncated one: {error}") from error
         if version != SCHEMA:
             raise TraceError(f"this trace has schema version {version}, this program reads version {SCHEMA}")

@@ -19,7 +19,7 @@ class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
         task, member, role, thread, branch: Where it comes from.
         token_ids: Prompts, drawn tokens and observations, in order, as the endpoint gave them.
         mask: True where the model drew the token.
-        logprobs: Natural log at sampling time; 0.0 where mask is False; empty when the endpoint gave none.
+        logprobs: Natural log at sampling time; 0.0 where mask is False; empty unless the endpoint gave all of them.
         rewards: (token index, weighted value): what each turn earned, at its last token; the score at the very last.
         advantage: The episode's score minus the mean of its group's valid episodes; the plain score in a group of one.
         versions: (first token, policy version) of each drawn stretch, where the endpoint said.
@@ -83,7 +83,7 @@ def _trajectory(trace: Trace, turns: list[Turn], advantage: float, *, ends: Turn
             rewards.append((len(ids) - 1, sum(earned)))
     if turns[-1] is ends and trace.score is not None:
         rewards.append((len(ids) - 1, trace.score))
-    known = any(turn.reply.tokens and turn.reply.tokens.logprobs for turn in turns)
+    known = all(tokens.logprobs or not tokens.completion for turn in turns if (tokens := turn.reply.tokens))
     first = turns[0]
     return Trajectory(
         task=trace.task,

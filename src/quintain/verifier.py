@@ -79,7 +79,9 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
     after: str | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.weight) and math.isfinite(self.low) and self.low < self.high < math.inf):
+        for name in ("weight", "low", "high"):  # A float has other bytes in a trace than its int.
+            msgspec.structs.force_setattr(self, name, float(getattr(self, name)))
+        if not (math.isfinite(self.weight) and self.low < self.high and math.isfinite(self.high - self.low)):
             raise DefinitionError(
                 f"criterion {self.name!r} needs a finite weight and low < high, "
                 f"got weight={self.weight}, low={self.low}, high={self.high}"
@@ -137,7 +139,13 @@ def reward(
     *, level: Literal["step"], weight: float = ..., low: float = ..., high: float = ..., normalize: bool = ...
 ) -> Callable[[Callable[[Effect[S]], Verdict]], Criterion[S]]: ...
 def reward(judge: Any = None, /, *, level: str = "trajectory", **fields: Any) -> Any:
-    """Turn a function into a criterion. It sees an Outcome, a Transition (turn) or an Effect (step)."""
+    """Turn a function into a criterion. It sees an Outcome, a Transition (turn) or an Effect (step).
+
+    Raises:
+        DefinitionError: No such level; or the weight is not finite, or the range is none.
+    """
+    if level not in ("step", "turn", "trajectory"):
+        raise DefinitionError(f"the level of a reward is 'step', 'turn' or 'trajectory', got {level!r}")
 
     def wrap(judge: Callable[[Any], Verdict]) -> Criterion[Any]:
         return Criterion(name=judge.__name__, level=Level(level), judge=judge, **fields)
@@ -199,11 +207,16 @@ class Verifier(Generic[S]):
         """The score that trajectory-level rewards add up (or multiply) to.
 
         Raises:
-            EpisodeError: Every criterion was skipped, so there is no verdict.
+            EpisodeError: Every criterion was skipped, so there is no verdict; or the product is beyond all floats.
+            OverflowError: The sum is.
         """
         counted = [r for r in rewards if r.level is Level.TRAJECTORY and r.value is not None]
         if not counted:
             raise EpisodeError("every trajectory-level criterion was skipped", part="V", kind="verifier_error")
         if self.combine == "product":
-            return math.prod(r.value for r in counted if r.value is not None)
-        return math.fsum(r.value * r.weight for r in counted if r.value is not None)
+            score = math.prod(r.value for r in counted if r.value is not None)
+        else:
+            score = math.fsum(r.value * r.weight for r in counted if r.value is not None)
+        if not math.isfinite(score):
+            raise EpisodeError(f"the score is {score}", part="V", kind="quintain:reward_out_of_range")
+        return score

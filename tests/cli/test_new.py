@@ -74,6 +74,13 @@ def test_a_name_that_no_package_can_have(tmp_path: Path, call: Call, name: str) 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_folder_that_cannot_be_written_to(tmp_path: Path, call: Call) -> None:
+    (tmp_path / "file").touch()
+    ended = call("new", "mine", "--path", tmp_path / "file")
+    assert ended.status == 2
+    assert "cannot make" in ended.err
+
+
 def test_nothing_is_overwritten(tmp_path: Path, call: Call) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "README.md").write_text("precious")

@@ -23,6 +23,32 @@ def fine(outcome):
 
 env = qn.Environment("e", tasks=list, harness=qn.ToolLoop(), state=World, verifier=qn.Verifier(fine))
 """
+TALK = """
+import quintain as qn
+from quintain.harness import Dialogue
+from quintain.models import Fixed
+from quintain.trace import Message, Reply
+
+class World(qn.State):
+    pass
+
+@qn.reward
+def polite(outcome):
+    return float(outcome.answer == "Good day.")
+
+async def clerk(request):
+    return Reply(Message("assistant", "Good day."))
+
+async def customer(request):
+    return Reply(Message("assistant", "Hello." if len(request.messages) < 2 else "###STOP###"))
+
+clerk, customer = Fixed(clerk, "clerk"), Fixed(customer, "customer")
+
+def tasks(split):
+    return [qn.Task(id="t", prompt="", start=World(), roles={"user": "You want a good day."})]
+
+env = qn.Environment("talk", tasks=tasks, harness=Dialogue(), verifier=qn.Verifier(polite), state=World)
+"""
 
 
 def test_a_run_prints_its_table_and_keeps_its_traces(desk: Path, call: Call) -> None:
@@ -60,6 +86,18 @@ def test_json_is_the_only_thing_on_stdout(desk: Path) -> None:
     }
     assert {name: said[name] for name in expected} == expected
     assert (desk / "here" / "run.json").exists()
+
+
+def test_what_an_environment_prints_is_not_in_the_json(desk: Path) -> None:
+    source = (desk / "desk.py").read_text()
+    (desk / "loud.py").write_text(
+        "print('hello')\n" + source.replace("row = self.sums[name]", "row = self.sums[name]; print(row)")
+    )
+    for arguments in (("run", "loud.py:env", "--out", "here"), ("replay", "here", "--here"), ("show", "here")):
+        ended = quintain(*arguments, "--json", cwd=desk)
+        assert ended.returncode == 0, ended.stderr
+        assert document(ended.stdout)
+        assert "hello" in ended.stderr
 
 
 def test_the_manifest_says_what_was_run(desk: Path, call: Call) -> None:
@@ -167,7 +205,7 @@ def test_a_stopped_run_is_still_one_json_document(desk: Path) -> None:
     assert said["mean_reward"] is None
     assert said["episodes"] == said["failed"] == sum(tasks_in(desk / "here").values())
     assert said["failures"] == {"S": {"quintain:tool_bug": said["failed"]}}
-    assert "first group" in said["stopped"]["reason"]
+    assert "every one failed" in said["stopped"]["reason"]
     assert "the desk caught fire" in said["stopped"]["report"]
     assert "Traceback" not in ended.stderr
 
@@ -189,6 +227,17 @@ def test_an_agent_of_one_s_own_plays(desk: Path, call: Call) -> None:
     said = document(call("run", ENV, "--agent", "mine.py:agent", "--tasks", 2, "--json").out)
     assert said["mean_reward"] == 0.0
     assert said["run_dir"] == "runs/desk-quitter-1"
+
+
+def test_the_simulated_user_is_another_agent(desk: Path, call: Call) -> None:
+    (desk / "talk.py").write_text(TALK)
+    arguments = ("run", "talk.py:env", "--agent", "talk.py:clerk", "--user", "talk.py:customer", "--out", "here")
+    said = document(call(*arguments, "--json").out)
+    assert (said["agent"], said["user"], said["mean_reward"]) == ("talk.py:clerk", "talk.py:customer", 1.0)
+    assert call("replay", "here", "--here").status == 0
+    out = call("show", "here").out
+    assert "turn 0, user, thread 1" in out
+    assert "says       Good day." in out
 
 
 def test_list_names_what_is_installed(call: Call) -> None:

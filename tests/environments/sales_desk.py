@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import quintain as qn
 from quintain.environments.sales import env
 from quintain.environments.sales.draft import LEVELS
+from quintain.environments.sales.goals import Booked, Goal, Truth
 from quintain.environments.sales.state import Sales
 from quintain.environments.sales.tasks import FAMILIES
 from quintain.models import Scripted
+
+G = TypeVar("G", bound=Goal)
 
 Task = qn.Task[Sales]
 Call = tuple[str, dict[str, Any]]
@@ -75,3 +78,25 @@ def bent(task: Task, tool: str, **changed: Any) -> Calls:
 
 def reasons(trace: qn.Trace) -> str:
     return "; ".join(reward.reason for reward in trace.rewards if reward.reason)
+
+
+def goals_of(task: Task, kind: type[G]) -> list[G]:
+    """The goals of one kind."""
+    truth: Truth = task.truth
+    return [goal for goal in truth.goals if isinstance(goal, kind)]
+
+
+def start_of(task: Task) -> float:
+    """When the job begins."""
+    return task.world().clock.now
+
+
+def demo_of(task: Task) -> Booked:
+    """The appointment that a task asks for."""
+    (goal,) = goals_of(task, Booked)
+    return goal
+
+
+def is_delayed(task: Task) -> bool:
+    """Whether the policy allows the letter only later."""
+    return uses("mail_schedule")(task)

@@ -106,3 +106,24 @@ def test_rewards_come_at_all_four_levels() -> None:
 
 def test_what_is_missing_is_said() -> None:
     assert "no note on" in reasons(play(TEST[0], solution(TEST[0])[:-1]))
+
+
+def test_a_step_that_breaks_a_rule_is_told_apart_from_the_others() -> None:
+    task = next(each("optout", "easy"))
+    truth: Truth = task.truth
+    letter = ("mail_send", {"to": truth.never[0], "subject": "Prices", "body": "Dear customer, our new prices."})
+    trace = play(task, [*solution(task)[:3], letter, ("crm_get", {"record_id": "C-1"}), *solution(task)[3:]])
+    bad = [reward for reward in trace.every_reward() if reward.level is Level.STEP and reward.value == 0]
+    assert [(reward.name, reward.turn) for reward in bad] == [("lawful_call", 3), ("sound_call", 4)]
+    assert truth.never[0] in bad[0].reason
+    assert bad[1].reason == "crm_get was refused"
+
+
+def test_undoing_is_a_step_back() -> None:
+    task = next(each("revive", "medium"))
+    calls = solution(task)
+    stage = next(given for name, given in calls if name == "crm_set_stage")
+    trace = play(task, [*calls, ("crm_set_stage", stage | {"stage": "negotiation"})])
+    progress = [reward.value or 0.0 for reward in trace.every_reward() if reward.name == "progress"]
+    assert progress[len(calls)] < 0
+    assert 0 < sum(progress) < 1

@@ -1,42 +1,34 @@
-"""Each rule of the policy: breaking it costs. Each freedom it leaves: taking it doesn't."""
+"""Each rule of the policy: breaking it costs."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
 from quintain.environments.sales import policy, times
-from quintain.environments.sales.goals import Booked, Field, Mailed, Merged, Note, Truth
+from quintain.environments.sales.goals import Field, Merged, Truth
 
 from .sales_desk import (
-    KINDS,
     Call,
     Calls,
     Task,
     bent,
     calls_of,
+    demo_of,
     each,
     first,
+    goals_of,
+    is_delayed,
     play,
     reasons,
     score,
     solution,
+    start_of,
     uses,
     without,
-)  # fmt: skip
-
-
-def _goals(task: Task, kind: type[Any]) -> list[Any]:
-    truth: Truth = task.truth
-    return [goal for goal in truth.goals if isinstance(goal, kind)]
-
-
-def _now(task: Task) -> float:
-    return task.world().clock.now
-
+)
 
 # -- opt-outs
 
@@ -47,7 +39,7 @@ def test_who_writes_to_somebody_opted_out_gets_nothing(level: str) -> None:
     truth: Truth = task.truth
     letter = {"to": truth.never[0], "subject": "Our prices", "body": "Dear customer, here is our new price list."}
     assert score(task, [*solution(task), ("mail_send", letter)]) == 0.0
-    at = times.stamp(_now(task) + 9 * times.DAY)
+    at = times.stamp(start_of(task) + 9 * times.DAY)
     assert score(task, [*solution(task), ("mail_schedule", letter | {"at": at})]) == 0.0
     assert "has opted out" in reasons(play(task, [*solution(task), ("mail_send", letter)]))
 
@@ -85,17 +77,7 @@ def test_a_refusal_must_name_whom_it_is_about() -> None:
 # -- e-mail
 
 
-def _contact_mail(task: Task) -> Mailed:
-    goals: list[Mailed] = _goals(task, Mailed)
-    return next(goal for goal in goals if not goal.to.endswith(policy.HOUSE))
-
-
-def _delayed(task: Task) -> bool:
-    """The policy allows the letter only later."""
-    return uses("mail_schedule")(task)
-
-
-def _sent_now(task: Task, calls: Calls | None = None) -> Calls:
+def _sentstart_of(task: Task, calls: Calls | None = None) -> Calls:
     """The solution, with what it schedules sent at once."""
     return [
         ("mail_send", {k: v for k, v in given.items() if k != "at"}) if name == "mail_schedule" else (name, given)
@@ -109,17 +91,17 @@ def test_writing_outside_the_hours_costs() -> None:
         world = task.world()
         contact = world.crm.contacts[truth.focus[1]]
         zone = policy.zone_of(contact, world.crm.accounts[contact.account or ""])
-        return _delayed(task) and not policy.may_write(_now(task), zone)
+        return is_delayed(task) and not policy.may_write(start_of(task), zone)
 
     task = first("revive", "easy", night)
-    trace = play(task, _sent_now(task))
+    trace = play(task, _sentstart_of(task))
     assert trace.score == 0.5
     assert "outside the hours for writing" in reasons(trace)
 
 
 def test_writing_twice_on_a_day_costs() -> None:
-    task = first("reply", "hard", lambda task: "limit" in reasons(play(task, _sent_now(task))))
-    assert score(task, _sent_now(task)) <= 0.5
+    task = first("reply", "hard", lambda task: "limit" in reasons(play(task, _sentstart_of(task))))
+    assert score(task, _sentstart_of(task)) <= 0.5
 
 
 def test_a_third_letter_in_a_week_costs() -> None:
@@ -135,7 +117,7 @@ def test_a_third_letter_in_a_week_costs() -> None:
 
 def test_a_letter_calls_its_reader_by_name() -> None:
     task = first("revive", "easy")
-    tool = "mail_schedule" if _delayed(task) else "mail_send"
+    tool = "mail_schedule" if is_delayed(task) else "mail_send"
     assert score(task, bent(task, tool, body="Dear Sir or Madam, would you like to go on with it?")) < 1.0
 
 
@@ -205,7 +187,7 @@ def test_merging_the_wrong_way_round_costs() -> None:
 def test_merging_a_namesake_costs() -> None:
     task = first("duplicates", "medium")
     (merge, *_), people = calls_of(task, "crm_merge_contacts"), task.world().crm.contacts
-    involved = {key for goal in _goals(task, Merged) for key in (goal.survivor, goal.duplicate)}
+    involved = {key for goal in goals_of(task, Merged) for key in (goal.survivor, goal.duplicate)}
     name = {people[key].name for key in involved}
     namesakes = [key for key, row in people.items() if row.name in name and key not in involved]
     assert namesakes
@@ -226,15 +208,9 @@ def test_the_note_on_a_merge_gives_the_ids() -> None:
 # -- meetings
 
 
-def _demo(task: Task) -> Booked:
-    (goal,) = _goals(task, Booked)
-    assert isinstance(goal, Booked)
-    return goal
-
-
 def _at(task: Task, start: float) -> Calls:
     """The solution with the meeting at another time, confirmed."""
-    goal = _demo(task)
+    goal = demo_of(task)
     clock = times.local(start, goal.zone)
 
     def reworded(body: str) -> str:
@@ -259,7 +235,7 @@ def _starts(task: Task, day: float) -> list[float]:
 @pytest.mark.parametrize("level", ["easy", "medium", "hard"])
 def test_every_time_that_suits_all_is_right_and_no_other(level: str) -> None:
     for task in [task for task, _ in zip(each("demo", level), range(3), strict=False)]:
-        goal, world = _demo(task), task.world()
+        goal, world = demo_of(task), task.world()
         office = world.calendar.offices[goal.rep]
         busy = [row.span for row in world.calendar.meetings.values() if row.rep == goal.rep and row.attendee is None]
         for start in _starts(task, goal.windows[-1][0])[::5]:
@@ -282,14 +258,14 @@ def test_a_demo_of_another_kind_costs(flaw: dict[str, Any]) -> None:
 
 def test_a_demo_with_somebody_else_than_the_owner_costs() -> None:
     task = first("demo", "easy")
-    other = next(key for key in task.world().crm.team if key != _demo(task).rep)
+    other = next(key for key in task.world().crm.team if key != demo_of(task).rep)
     assert score(task, bent(task, "calendar_book", rep_id=other)) < 0.5
 
 
 def test_too_short_notice_costs() -> None:
     task = first("demo", "easy")
-    goal = _demo(task)
-    assert goal.earliest == _now(task) + policy.NOTICE_H * times.HOUR
+    goal = demo_of(task)
+    assert goal.earliest == start_of(task) + policy.NOTICE_H * times.HOUR
     world = task.world().copy()
     world.calendar.book(**calls_of(task, "calendar_book")[0])
     assert not goal.missing(world)
@@ -298,7 +274,7 @@ def test_too_short_notice_costs() -> None:
 
 def test_booking_anew_instead_of_moving_costs() -> None:
     task = first("demo", "hard", uses("calendar_move"))
-    goal = _demo(task)
+    goal = demo_of(task)
     start = calls_of(task, "calendar_move")[0]["start"]
     book = {"rep_id": goal.rep, "attendee": goal.attendee, "start": start, "minutes": 45, "title": "Demo"}
     calls = [("calendar_book", book) if name == "calendar_move" else (name, given) for name, given in solution(task)]
@@ -307,7 +283,7 @@ def test_booking_anew_instead_of_moving_costs() -> None:
 
 def test_confirming_another_time_costs() -> None:
     task = first("demo", "easy")
-    tool = next(name for name, given in solution(task) if given.get("to") == _demo(task).attendee)
+    tool = next(name for name, given in solution(task) if given.get("to") == demo_of(task).attendee)
     assert score(task, bent(task, tool, body=lambda body: body.replace(":", "."))) < 1.0
     every = " ".join(f"{hour:02}:{minute}" for hour in range(24) for minute in ("00", "30"))
     assert score(task, bent(task, tool, body=lambda body: body + every)) < 1.0
@@ -323,133 +299,6 @@ def test_skipping_a_stage_costs() -> None:
 
 def test_a_deal_whose_contact_has_left_gets_another_contact() -> None:
     task = first("revive", "hard")
-    assert any(isinstance(goal, Field) and goal.field == "contact" for goal in _goals(task, Field))
+    assert any(goal.field == "contact" for goal in goals_of(task, Field))
     calls = [call for call in solution(task) if "contact_id" not in call[1] or call[0] != "crm_update_opportunity"]
     assert score(task, calls) < 1.0
-
-
-# -- collateral damage
-
-
-def _strays(task: Task) -> Calls:
-    """Writes that no task asks for."""
-    world, truth = task.world(), task.truth
-    assert isinstance(truth, Truth)
-    touched = set(truth.focus) | {str(value) for _, given in solution(task) for value in given.values()}
-    contact = next(key for key, row in world.crm.contacts.items() if key not in touched and row.email)
-    account = next(key for key in world.crm.accounts if key not in touched)
-    rep = next(key for key in world.crm.team if key != world.crm.accounts[account].owner)
-    later = times.stamp(world.clock.now + 30 * times.DAY)
-    waiting = [key for key, row in world.mail.outbox.items() if row.status == "scheduled" and key not in touched]
-    return [
-        ("crm_update_contact", {"contact_id": contact, "title": "King"}),
-        ("crm_update_account", {"account_id": account, "employees": 7}),
-        ("crm_assign_owner", {"record_id": account, "rep_id": rep}),
-        ("crm_log", {"record_id": contact, "kind": "call", "text": "Called, nobody there."}),
-        ("mail_schedule", {"to": "a@elsewhere.example", "subject": "Hi", "body": "Dear A, hi!", "at": later}),
-        ("calendar_book", {"rep_id": rep, "attendee": "a@b.example", "start": later, "minutes": 15, "title": "x"}),
-        *[("mail_cancel", {"mail_id": key}) for key in waiting[:1]],
-    ]
-
-
-@pytest.mark.parametrize(("family", "level"), KINDS)
-def test_touching_anything_else_costs(family: str, level: str) -> None:
-    task = first(family, level)
-    for stray in _strays(task):
-        assert score(task, [*solution(task), stray]) <= 0.5, (task.id, stray)
-    assert score(task, [*solution(task), *_strays(task)]) == 0.0
-
-
-def test_notes_without_end_cost() -> None:
-    task = first("qualify", "easy")
-    log = calls_of(task, "crm_log")[0]
-    assert score(task, [*solution(task), ("crm_log", log)]) == 1.0
-    assert score(task, [*solution(task), *[("crm_log", log)] * 9]) == 0.5
-
-
-# -- freedoms
-
-
-@pytest.mark.parametrize(("family", "level"), KINDS)
-def test_reading_more_and_writing_otherwise_is_free(family: str, level: str) -> None:
-    task = first(family, level)
-
-    def otherwise(call: Call) -> Call:
-        name, given = call
-        match name:
-            case "crm_log":
-                return name, given | {"kind": "call", "text": f"Done as asked. {given['text'].upper()}"}
-            case "mail_send" | "mail_schedule":
-                changed = {"to": given["to"].upper(), "subject": "A word from us", "body": f"{given['body']}\nPS: Bye!"}
-                return name, given | changed
-            case _:
-                return call
-
-    extra: Calls = [
-        ("now", {"zone": "Asia/Tokyo"}),
-        ("crm_search", {"kind": "accounts", "query": "a", "page": 2}),
-        ("mail_inbox_list", {}),
-        ("crm_colleagues", {"region": "APAC"}),
-    ]
-    assert score(task, [*extra, *map(otherwise, solution(task)), *extra]) == 1.0
-
-
-def test_scheduling_within_the_hours_is_as_good_as_sending() -> None:
-    task = first("revive", "easy", lambda task: not _delayed(task))
-    goal = _contact_mail(task)
-    at = times.stamp(policy.first_chance(_now(task) + times.HOUR, "UTC"))
-    assert times.parse(at) <= goal.latest
-    calls = [("mail_schedule", given | {"at": at}) if name == "mail_send" else (name, given)
-             for name, given in solution(task)]  # fmt: skip
-    trace = play(task, calls)
-    assert trace.score == 1.0 or "outside the hours" in reasons(trace)
-
-
-def test_merging_by_way_of_another_record_is_fine() -> None:
-    task = first("duplicates", "medium")
-    one, two = calls_of(task, "crm_merge_contacts")
-    chained = iter([
-        ("crm_merge_contacts", {"survivor_id": two["duplicate_id"], "duplicate_id": one["duplicate_id"]}),
-        ("crm_merge_contacts", two),
-    ])  # fmt: skip
-    calls = [next(chained) if name == "crm_merge_contacts" else (name, given) for name, given in solution(task)]
-    assert score(task, calls) == 1.0
-
-
-def test_an_undone_mistake_is_no_damage() -> None:
-    task = first("demo", "easy")
-    goal = _demo(task)
-    start = times.stamp(_now(task) + 20 * times.DAY)
-    slip = {"rep_id": goal.rep, "attendee": goal.attendee, "start": start, "minutes": 45, "title": "Demo"}
-    undone: Calls = [("calendar_book", slip), ("calendar_cancel", {"meeting_id": "E-90001"})]
-    assert score(task, [*undone, *solution(task)]) == 1.0
-
-
-def test_times_may_be_told_in_any_usual_way() -> None:
-    task = first("demo", "easy")
-    goal = _demo(task)
-    tool = next(name for name, given in solution(task) if given.get("to") == goal.attendee)
-    clock = times.local(times.parse(calls_of(task, "calendar_book")[0]["start"]), goal.zone)
-    hour, half = clock.hour % 12 or 12, "am" if clock.hour < 12 else "pm"
-    for form in (f"{hour}:{clock.minute:02} {half}", f"{hour}:{clock.minute:02}{half.upper()}"):
-        body = f"Dear {goal.attendee.partition('.')[0]}, see you at {form}."
-        names = next(g.mentions[0] for g in _goals(task, Mailed))
-        assert score(task, bent(task, tool, body=f"{names}: {body}")) == 1.0
-
-
-def test_times_may_carry_an_offset() -> None:
-    task = first("demo", "medium")
-
-    def shifted(start: str) -> str:
-        local = times.local(times.parse(start), "UTC") + timedelta(hours=5, minutes=30)
-        return f"{local:%Y-%m-%dT%H:%M}+05:30"
-
-    tool = "calendar_book" if uses("calendar_book")(task) else "calendar_move"
-    assert score(task, bent(task, tool, start=shifted)) == 1.0
-
-
-def test_a_note_may_stand_on_either_record_of_one_person() -> None:
-    task = first("optout", "hard")
-    (note,) = _goals(task, Note)
-    for place in note.about:
-        assert score(task, bent(task, "crm_log", record_id=place)) == 1.0

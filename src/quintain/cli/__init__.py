@@ -6,6 +6,7 @@ the run; 130 interrupted. What nobody foresaw stays a traceback.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 
@@ -14,7 +15,7 @@ import click
 from quintain import __version__
 from quintain.errors import QuintainError
 
-from . import exits
+from . import console, exits
 from .conform import conform
 from .demo import demo
 from .listing import list_
@@ -37,8 +38,11 @@ for command in (list_, run, show, replay, new, conform, demo):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
+    invocation = console.Invocation(given, sys.stdout)
+    others = contextlib.redirect_stdout(sys.stderr) if "--json" in given else contextlib.nullcontext()
     try:
-        status = program.main(given, prog_name="quintain", standalone_mode=False, obj=given)
+        with others:
+            status = program.main(given, prog_name="quintain", standalone_mode=False, obj=invocation)
     except click.ClickException as error:
         error.show()
         status = error.exit_code

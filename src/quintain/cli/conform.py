@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quintain.adapters.tau2 import Report
 
 
-@click.command()
+@click.command(short_help="Compare an adapter with its reference.")
 @click.argument("env", metavar="tau2:DOMAIN")
 @click.option("--data", required=True, metavar="PATH", help="Folder of tau2-bench's data.")
 @click.option("--cases", required=True, metavar="FILE", help="Stored cases as JSON lines, plain or gzipped.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple, TextIO
 
 import click
 import msgspec
@@ -15,7 +16,17 @@ from rich.text import Text
 
 from quintain import codec
 
+from . import exits
+
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+_LEVELS = ("easy", "medium", "hard")
+
+
+def difficulty(value: str) -> tuple[int, str]:
+    """Sorts the values of a tag: levels as they rise, anything else by name."""
+    return (_LEVELS.index(value) if value in _LEVELS else len(_LEVELS), value)
 
 
 def stdout() -> Console:
@@ -28,9 +39,24 @@ def stderr() -> Console:
     return Console(stderr=True, highlight=False, markup=False)
 
 
+class Invocation(NamedTuple):
+    """How the program was started."""
+
+    arguments: list[str]
+    stdout: TextIO
+    """The real one: while a command answers in JSON, what others print goes to stderr."""
+
+
 def print_json(value: Any) -> None:
-    """One JSON document on stdout, indented; sets and structs are written as JSON has them."""
-    click.echo(msgspec.json.format(codec.json(value), indent=2).decode())
+    """One JSON document on stdout, indented; structs are written as JSON has them."""
+    stdout = click.get_current_context().ensure_object(Invocation).stdout
+    try:
+        stdout.write(msgspec.json.format(codec.json(value), indent=2).decode() + "\n")
+        stdout.flush()
+    except BrokenPipeError:
+        # Whoever reads has gone. Nor may the interpreter find the pipe broken when it flushes at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+        raise click.exceptions.Exit(exits.FAILED) from None
 
 
 def grid(*columns: str, rows: Iterable[Iterable[object]] = ()) -> Grid:

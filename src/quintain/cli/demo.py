@@ -26,9 +26,9 @@ class Row(NamedTuple):
     wall_s: float
 
 
-@click.command()
+@click.command(short_help="Three agents side by side, and their replay.")
 @click.argument("env", default="sales")
-@click.option("--tasks", default="60", show_default=True, metavar="N|A:B|IDS", help="Which of the test split.")
+@click.option("--tasks", default="36", show_default=True, metavar="N|A:B|IDS", help="Which of the test split.")
 @options.processes
 def demo(*, env: str, tasks: str, processes: int) -> None:
     """Play ENV (sales, if left out) with the oracle, noop and random agents, and replay it all in other processes."""
@@ -93,7 +93,7 @@ def _print_rows(rows: list[Row]) -> None:
         if 1 < len(values) <= TAG_VALUES:
             means = [
                 (value, *(console.number(row.summary.by_tag[tag][value].mean) for row in rows))
-                for value in sorted(values)
+                for value in sorted(values, key=console.difficulty)
             ]
             out.print(console.grid(tag, *(f">{row.agent}" for row in rows), rows=means))
             out.print()

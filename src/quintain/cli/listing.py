@@ -11,7 +11,7 @@ GROUPS = {"environments": "environments", "agents": "models", "adapters": "adapt
 _FORMS = {"agents": {"openai": "openai:NAME"}, "adapters": {"tau2": "tau2:DOMAIN"}}
 
 
-@click.command("list")
+@click.command("list", short_help="Name what is installed.")
 @options.json
 def list_(*, as_json: bool) -> None:
     """Name the environments, agents and adapters that are installed, and the packages they come from."""

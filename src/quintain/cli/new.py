@@ -22,7 +22,7 @@ _FILES = {
 """Where it goes, and the template it is made of."""
 
 
-@click.command()
+@click.command(short_help="Start a package with an environment of your own.")
 @click.argument("name")
 @click.option(
     "--path", "parent", type=click.Path(path_type=Path), default=Path(), help="Folder to make it in.  [default: here]"
@@ -33,10 +33,13 @@ def new(*, name: str, parent: Path) -> None:
     files = rendered(name)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
         raise UsageError(f"{root} is there already; choose another name, or another folder with --path")
-    for path, text in files.items():
-        target = root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+    try:
+        for path, text in files.items():
+            target = root / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot make {root}: {error.strerror}") from error
     click.echo(f"Made {root}. Its tests pass already:\n")
     click.echo(f"  cd {root}\n  pip install --editable '.[test]'\n  pytest\n  quintain run {name}")
 

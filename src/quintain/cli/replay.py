@@ -58,7 +58,7 @@ class Verdict(msgspec.Struct, kw_only=True):
     wall_s: float = 0.0
 
 
-@click.command()
+@click.command(short_help="Play recorded traces again, byte for byte.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
 @click.option("--env", metavar="ENV", help="The environment, where no run.json beside the traces names it.")
 @options.processes
@@ -194,7 +194,7 @@ def print_verdicts(verdicts: Sequence[Verdict]) -> None:
         who = f"{one.task}, member {one.member}, attempt {one.attempt}, of {one.path}"
         out.print(Text(f"{who}: {one.place}", style="bold"))
         for name, side in (("trace", one.trace), ("replay", one.replay)):
-            text = Text(f"{name:<7} ", style="dim").append(console.safe(side), style="not dim")
+            text = Text().append(f"{name:<7} ", style="dim").append(console.safe(side))
             out.print(Padding(text, (0, 0, 0, 2), expand=False))
     if any(one.field in {"fingerprint", "tools_digest"} for one in named.values()):
         out.print("\nThe code of the environment is not the one that made these traces.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .play import Played
 
 
-@click.command()
+@click.command(short_help="Play the tasks of an environment.")
 @click.argument("env", default="sales")
 @click.option("--split", help='Which tasks; "test" unless the environment has none of that name.')
 @click.option("--agent", default="oracle", show_default=True, help="oracle, noop, random, openai:NAME, or a plugin.")
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.option("--resume", is_flag=True, help="Continue the run in --out, else the latest of its kind.")
 @options.json
 @click.pass_obj
-def run(arguments: list[str], /, **given: Any) -> None:
+def run(invocation: console.Invocation, /, **given: Any) -> None:
     """Play the tasks of ENV (sales, if left out) and say how it went.
 
     ENV is a registered name, package.module:attr, path/to/file.py:attr, or tau2:DOMAIN. Each finished episode is on
@@ -47,7 +47,7 @@ def run(arguments: list[str], /, **given: Any) -> None:
     chosen = plan(Wanted(**given))
     place = chosen.place()
     started = time.perf_counter()
-    played, before = _play(chosen, place, arguments)
+    played, before = _play(chosen, place, invocation.arguments)
     facts = {
         "environment": chosen.env.name,
         "split": chosen.split,

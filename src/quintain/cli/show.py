@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from .watch import Watched
 
 
-@click.command()
+@click.command(short_help="Show a trace: turns, calls, changes, rewards.")
 @options.path
 @click.option("--index", type=int, help="Which trace, from 0; negative ones count from the end.  [default: 0]")
 @click.option("--task", help="The first trace of the task with this id.")
@@ -36,38 +39,36 @@ def show(
     if as_list:
         _print_list(path, as_json=as_json)
         return
-    trace, place, count = _pick(path, index, task)
+    place, trace = _pick(path, index, task)
     watched, reason = _watch(path, env, trace)
     if as_json:
         console.print_json(_to_dict(trace, place, watched, reason=reason))
         return
     print_transcript(console.stdout(), trace, watched=watched, reason=reason, full=full)
-    if count > 1:
-        click.echo(
-            f"This is trace {place}; there are 0 to {count - 1}, by --index or --task, and --list names them.", err=True
-        )
+    if index is None and task is None:
+        click.echo("This is the first trace; choose another with --index or --task, see all with --list.", err=True)
 
 
-def _pick(path: Path, index: int | None, task: str | None) -> tuple[Trace, int, int]:
-    """The trace that was asked for, its place, and how many there are."""
+def _pick(path: Path, index: int | None, task: str | None) -> tuple[int, Trace]:
+    """The trace that was asked for, and its place."""
     from quintain.errors import UsageError
     from quintain.record import read_traces
 
     if index is not None and task is not None:
         raise UsageError("give --index or --task, not both")
-    chosen: tuple[Trace, int] | None = None
-    count = 0
-    # Read one by one, for a run may be larger than memory.
-    for count, trace in enumerate(read_traces(path), 1):
-        wanted = trace.task == task if task is not None else count - 1 == (index or 0)
-        if chosen is None and wanted:
-            chosen = trace, count - 1
-    if index is not None and -count <= index < 0:
-        return _pick(path, count + index, None)
+    traces = enumerate(read_traces(path))  # one by one, for a run may be larger than memory
+    found: Iterator[tuple[int, Trace]]
+    if task is not None:
+        what, found = f"no trace of task {task!r}", (one for one in traces if one[1].task == task)
+    elif index is None or index >= 0:
+        what, found = f"no trace {index or 0}", itertools.islice(traces, index or 0, None)
+    else:
+        last = deque(traces, maxlen=-index)
+        what, found = f"no trace {index}", iter(last if len(last) == -index else ())
+    chosen = next(found, None)
     if chosen is None:
-        what = f"no trace of task {task!r}" if task is not None else f"no trace {index or 0}"
-        raise UsageError(f"{path} has {what}; it has {console.plural(count, 'trace')}, which --list names")
-    return *chosen, count
+        raise UsageError(f"{path} has {what}; `quintain show {path} --list` names those it has")
+    return chosen
 
 
 def _watch(path: Path, spec: str | None, trace: Trace) -> tuple[Watched | None, str]:

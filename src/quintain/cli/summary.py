@@ -10,7 +10,7 @@ from rich.text import Text
 
 from quintain.report import Slice, Summary
 
-from .console import grid, number, plural, seconds
+from .console import difficulty, grid, number, plural, seconds
 
 TAG_VALUES = 12
 """A tag with more values names single tasks, and its table would say nothing."""
@@ -78,5 +78,6 @@ def _efforts(summary: Summary) -> Iterator[tuple[str, Text]]:
 
 
 def _by(tag: str, values: dict[str, Slice]) -> Grid:
-    rows = [(value, one.episodes, one.episodes - one.scored, number(one.mean)) for value, one in sorted(values.items())]
+    ordered = sorted(values.items(), key=lambda item: difficulty(item[0]))
+    rows = [(value, one.episodes, one.episodes - one.scored, number(one.mean)) for value, one in ordered]
     return grid(tag, ">episodes", ">failed", ">mean", rows=rows)

@@ -37,9 +37,9 @@ def print_transcript(console: Console, trace: Trace, *, watched: Watched | None,
     """
     _print_head(console, trace)
     for turn in trace.turns:
-        console.rule(Text(_turn_title(turn)), align="left", style="dim")
+        console.rule(Text(_turn_title(turn), style="bold"), align="left", style="dim")
         _print_rows(console, _turn_rows(turn, watched, full=full))
-    console.rule(Text("verdict"), align="left", style="dim")
+    console.rule(Text("verdict", style="bold"), align="left", style="dim")
     _print_verdict(console, trace, watched.best if watched is not None else {})
     if watched is None:
         console.print(Text(f"What each step changed is left out: {reason}", style="yellow"))
@@ -152,7 +152,7 @@ def _print_rows(console: Console, rows: Iterable[Row]) -> None:
         for n, line in enumerate(text.wrap(console, max(20, console.width - _MARGIN), overflow="fold")):
             shown_label = label if n == 0 and label != above else ""
             line.rstrip()
-            console.print(Text(f"{shown_label:<{_MARGIN}}", style="dim").append_text(line), soft_wrap=True)
+            console.print(Text().append(f"{shown_label:<{_MARGIN}}", style="dim").append_text(line), soft_wrap=True)
         above = label
     console.print()
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from quintain.errors import ToolError
 from quintain.table import Table
 
-from .airline_payments import charge, pay
+from .airline_payments import charge, fare, pay
 from .airline_rows import (
     AIRPORTS,
     Airport,
@@ -99,29 +99,13 @@ class Airline(World, kw_only=True):
         flights, passengers = constructed(FlightInfo, flights), constructed(Passenger, passengers)
         payments: list[Payment] = constructed(Payment, payment_methods)
         with editing(self.users, user_id, f"User {user_id} not found") as user:
-            reservation = construct(
-                Reservation,
-                {
-                    "reservation_id": self._new_reservation(),
-                    "user_id": user_id,
-                    "origin": origin,
-                    "destination": destination,
-                    "flight_type": flight_type,
-                    "cabin": cabin,
-                    "flights": [],
-                    "passengers": passengers,
-                    "payment_history": payments,
-                    "created_at": _NOW,
-                    "total_baggages": total_baggages,
-                    "nonfree_baggages": nonfree_baggages,
-                    "insurance": insurance,
-                },
-            )
+            # In the order of a reservation's fields.
+            trip: tuple[Any, ...] = (self._new_reservation(), user_id, origin, destination, flight_type, cabin, [])
+            rest: tuple[Any, ...] = (passengers, payments, _NOW, total_baggages, nonfree_baggages, insurance)
+            fields = dict(zip(Reservation.__struct_fields__, trip + rest, strict=False))
+            reservation = construct(Reservation, fields)
             reservation.flights = [self._seats(info, cabin, len(passengers)) for info in flights]
-            price = sum(flight.price for flight in reservation.flights) * len(passengers)
-            if insurance == "yes":
-                price += 30 * len(passengers)
-            price += 50 * nonfree_baggages
+            price = fare(reservation, bags=nonfree_baggages)
             pay(user, payments, price)
             for flight in reservation.flights:
                 self._take_seats(flight, cabin, len(passengers))
@@ -248,7 +232,7 @@ class Airline(World, kw_only=True):
         """
         with self._changing(reservation_id) as (reservation, user):
             price = 50 * max(0, nonfree_baggages - opened(reservation.nonfree_baggages))
-            charge(reservation, user, payment_id, price)
+            charge(reservation, user, payment_id, price=price)
             reservation.total_baggages = kept(total_baggages, fits=_is_small_int(total_baggages))
             reservation.nonfree_baggages = kept(nonfree_baggages, fits=_is_small_int(nonfree_baggages))
         return shown(reservation)
@@ -278,7 +262,7 @@ class Airline(World, kw_only=True):
                     stays[0] if stays and cabin == opened(reservation.cabin) else self._seats(info, cabin, count)
                 )
             price = sum(flight.price for flight in new) * count - sum(flight.price for flight in old) * count
-            charge(reservation, user, payment_id, price)
+            charge(reservation, user, payment_id, price=price)
             reservation.flights = new
             reservation.cabin = kept(cabin, fits=cabin in typing.get_args(Cabin))
         return shown(reservation)

@@ -5,7 +5,23 @@ from __future__ import annotations
 from quintain.errors import ToolError
 
 from .airline_rows import Certificate, GiftCard, Payment, Reservation, User
+from .record import opened
 from .validation import construct
+
+
+def fare(reservation: Reservation, *, bags: int) -> int:
+    """What a fresh reservation costs.
+
+    Args:
+        reservation: With its flights.
+        bags: Bags that cost extra, as the caller wrote it: the reference reads a number from a text here, not there.
+    """
+    count = len(opened(reservation.passengers))
+    price = sum(flight.price for flight in reservation.flights) * count
+    if reservation.insurance == "yes":
+        price += 30 * count
+    price += 50 * bags
+    return price
 
 
 def pay(user: User, payments: list[Payment], price: int) -> None:
@@ -29,7 +45,7 @@ def pay(user: User, payments: list[Payment], price: int) -> None:
             user.payment_methods = tuple(methods.items())
 
 
-def charge(reservation: Reservation, user: User, payment_id: str, price: int) -> None:
+def charge(reservation: Reservation, user: User, payment_id: str, *, price: int) -> None:
     """Take (or give back, where it is negative) the price of a change."""
     methods = dict(user.payment_methods)
     if payment_id not in methods:

@@ -48,11 +48,11 @@ class Case(msgspec.Struct, frozen=True):
     final_text: str
     steps: list[CaseStep]
     final_db_sha256: str
-    reward: float
-    breakdown: dict[str, float]
+    reward: float | None = None
+    breakdown: dict[str, float] | None = None
     final_user_db_sha256: str | None = None
-    action_checks: list[bool] = []
-    communicate: list[bool] = []
+    action_checks: list[bool] | None = None
+    communicate: list[bool] | None = None
 
 
 class Mismatch(msgspec.Struct, frozen=True):
@@ -155,7 +155,7 @@ class Player:
         self._turns.append(Turn(index=number, role=role, reply=Reply(Message("assistant", calls=(made,)))))
         if (found := hashlib.sha256(text.encode()).hexdigest()) != call.result_sha256:
             self._found.append(("result", number, f"{call.result_sha256} {call.result_head}", f"{found} {text[:80]}"))
-        self._compare("error", call.error, is_error, number)
+        self._compare("error", call.error, is_error, step=number)
         return True
 
     def verdict(self, ledger: Ledger) -> list[tuple[str, int | None, Any, Any]]:
@@ -168,9 +168,11 @@ class Player:
         self._compare("user_db", case.final_user_db_sha256, None)
         components, score = self._score(trace)
         for name, value in components.items():
-            self._compare(name, case.breakdown.get(name), value)
-        self._compare("ACTION", case.action_checks, [done for _, done in actions_done(self._task.truth, trace)])
-        self._compare("COMMUNICATE", case.communicate, [said for _, said in infos_said(self._task.truth, trace)])
+            self._compare(name, (case.breakdown or {}).get(name), value)
+        done = [done for _, done in actions_done(self._task.truth, trace)]
+        said = [said for _, said in infos_said(self._task.truth, trace)]
+        self._compare("ACTION", case.action_checks or [], done)
+        self._compare("COMMUNICATE", case.communicate or [], said)
         self._compare("reward", case.reward, score)
         return self._found
 
@@ -182,7 +184,7 @@ class Player:
             rewards.append(criterion.reward(_now(said) if inspect.iscoroutine(said) else said))
         return {reward.name: reward.value for reward in rewards}, verifier.total(rewards)
 
-    def _compare(self, field: str, expected: object, found: object, step: int | None = None) -> None:
+    def _compare(self, field: str, expected: object, found: object, *, step: int | None = None) -> None:
         if expected != found:
             self._found.append((field, step, expected, found))
 

@@ -45,7 +45,7 @@ def respond(world: World, name: str, arguments: dict[str, Any], *, requestor: st
     Returns:
         What the caller reads, and whether it is an error.
     """
-    refusal = _refusal(world, name, arguments, requestor)
+    refusal = _refusal(world, name, arguments, requestor=requestor)
     if refusal:
         return f"Error: {refusal}", True
     try:
@@ -54,7 +54,7 @@ def respond(world: World, name: str, arguments: dict[str, Any], *, requestor: st
         return str(error), True
 
 
-def _refusal(world: World, name: str, arguments: dict[str, Any], requestor: str) -> str:
+def _refusal(world: World, name: str, arguments: dict[str, Any], *, requestor: str) -> str:
     """Why the call does not even reach its tool; empty when it does."""
     for given in sorted(arguments, key="requestor".__ne__):  # which of several is named
         if given in _TAKEN:

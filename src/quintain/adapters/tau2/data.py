@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -23,6 +23,9 @@ Row = TypeVar("Row")
 
 _PLACES = (".", "domains", "tau2/domains", "data/tau2/domains")
 """Where the domains lie, seen from a folder that somebody may have at hand: upstream's repository, or parts of it."""
+
+
+_FILES = ("db.json", "tasks.json", "split_tasks.json", "policy.md")
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -107,18 +110,21 @@ class Folder:
             raise UsageError(f"no data of tau2's {domain} below {str(data)!r}; tried {tried}")
         self.domain = domain
         self._path = found[0]
+        for name in _FILES:
+            if not any((self._path / f"{name}{ending}").is_file() for ending in ("", ".gz")):
+                raise UsageError(f"tau2's {domain} in {str(self._path)!r} lacks {name}, plain or with .gz behind it")
 
     def text(self, name: str) -> str:
         """A file's content.
 
         Raises:
-            UsageError: There is no such file, neither plain nor with `.gz` behind its name.
+            UsageError: It cannot be read.
         """
         plain, packed = self._path / name, self._path / f"{name}.gz"
         try:
-            return plain.read_text() if plain.exists() else gzip.decompress(packed.read_bytes()).decode()
-        except OSError as error:
-            raise UsageError(f"tau2's {self.domain} lacks {name}: {error}") from error
+            return plain.read_text("utf-8") if plain.is_file() else gzip.decompress(packed.read_bytes()).decode()
+        except (OSError, EOFError, ValueError) as error:
+            raise UsageError(f"cannot read {name} of tau2's {self.domain}: {error}") from error
 
     def entries(self) -> dict[str, Entry]:
         """All tasks by id, in the order of the file."""
@@ -130,9 +136,13 @@ class Folder:
                 )
         return {entry.id: entry for entry in entries}
 
-    def splits(self) -> dict[str, list[str]]:
-        """Split names to task ids."""
-        return self._decode("split_tasks.json", dict[str, list[str]])
+    def splits(self, entries: Container[str]) -> dict[str, list[str]]:
+        """Split names to task ids, which are among `entries`."""
+        splits = self._decode("split_tasks.json", dict[str, list[str]])
+        unknown = {name for names in splits.values() for name in names if name not in entries}
+        if unknown:
+            raise UsageError(f"split_tasks.json of tau2's {self.domain} names unknown tasks: {sorted(unknown)}")
+        return splits
 
     def world(self) -> World:
         """The database as every task finds it."""

@@ -66,8 +66,9 @@ def load(
         if value not in known:
             raise UsageError(f"{name} must be one of {', '.join(known)}, got {value!r}")
     folder = Folder(domain, data)
-    splits = folder.splits()
-    tasks = functools.cache(functools.partial(_tasks, folder, written=customer == "written"))
+    entries = folder.entries()
+    splits = folder.splits(entries)
+    tasks = functools.cache(functools.partial(_tasks, folder, entries, written=customer == "written"))
 
     def of(split: str) -> Sequence[Task[World]]:
         known = tasks()
@@ -87,9 +88,9 @@ def load(
     )
 
 
-def _tasks(folder: Folder, *, written: bool) -> dict[str, Task[World]]:
+def _tasks(folder: Folder, entries: dict[str, Entry], *, written: bool) -> dict[str, Task[World]]:
     world = folder.world()
-    return {entry.id: _task(entry, world, written=written) for entry in folder.entries().values()}
+    return {entry.id: _task(entry, world, written=written) for entry in entries.values()}
 
 
 def _task(entry: Entry, world: World, *, written: bool) -> Task[World]:

@@ -66,9 +66,9 @@ def verifier(*, nl_assertions: Assertions, judge: Judge | None = None) -> Verifi
     async def NL_ASSERTION(outcome: Outcome[World]) -> Score:  # noqa: N802
         """Every sentence about the conversation is true."""
         settled = _settled("NL_ASSERTION", outcome)
-        sentences: list[str] = (outcome.task.truth.nl_assertions if outcome.task.truth else None) or []
         if settled is not None:
             return settled
+        sentences: list[str] = outcome.task.truth.nl_assertions or []
         if not sentences:
             return Score(1.0, "none to judge")
         if nl_assertions == "assume-true":
@@ -138,7 +138,7 @@ def COMMUNICATE(outcome: Outcome[World]) -> Score:  # noqa: N802
 def actions_done(truth: Criteria, trace: Trace) -> list[tuple[Action, bool]]:
     """Each action of the reference solution, and whether some call of the trace equals it."""
     calls = [(call.name, _arguments(call)) for turn in trace.turns for call in turn.reply.message.calls]
-    return [(action, any(_equal(action, *call) for call in calls)) for action in truth.actions or ()]
+    return [(action, any(_equal(action, name, said) for name, said in calls)) for action in truth.actions or ()]
 
 
 def infos_said(truth: Criteria, trace: Trace) -> list[tuple[str, bool]]:
@@ -148,18 +148,18 @@ def infos_said(truth: Criteria, trace: Trace) -> list[tuple[str, bool]]:
     return [(info, any(info.lower() in text for text in said)) for info in truth.communicate_info or ()]
 
 
-def _equal(action: Action, name: str, arguments: dict[str, Any]) -> bool:
-    if action.name != name:
+def _equal(action: Action, name: str, arguments: dict[str, Any] | None) -> bool:
+    if action.name != name or arguments is None:
         return False
     counted = arguments if action.compare_args is None else action.compare_args
     mine, theirs = ({key: a[key] for key in a if key in counted} for a in (action.arguments, arguments))
     return mine == theirs or not counted
 
 
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    """What was asked for; nothing where the model wrote no JSON object."""
+def _arguments(call: ToolCall) -> dict[str, Any] | None:
+    """What was asked for; None where the model wrote no JSON object, which the reference cannot meet."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except ValueError:
-        return {}
-    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}
+        return None
+    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None

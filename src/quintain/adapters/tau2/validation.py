@@ -25,8 +25,12 @@ _INTEGER = re.compile(r"[+-]?[0-9]+(_[0-9]+)*(\.0+)?", re.ASCII)
 _DIGITS = 4300
 
 
+_Path = tuple[str | int, ...]
+"""Field names and places in lists, from the outermost row inwards."""
+
+
 class _Problem(NamedTuple):
-    path: tuple[str | int, ...]
+    path: _Path
     kind: str
     text: str
     value: Any
@@ -51,12 +55,12 @@ def construct(model: type[T], values: Mapping[str, Any]) -> T:
     Raises:
         ValueError: Something is missing or does not fit; all complaints in the order of the fields.
     """
-    problems: list[_Problem] = []
-    made = _model(model, values, (), problems)
-    if problems:
-        plural = "" if len(problems) == 1 else "s"
-        listed = "\n".join(map(str, problems))
-        raise ValueError(f"{len(problems)} validation error{plural} for {model.__name__}\n{listed}")
+    builder = _Builder()
+    made = builder.model(model, values, ())
+    if builder.problems:
+        plural = "" if len(builder.problems) == 1 else "s"
+        listed = "\n".join(map(str, builder.problems))
+        raise ValueError(f"{len(builder.problems)} validation error{plural} for {model.__name__}\n{listed}")
     return made
 
 
@@ -71,41 +75,45 @@ def constructed(model: type[T], items: Any) -> Any:
     return items
 
 
-def _model(model: type[T], values: Mapping[str, Any], path: tuple[str | int, ...], problems: list[_Problem]) -> T:
-    fields: dict[str, Any] = {}
-    hints = typing.get_type_hints(model, include_extras=True)
-    for field in msgspec.structs.fields(model):
-        if field.name in values:
-            fields[field.name] = _value(hints[field.name], values[field.name], (*path, field.name), problems)
-        elif field.required:
-            problems.append(_Problem((*path, field.name), "missing", "Field required", values))
-    # What is incomplete is never seen: its problems are raised.
-    return model(**fields) if not problems else typing.cast("T", None)
+class _Builder:
+    """Collects what is wrong while a row is built; what it returns beside a problem is never used."""
 
+    def __init__(self) -> None:
+        self.problems: list[_Problem] = []
 
-def _value(type_: Any, value: Any, path: tuple[str | int, ...], problems: list[_Problem]) -> Any:
-    if isinstance(type_, types.UnionType) or typing.get_origin(type_) in {Annotated, typing.Union}:
-        type_ = typing.get_args(type_)[0]  # what a fresh row holds; see Verbatim
-    try:
-        if typing.get_origin(type_) is list:
-            (item,) = typing.get_args(type_)
-            return [_item(item, one, (*path, n), problems) for n, one in enumerate(_list(value))]
-        if typing.get_origin(type_) is Literal:
-            return _literal(typing.get_args(type_), value)
-        return {str: _str, int: _int, float: _float}[type_](value)
-    except _Wrong as wrong:
-        problems.append(_Problem(path, wrong.kind, wrong.text, value))
+    def model(self, model: type[T], values: Mapping[str, Any], path: _Path) -> T:
+        fields: dict[str, Any] = {}
+        hints = typing.get_type_hints(model, include_extras=True)
+        for field in msgspec.structs.fields(model):
+            place = (*path, field.name)
+            if field.name in values:
+                fields[field.name] = self.value(hints[field.name], values[field.name], place)
+            elif field.required:
+                self.problems.append(_Problem(place, "missing", "Field required", values))
+        return typing.cast("T", None) if self.problems else model(**fields)
+
+    def value(self, type_: Any, value: Any, path: _Path) -> Any:
+        if isinstance(type_, types.UnionType) or typing.get_origin(type_) in {Annotated, typing.Union}:
+            type_ = typing.get_args(type_)[0]  # what a fresh row holds; see Verbatim
+        try:
+            if typing.get_origin(type_) is list:
+                (item,) = typing.get_args(type_)
+                return [self.item(item, one, (*path, number)) for number, one in enumerate(_list(value))]
+            if typing.get_origin(type_) is Literal:
+                return _literal(typing.get_args(type_), value)
+            return {str: _str, int: _int, float: _float}[type_](value)
+        except _Wrong as wrong:
+            self.problems.append(_Problem(path, wrong.kind, wrong.text, value))
+            return None
+
+    def item(self, model: type[T], value: Any, path: _Path) -> T | None:
+        if isinstance(value, model):
+            return value
+        if isinstance(value, dict):
+            return self.model(model, typing.cast("dict[str, Any]", value), path)
+        text = f"Input should be a valid dictionary or instance of {model.__name__}"
+        self.problems.append(_Problem(path, "model_type", text, value))
         return None
-
-
-def _item(model: type[T], value: Any, path: tuple[str | int, ...], problems: list[_Problem]) -> T | None:
-    if isinstance(value, model):
-        return value
-    if isinstance(value, dict):
-        return _model(model, typing.cast("dict[str, Any]", value), path, problems)
-    text = f"Input should be a valid dictionary or instance of {model.__name__}"
-    problems.append(_Problem(path, "model_type", text, value))
-    return None
 
 
 def _list(value: Any) -> list[Any]:

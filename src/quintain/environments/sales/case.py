@@ -131,7 +131,7 @@ class Case(Draft):
         soonest = self.now + policy.NOTICE_H * times.HOUR
         return [b for b in begins if b >= soonest and policy.may_meet(b, policy.DEMO_MINUTES, who.zone)]
 
-    def book(self, rep_id: str, who: Person, windows: Sequence[calendar.Span], *, moving: str | None = None) -> Booked:
+    def book(self, rep_id: str, who: Person, windows: Sequence[calendar.Span], *, moving: str | None = None) -> None:
         """Find the first time in the windows that suits everybody, take it, and ask for any such time."""
         office: Office = self.rows["calendar.offices"][rep_id]
         for since, until in windows:
@@ -160,7 +160,6 @@ class Case(Draft):
         clock = f"{times.local(fitting[0], who.zone):%H:%M}"
         day_name = times.long_date(times.local(fitting[0], who.zone).date())
         self.mail(who, f"Our demo is on {day_name} at {clock} your time.", confirms=goal)
-        return goal
 
     def offer(self, rep_id: str, who: Person) -> tuple[str, list[calendar.Span]] | None:
         """Days on which a contact might meet a colleague, in the contact's words; None when there is no such day."""

@@ -1,0 +1,47 @@
+"""The same question to the same contract in other processes, where sets have another order."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import sys
+from typing import Any
+
+from quintain.replay import elsewhere
+
+HASH_SEEDS = (1, 2)
+
+
+def ask(contract: object, question: str) -> list[Any]:
+    """What a method of the contract returns in fresh processes, one per hash seed.
+
+    Args:
+        contract: An instance of a class that stands at the top of a file, or in such a class.
+        question: Name of a method without arguments that returns what JSON can hold.
+
+    Raises:
+        RuntimeError: The contract cannot be found there, or its method raised.
+    """
+    type_ = type(contract)
+    module, file = type_.__module__, sys.modules[type_.__module__].__file__
+    where = {"module": module, "file": file, "qualname": type_.__qualname__, "question": question}
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}\nfrom quintain.testing.elsewhere import answer\nanswer(**{where!r})"
+    )
+    done = elsewhere([sys.executable, "-c", program], HASH_SEEDS)
+    for one in done:
+        if one.returncode:
+            raise RuntimeError(f"{type_.__qualname__}.{question}() in another process:\n{one.stderr}")
+    return [json.loads(one.stdout.splitlines()[-1]) for one in done]
+
+
+def answer(*, module: str, file: str, qualname: str, question: str) -> None:
+    """Print, as the last line, what the contract's method returns here."""
+    spec = importlib.util.spec_from_file_location(module, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"cannot import {file}")
+    loaded = sys.modules[module] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    contract: Any = functools.reduce(getattr, qualname.split("."), loaded)
+    print(f"\n{json.dumps(getattr(contract(), question)())}")  # noqa: T201 (the other process reads it)

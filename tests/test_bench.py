@@ -1,0 +1,62 @@
+"""Every bench runs, with tiny sizes, and prints rows as the outside reads them. What they measure is not tested."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCH = Path(__file__).parents[1] / "bench"
+SCRIPTS = sorted(path.name for path in BENCH.glob("*.py") if not path.name.startswith("_"))
+FIELDS = ["name", "value", "unit", "goal", "ok", "peer", "peer_value"]
+
+
+def run(script: str, *arguments: str, **variables: str) -> str:
+    """What a bench prints on standard output; peers are looked for in this interpreter, which has none."""
+    environment = {name: value for name, value in os.environ.items() if name != "QUINTAIN_BENCH_PEERS"} | variables
+    command = [sys.executable, str(BENCH / script), "--quick", *arguments]
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment, timeout=300).stdout
+
+
+def rows(script: str, **variables: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(run(script, "--json", **variables))
+    return found
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_bench_prints_rows(script: str) -> None:
+    found = rows(script)
+    assert found
+    names = [row["name"] for row in found]
+    assert len(set(names)) == len(names)
+    for row in found:
+        assert list(row) == FIELDS
+        assert isinstance(row["name"], str)
+        assert isinstance(row["unit"], str)
+        for field in ("value", "goal", "peer_value"):
+            assert row[field] is None or isinstance(row[field], int | float)
+        value, goal = row["value"], row["goal"]
+        assert row["ok"] == (None if value is None or goal is None else value <= goal)
+        assert row["peer"] is None or isinstance(row["peer"], str)
+        assert row["peer"] is not None or row["peer_value"] is None
+
+
+def test_each_number_that_was_promised_has_its_goal() -> None:
+    promised = {"step.py": 1, "fork.py": 2, "imports.py": 1, "memory.py": 1}
+    for script, count in promised.items():
+        assert sum(row["goal"] is not None for row in rows(script)) >= count, script
+
+
+def test_a_table_is_printed_for_people() -> None:
+    assert "measured" in run("table.py")
+
+
+def test_without_its_data_a_bench_says_so_and_measures_nothing(tmp_path: Path) -> None:
+    found = rows("tau2.py", QUINTAIN_DATA=str(tmp_path))
+    assert [row["value"] for row in found] == [None, None]
+    assert [row["ok"] for row in found] == [None, None]
