@@ -88,6 +88,15 @@ def logical_digest(image: Image) -> str:
 
 def _tables(connection: Connection) -> dict[str, _Table]:
     """Every table that holds rows of its own; a virtual table stands for the shadow tables below it."""
+    image = connection.file.image
+    if image.schema is not image.base.schema:
+        return _read_tables(connection)
+    if image.base.tables is None:
+        image.base.tables = _read_tables(connection)
+    return cast(dict[str, _Table], image.base.tables)
+
+
+def _read_tables(connection: Connection) -> dict[str, _Table]:
     roots = connection.rows("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema", None)
     kinds = {
         name: (kind, not without)
@@ -154,9 +163,9 @@ class _Plan:
     def _account(self, root: int) -> bool:
         """Whether a tree differs."""
         old, new = (trees.tree(image, root) for image in self._images)
-        strays = old.leaves | new.leaves | old.inner | new.inner
-        self._strays -= strays
-        return old != new or not self._changed.isdisjoint(strays)
+        found = {page for pages in {*old, *new} for page in self._changed & pages}
+        self._strays -= found
+        return bool(found) or old != new
 
     def _look_for_owners(self) -> None:
         """Find those of overflow pages that were rewritten in place, below a leaf that did not change."""

@@ -69,7 +69,8 @@ class Base:
         self.digest = digest
         self.idle: list[Any] = []
         self.retired = False
-        self.known: dict[int, Any] = {}  # the table trees that `trees.py` has walked, by root page
+        self.trees: dict[int, Any] = {}  # what `trees.py` has walked, by root page
+        self.tables: Any = None  # what `difference.py` has read of the schema
         self.schema = object()
         self._weights: dict[int, int] = {}
         self._bytes: bytes | mmap.mmap = b""
@@ -130,6 +131,8 @@ class Image:
 
     def write(self, delta: Layer, count: int, schema: object) -> Image:
         """The image after a transaction that wrote `delta` and left `count` pages."""
+        if len(self._owed) > _OWED:
+            self._settle()
         new, layers = delta, self.layers
         while layers and len(layers[0]) <= 2 * len(new):
             new, layers = {**layers[0], **new}, layers[1:]
@@ -140,8 +143,6 @@ class Image:
         for number in delta:
             if number not in owed:
                 owed[number] = self.find(number)
-        if len(owed) > _OWED:
-            image.digest()
         return image
 
     def digest(self) -> str:

@@ -35,9 +35,9 @@ def tree(image: Image, root: int) -> Tree:
     """The tree below a root. What was not written since the base is walked once for all images."""
     base = image.base
     if image.find(root - 1) is None:
-        known = base.known.get(root)
+        known = base.trees.get(root)
         if known is None:
-            known = base.known[root] = _walk(Image(base), root)
+            known = base.trees[root] = _walk(Image(base), root)
         if not any(image.find(number - 1) for number in known.inner):
             return known
     return _walk(image, root)
