@@ -58,7 +58,9 @@ async def story() -> list[bytes]:
     thawed = await Episode.restore(env, task, Snapshot.from_bytes(frozen))
     ends: list[bytes] = []
     for episode in (straight, await played(twin, range(12, 24)), await played(thawed, range(12, 24))):
-        episode.terminate("done")
+        await episode.session.step(Reply(Message("assistant", "Done.")))
+        episode.session.terminate("the agent answered")
+        await episode.verify()
         ends.append(episode.trace.to_bytes())
         assert (await resource.digest(episode.state)) == (await resource.digest(straight.state))
     await replay(env, task, straight.trace)
