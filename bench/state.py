@@ -12,6 +12,7 @@ import itertools
 import os
 import sqlite3
 import tempfile
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -207,10 +208,10 @@ def digests(db: Database, at: str, *, times: int, is_goal: bool) -> Iterator[Row
 
 def memory(db: Database, *, count: int) -> Iterator[Row]:
     process = psutil.Process()
-    gc.collect()
-    before = process.memory_info().rss
+    tracemalloc.start()
     idle = [db.fork() for _ in range(count)]
-    yield row("an idle fork", (process.memory_info().rss - before) / count / 1000, "kB")
+    yield row("an idle fork", tracemalloc.get_traced_memory()[0] / len(idle) / 1000, "kB")
+    tracemalloc.stop()
     del idle
     gc.collect()
     before = process.memory_info().rss

@@ -69,7 +69,7 @@ class Shop(qn.State):
             hours: How much.
         """
         self.clock.advance(hours * 3600)
-        return self.db.execute("SELECT datetime('now')")[0][0]
+        return str(self.db.execute("SELECT datetime('now')")[0][0])
 
     @qn.tool
     def read(self, sql: str) -> list[list[object]]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
-import datetime
+import datetime as dt
 import enum
 import gc
+import importlib
 import os
 import sqlite3
 import subprocess
@@ -21,7 +23,7 @@ import pytest
 
 import quintain as qn
 from quintain import codec, resource
-from quintain.resources import bases, trees
+from quintain.resources import bases, connection, trees
 from quintain.resources.connection import Refused
 from quintain.resources.database import Database, ImageError, Key, References, RowChange, Unique
 from quintain.resources.pages import Image
@@ -195,13 +197,13 @@ def test_random_needs_a_world() -> None:
 def test_a_statement_is_prepared_once_for_all_values(db: Database) -> None:
     sql = "SELECT count(*) FROM orders WHERE customer = ? AND status > ?"
     with db.transaction():
-        connection = db.unit
-        assert connection is not None
+        unit = db.unit
+        assert unit is not None
         prepared: list[dict[str, int]] = []
-        connection.sqlite.trace_v2(apsw.SQLITE_TRACE_PROFILE, lambda event: prepared.append(event["stmt_status"]))
+        unit.sqlite.trace_v2(apsw.SQLITE_TRACE_PROFILE, lambda event: prepared.append(event["stmt_status"]))
         for number in range(5):
             db.execute(sql, number, "a" * number)
-        connection.sqlite.trace_v2(0, None)
+        unit.sqlite.trace_v2(0, None)
     assert [status["SQLITE_STMTSTATUS_REPREPARE"] for status in prepared] == [0] * 5
 
 
@@ -430,28 +432,44 @@ class Everything(msgspec.Struct):
     right: Annotated[str, Key()]
     ratio: float | None
     raw: Annotated[bytes, Unique()]
-    when: datetime.datetime
-    day: datetime.date | None = None
+    when: dt.datetime
+    day: dt.date | None = None
     colour: Colour = Colour.RED
     is_on: bool = True
     level: Literal[1, 2] = 1
     word: str = "it's"
     tags: list[str] = []
     inner: Customer | None = None
+    either: int | str = 7
+    blob: bytes = b"\1"
     named: str | None = msgspec.field(default=None, name="Named")
 
 
 def test_a_class_becomes_a_table_and_rows_become_instances() -> None:
     db = Database(Everything)
-    when = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
+    when = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
     full = Everything(
-        1, "a", 0.5, b"\0\xff", when, when.date(), Colour.BLUE, False, 2, "w", ["x", "y"], Customer(1, "n"), "N"
+        1,
+        "a",
+        0.5,
+        b"\0\xff",
+        when,
+        when.date(),
+        Colour.BLUE,
+        False,
+        2,
+        "w",
+        ["x", "y"],
+        Customer(1, "n"),
+        "seven",
+        b"",
+        "N",
     )
     bare = Everything(1, "b", None, b"", when)
     db.insert(full, bare)
     assert db.all(Everything, 'SELECT * FROM "all of it" ORDER BY right') == [full, bare]
     assert db.execute('SELECT json_extract(tags, \'$[1]\'), "Named" FROM "all of it"') == [("y", "N"), (None, None)]
-    assert db.one(Everything, 'SELECT * FROM "all of it" WHERE right = :r', r="c") is None
+    assert db.one(Everything, 'SELECT * FROM "all of it" WHERE right = :r', r="z") is None
     assert db.one(float, "SELECT 1") == 1.0
     with pytest.raises(LookupError, match="2 rows"):
         db.one(Everything, 'SELECT * FROM "all of it"')
@@ -459,6 +477,10 @@ def test_a_class_becomes_a_table_and_rows_become_instances() -> None:
         db.one(int, "SELECT 1, 2")
     with pytest.raises(msgspec.ValidationError, match="ratio"):
         db.all(Everything, "SELECT 1 AS left, 'a' AS right, 'x' AS ratio")
+    db.execute(
+        """INSERT INTO "all of it" (left, right, raw, "when") SELECT 2, 'c', x'33', "when" FROM "all of it" LIMIT 1"""
+    )
+    assert db.all(Everything, 'SELECT * FROM "all of it" WHERE left = 2') == [Everything(2, "c", None, b"3", when)]
     for sql in ("is_on = 2", "level = 3", "colour = 'green'", "tags = '['", "raw = x'00ff'", '"when" = NULL'):
         with pytest.raises(apsw.ConstraintError):
             db.execute(f"UPDATE \"all of it\" SET {sql} WHERE right = 'b'")
@@ -488,7 +510,7 @@ def test_a_class_that_is_no_table_is_refused() -> None:
 
     with pytest.raises(qn.DefinitionError, match="neither a field `id`"):
         Database(Keyless)
-    with pytest.raises(qn.DefinitionError, match="msgspec.Struct"):
+    with pytest.raises(qn.DefinitionError, match="made of a msgspec"):
         Database(int)
     with pytest.raises(qn.DefinitionError, match="syntax error"):
         Database("CREATE TABEL x")
@@ -554,7 +576,8 @@ def test_one_and_one_point_zero_differ() -> None:
 
 def test_rows_that_outgrow_their_page() -> None:
     db = Database(
-        "CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT, y BLOB); INSERT INTO t VALUES (-3, '', zeroblob(9000)), (5, '', zeroblob(9000))"
+        "CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT, y BLOB);"
+        "INSERT INTO t VALUES (-3, '', zeroblob(9000)), (5, '', zeroblob(9000))"
     )
     twin = db.fork()
     twin.execute("UPDATE t SET y = CAST(zeroblob(8999) || x'01' AS BLOB) WHERE id = -3")
@@ -562,6 +585,9 @@ def test_rows_that_outgrow_their_page() -> None:
     third = twin.fork()
     third.execute("UPDATE t SET y = CAST(zeroblob(8999) || x'02' AS BLOB) WHERE id = -3")
     assert [one.key for one in twin.diff(third)] == [(-3,)]
+    third.execute("UPDATE t SET x = 'longer' WHERE id = -3")
+    third.execute("INSERT INTO t VALUES (1 << 40, 'new', '')")
+    assert [one.key for one in twin.diff(third)] == [(-3,), (1 << 40,)]
 
 
 # -- order
@@ -715,3 +741,116 @@ def test_a_database_without_anything() -> None:
     db.execute("CREATE TABLE t (x)")
     assert twin.execute("SELECT name FROM sqlite_schema") == []
     assert repr(db) == "Database(2 KB, 2 pages written)"
+
+
+def test_a_file_that_shrinks_and_grows_again(tmp_path: Path) -> None:
+    with sqlite3.connect(path := tmp_path / "shrinking.db") as plain:
+        plain.executescript(
+            "PRAGMA auto_vacuum = FULL; VACUUM; CREATE TABLE t (id INTEGER PRIMARY KEY, x);"
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200)"
+            "INSERT INTO t SELECT i, zeroblob(700) FROM n"
+        )
+    plain.close()
+    db = Database(seed=path)
+    full = db.image.count
+    histories: list[Database] = []
+    for asks in (True, False):
+        one = db.fork()
+        for step in (
+            "DELETE FROM t WHERE id > 20",
+            "INSERT INTO t SELECT id + 100, x FROM t",
+            "DELETE FROM t WHERE id < 15",
+            "INSERT INTO t SELECT id + 1000, x FROM t",
+        ):
+            one.execute(step)
+            assert one.execute("PRAGMA integrity_check") == [("ok",)]
+            again = Database.load(one.dump())
+            if asks:
+                assert again.digest() == one.digest()
+            assert again.logical_digest() == one.logical_digest()
+            assert len(db.diff(one)) == len(
+                {row for (row,) in db.execute("SELECT id FROM t")} ^ {row for (row,) in one.execute("SELECT id FROM t")}
+            )
+        assert one.image.count < full
+        histories.append(one)
+    assert histories[0].digest() == histories[1].digest()
+
+
+def test_pages_that_are_no_database_are_an_error_and_no_crash(db: Database, tmp_path: Path) -> None:
+    kind, base, count, same, _ = codec.loads(db.dump(), list[Any])
+    for number in range(1, count, 5):
+        broken = Database.load(codec.dumps([kind, base, count, same, [(number, b"\5" * 1024)]]))
+        with contextlib.suppress(apsw.Error):
+            broken.execute("SELECT count(note), count(tags) FROM orders; SELECT * FROM customers; SELECT * FROM notes")
+        with contextlib.suppress(apsw.Error, ValueError, IndexError):
+            broken.diff(db)
+    looped = db.fork()
+    root = looped.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'orders'")[0][0]
+    page = bytes([5, 0, 0, 0, 0, 0, 0, 0]) + root.to_bytes(4, "big") + bytes(1012)
+    looped = Database.load(codec.dumps([kind, base, count, same, [(root - 1, page)]]))
+    with pytest.raises(ValueError, match="contains itself"):
+        looped.diff(db)
+    assert db.execute("PRAGMA integrity_check") == [("ok",)]
+
+
+def test_refusals_reach_typed_reads(db: Database) -> None:
+    with pytest.raises(Refused, match="PRAGMA"):
+        db.all(int, "PRAGMA cache_size = 4")
+    assert db.all(int, "SELECT 1 WHERE 0") == []
+
+
+def test_every_setting_that_was_measured_is_set(db: Database) -> None:
+    with db.transaction():
+        assert db.unit is not None
+        settings = {
+            name: db.unit.engine(f"PRAGMA {name}")[0][0]
+            for name in ("page_size", "journal_mode", "synchronous", "temp_store", "locking_mode", "foreign_keys")
+        }
+    assert settings == {
+        "page_size": 1024,
+        "journal_mode": "memory",
+        "synchronous": 0,
+        "temp_store": 2,
+        "locking_mode": "normal",
+        "foreign_keys": 1,
+    }
+
+
+def test_the_file_system_has_one_file_and_the_worlds_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = Database().image
+    file = connection.PageFile(image)
+    system = connection.FileSystem(file)
+    assert system.xCurrentTime() == 2440587.5
+    with pytest.raises(apsw.CantOpenError, match="one file"):
+        system.xOpen(None, [apsw.SQLITE_OPEN_TEMP_DB, 0])
+    system.unregister()
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    monkeypatch.setattr(apsw, "Connection", broken)
+    with pytest.raises(MemoryError):
+        connection.Connection(image)
+
+
+def test_a_seed_without_source_is_built_each_time() -> None:
+    names: dict[str, Any] = {}
+    exec("def fill(db): db.execute('CREATE TABLE made (x)')", names)
+    assert Database(seed=names["fill"]).execute("SELECT * FROM made") == []
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "apsw", None)
+    monkeypatch.delitem(sys.modules, "quintain.resources.database")
+    with pytest.raises(ImportError, match=r"quintain\[database\]"):
+        importlib.import_module("quintain.resources.database")
+
+
+def test_a_thousand_writes_between_two_digests(db: Database) -> None:
+    twin = db.fork()
+    for number in range(300):
+        db.execute("UPDATE orders SET note = ? WHERE id = ?", "n" * 300, number)
+    for number in range(300):
+        twin.execute("UPDATE orders SET note = ? WHERE id = ?", "n" * 300, number)
+        twin.digest()
+    assert db.digest() == twin.digest()

@@ -430,8 +430,7 @@ class _Guard:
 
     def __call__(self, action: int, *details: str | None) -> int:
         connection = self._connection()
-        if connection is None:
-            return apsw.SQLITE_DENY
+        assert connection is not None  # it closes SQLite's one before it goes
         first, second, database, view = (detail or "" for detail in details)
         reason = connection.refusal(action, (first, second, database), view)
         if reason:

@@ -51,6 +51,8 @@ def changes(before: Image, after: Image) -> list[RowChange]:
     if before is after:
         return []
     left, right = borrow(before), borrow(after)
+    for connection in (left, right):
+        connection.engine("BEGIN")  # one transaction for many small reads
     try:
         old, new = _tables(left), _tables(right)
         plan = _Plan(before, after, left)
@@ -66,8 +68,9 @@ def changes(before: Image, after: Image) -> list[RowChange]:
             found += _compared(name, rows_before, rows_after)
         return found
     finally:
-        give_back(left)
-        give_back(right)
+        for connection in (left, right):
+            connection.abandon()
+            give_back(connection)
 
 
 def logical_digest(image: Image) -> str:

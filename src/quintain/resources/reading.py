@@ -213,7 +213,8 @@ def _shown(value: Any) -> Any:
 
 
 def _is_over(reader: Reader | None) -> bool:
-    if reader is None or not reader.budget:
+    """Whether what is running must end."""
+    if not (reader and reader.budget):
         return False
     reader.budget[0] -= 1
     return reader.budget[0] < 0 or time.monotonic() > reader.budget[1]

@@ -176,10 +176,10 @@ def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str]) -> _Col
     # An INTEGER key that may be None in the class is one that SQLite gives.
     if plain is hint or (name in key and kind != "INTEGER"):
         words.append("NOT NULL")
-    if field.default is not msgspec.NODEFAULT and isinstance(field.default, bool | int | float | str):
-        words.append(f"DEFAULT {_literal(field.default)}")
-    elif kind == "JSON" and field.default_factory in {list, dict}:
-        words.append(f"DEFAULT {_literal(msgspec.json.encode(field.default_factory()).decode())}")
+    default: Any = field.default_factory() if field.default_factory in {list, dict} else field.default
+    if default not in (msgspec.NODEFAULT, None):
+        plainly = _json_text(default) if kind == "JSON" else msgspec.to_builtins(default, builtin_types=(bytes,))
+        words.append(f"DEFAULT {_literal(plainly)}")
     words.extend(_checks(quoted(name), plain, kind))
     return _Column(name, field.name, " ".join(words), kind, marks)
 
@@ -234,11 +234,17 @@ def _plain(column: _Column, value: Any) -> Any:
     if value is None or isinstance(value, bytes):
         return value
     if column.kind == "JSON":
-        return msgspec.json.encode(value, order="deterministic").decode()
+        return _json_text(value)
     return msgspec.to_builtins(value)
 
 
+def _json_text(value: Any) -> str:
+    return msgspec.json.encode(value, order="deterministic").decode()
+
+
 def _literal(value: Any) -> str:
+    if isinstance(value, bytes):
+        return f"x'{value.hex()}'"
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     return str(int(value)) if isinstance(value, bool) else repr(value)

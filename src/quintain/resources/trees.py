@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .pages import Image
+from .pages import SIZE, Image
 
 _INNER = {2, 5}
-_TABLE_LEAF = 13
 
 
 class Tree(NamedTuple):
@@ -50,7 +49,7 @@ def free(image: Image) -> set[int]:
     while trunk and trunk not in found:
         page = image.page(trunk - 1)
         found.add(trunk)
-        found.update(_number(page, 8 + 4 * place) for place in range(_number(page, 4)))
+        found.update(_number(page, 8 + 4 * place) for place in range(min(_number(page, 4), SIZE // 4 - 2)))
         trunk = _number(page, 0)
     return found
 
@@ -76,6 +75,8 @@ def touched(before: Image, after: Image, *, root: int, changed: set[int]) -> Tou
 def _walk(image: Image, root: int) -> Tree:
     level, inner = [root], set[int]()
     while image.page(level[0] - 1)[100 if level[0] == 1 else 0] in _INNER:
+        if not inner.isdisjoint(level):
+            raise ValueError("a tree that contains itself: these are not the pages of a database")
         inner.update(level)
         level = [child for number in level for child in _children(image.page(number - 1), number)]
     return Tree(frozenset(inner), frozenset(level))
@@ -90,8 +91,6 @@ def _children(page: bytes, number: int) -> Iterator[int]:
 
 def _rows(page: bytes, usable: int) -> Iterator[tuple[int, int]]:
     """(rowid, first overflow page or 0) of each row of a table's leaf."""
-    if page[0] != _TABLE_LEAF:
-        return
     most = usable - 35
     least = (usable - 12) * 32 // 255 - 23
     for place in range(_short(page, 3)):
@@ -106,7 +105,7 @@ def _rows(page: bytes, usable: int) -> Iterator[tuple[int, int]]:
 
 def _chain(image: Image, number: int) -> set[int]:
     found: set[int] = set()
-    while number:
+    while number and number not in found:
         found.add(number)
         number = _number(image.page(number - 1), 0)
     return found
