@@ -23,7 +23,7 @@ import pytest
 
 import quintain as qn
 from quintain import codec, resource
-from quintain.resources import bases, connection, trees
+from quintain.resources import bases, connection, holding, trees
 from quintain.resources.connection import Refused
 from quintain.resources.database import Database, ImageError, Key, References, RowChange, Unique
 from quintain.resources.pages import Image
@@ -414,6 +414,19 @@ def test_another_thread_is_refused_in_a_transaction(db: Database) -> None:
         thread.start()
         thread.join()
     assert "one thread at a time" in str(found[0])
+    assert db.execute("SELECT 1") == [(1,)]
+
+
+def test_a_connection_that_does_not_open_leaves_the_database_free(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(holding, "borrow", broken)
+        with pytest.raises(MemoryError):
+            db.execute("SELECT 1")
     assert db.execute("SELECT 1") == [(1,)]
 
 

@@ -184,7 +184,7 @@ class Database(Holder):
         return codec.dumps((_FORMAT, image.base.digest, image.count, image.schema is image.base.schema, pages))
 
     @classmethod
-    def load(cls, data: bytes) -> Self:
+    def load(cls, data: bytes, *_: Any) -> Self:
         """The inverse of `dump`, on any machine whose cache folder has the base.
 
         Raises:

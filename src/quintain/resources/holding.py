@@ -7,6 +7,8 @@ import threading
 from .connection import Connection, Refused, World, borrow, give_back
 from .pages import Image
 
+_claims = threading.Lock()
+
 
 class Holder:
     """The pointer to an image, and the unit of work that may replace it.
@@ -34,26 +36,35 @@ class Holder:
         """The connection of the transaction that is open.
 
         Raises:
-            Refused: Another thread opened it.
+            Refused: Another thread is at work.
         """
-        connection = self.unit
-        if connection is not None and self._thread != threading.get_ident():
+        if self._thread and self._thread != threading.get_ident():
             raise Refused("a database is used by one thread at a time; give the other one a fork")
-        return connection
+        return self.unit
 
     def begin(self) -> Connection:
-        """Borrow a connection."""
-        connection = borrow(self.image, self.world)
-        if self.is_reversed is not connection.reversed:
-            connection.reverse(on=self.is_reversed)
-        self.unit, self._thread = connection, threading.get_ident()
+        """Borrow a connection.
+
+        Raises:
+            Refused: Another thread came first.
+        """
+        with _claims:
+            self.mine()
+            self._thread = threading.get_ident()
+        try:
+            connection = borrow(self.image, self.world)
+            if self.is_reversed is not connection.reversed:
+                connection.reverse(on=self.is_reversed)
+        except BaseException:
+            self._thread = 0
+            raise
+        self.unit = connection
         return connection
 
     def end(self, *, failed: bool) -> None:
         """Give it back, with what it wrote or without."""
         connection = self.unit
         assert connection is not None
-        self.unit = None
         try:
             if failed:
                 connection.abandon()
@@ -61,6 +72,8 @@ class Holder:
                 self.image = connection.file.commit()
         finally:
             give_back(connection)
+            self.unit = None
+            self._thread = 0
 
 
 class Use:
