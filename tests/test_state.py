@@ -138,6 +138,45 @@ def test_a_plain_copy_forks_resources() -> None:
     assert (dict(twin.old), dict(twin.new), dict(world.new)) == ({"a": 1}, {"b": 2}, {})
 
 
+class Dice:
+    """A resource that draws from its world."""
+
+    def __init__(self) -> None:
+        self.world = Shared()
+
+    def bind(self, world: Shared) -> None:
+        self.world = world
+
+    def fork(self) -> Dice:
+        return Dice()
+
+    def dump(self) -> bytes:
+        return b""
+
+    def digest(self) -> str:
+        return ""
+
+    @classmethod
+    def load(cls, data: bytes) -> Dice:
+        return cls()
+
+
+class Table(qn.State):
+    dice: Dice
+
+
+def test_a_resource_is_bound_to_the_world_that_holds_it() -> None:
+    class Room(qn.State):
+        table: Table
+
+    room = Room(table=Table(dice=Dice()))
+    assert room.table.dice.world is room.shared
+    twin = room.copy()
+    assert twin.table.dice.world is twin.shared is not room.shared
+    room.table.dice = Dice()
+    assert room.table.dice.world is room.shared
+
+
 # --- the beginning of an episode
 
 

@@ -12,6 +12,7 @@ name. Bytes are compared with their name when a process maps them first.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -78,10 +79,8 @@ def made(recipe: str | None, build: Callable[[], Image]) -> Base:
     with _lock:
         key = folder() / f"{recipe}.key"
         if recipe is not None and key.exists():
-            try:
+            with contextlib.suppress(ImageError):  # changed or gone: it is built again
                 return find(key.read_text())
-            except ImageError:
-                pass  # changed or gone: it is built again
         image = build()
         if not image.count:
             return EMPTY

@@ -24,8 +24,9 @@ if importlib.util.find_spec("apsw") is None:
 
 from . import bases, difference, reading, rows, seeding
 from .bases import ImageError
-from .connection import Refused, World
+from .connection import Refused
 from .difference import RowChange
+from .files import World
 from .holding import Holder, Transaction, Use
 from .pages import SIZE, Image, Layer, Page
 from .reading import Answer, Asker, Limits

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 
-from .connection import Connection, Refused, World, borrow, give_back
+from .connection import Connection, Refused, borrow, give_back
+from .files import World
 from .pages import Image
 
 _claims = threading.Lock()

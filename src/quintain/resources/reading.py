@@ -17,7 +17,8 @@ import msgspec
 
 from quintain.errors import ToolError, UsageError
 
-from .connection import Connection, Refused, World, borrow, give_back
+from .connection import Connection, Refused, borrow, give_back
+from .files import World
 from .pages import Image
 from .rows import quoted
 from .seeding import view_name

@@ -177,7 +177,7 @@ def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str]) -> _Col
     if plain is hint or (name in key and kind != "INTEGER"):
         words.append("NOT NULL")
     make: Any = field.default_factory
-    default: Any = make() if make in {list, dict} else field.default
+    default = cast(Any, make() if make in {list, dict} else field.default)
     if default not in (msgspec.NODEFAULT, None):
         plainly = _json_text(default) if kind == "JSON" else msgspec.to_builtins(default, builtin_types=(bytes,))
         words.append(f"DEFAULT {_literal(plainly)}")

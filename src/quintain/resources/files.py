@@ -1,0 +1,195 @@
+"""The file below one connection, in a file system that exists only in this process.
+
+What is written is pending until the transaction has succeeded; then the image with these pages takes the place of the
+old one. So an error at any moment leaves the world as it was, whatever SQLite had written by then.
+
+SQLite believes that it is alone with an ordinary file. When the file below it becomes another one, it must notice:
+
+* its page cache is dropped when the change counter (bytes 24-27) differs from the one it saw last. Each connection
+  is shown a counter of its own, which moves at every switch to another image; equal images need no switch.
+* its parsed schema is dropped when the schema cookie (bytes 40-43) differs. Two branches that both create a table reach
+  the same cookie with different schemas. So each image knows the *identity* of its schema, and a connection that comes
+  from another identity is shown a cookie that it has never seen; the difference is taken off again when it writes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, Protocol
+
+import apsw
+
+from .pages import SIZE, ZERO, Image, Layer, Page, normalised
+
+_UNIX = 210_866_760_000_000
+"""Milliseconds from the beginning of SQLite's calendar, in 4714 BC, to 1970."""
+_WORD = 2**32
+
+_numbers = itertools.count()
+
+
+class Chance(Protocol):
+    """Where random numbers come from."""
+
+    def bits(self) -> int: ...
+
+
+class Time(Protocol):
+    """What time it is."""
+
+    now: float
+
+
+class World(Protocol):
+    """Whose random numbers and whose time SQL sees."""
+
+    @property
+    def rng(self) -> Chance: ...
+    @property
+    def clock(self) -> Time: ...
+
+
+class PageFile:
+    """The file that one connection has open. SQLite calls the methods that begin with x."""
+
+    def __init__(self, image: Image) -> None:
+        self.image: Image = image
+        self.world: World | None = None
+        self.pending: Layer = {}
+        self.count = image.count
+        self.schema = image.schema
+        self._counter = 1
+        self._cookie = _cookie(image.page(0))  # the highest that the connection was ever shown
+        self._shift = 0  # what it is shown, less what the image holds
+
+    def switch(self, image: Image) -> None:
+        """Put another image below the connection."""
+        self._counter = self._counter % (_WORD - 2) + 1
+        if image.schema is not self.schema:
+            self._cookie += 1
+            self._shift = self._cookie - _cookie(image.page(0))
+        self.image, self.count, self.schema = image, image.count, image.schema
+
+    def commit(self) -> Image:
+        """The image with what was written."""
+        if self.pending:
+            pending, self.pending = self.pending, {}
+            self.image = self.image.write(pending, self.count, self.schema)
+        return self.image
+
+    def forget(self) -> None:
+        """Drop what was written; SQLite will read everything anew."""
+        self.pending = {}
+        lost, self.schema = self.schema, object()
+        if lost is self.image.schema:
+            self.schema = lost
+        self.switch(self.image)
+
+    # -- what SQLite calls
+
+    def xRead(self, amount: int, offset: int) -> bytes:  # noqa: N802
+        number, within = divmod(offset, SIZE)
+        if number >= self.count:
+            return b""
+        page = self.pending.get(number)
+        data = page.data if page is not None else self.image.page(number)
+        if number == 0:
+            data = self._shown(data)
+        return data if amount == SIZE else data[within : within + amount]
+
+    def xWrite(self, data: Any, offset: int) -> None:  # noqa: N802
+        number = offset // SIZE
+        content = bytes(data)
+        if number == 0:
+            content = self._stored(content)
+        self.pending[number] = Page(content)
+        self.count = max(self.count, number + 1)
+
+    def xTruncate(self, size: int) -> None:  # noqa: N802
+        # Zeros hide the pages of the image, should the file grow again.
+        self.pending |= {number: Page(ZERO) for number in range(size // SIZE, self.count)}
+        self.count = size // SIZE
+
+    def xFileSize(self) -> int:  # noqa: N802
+        return self.count * SIZE
+
+    def xSync(self, flags: int) -> None:  # noqa: N802
+        """Nothing here outlives the process."""
+
+    def xLock(self, level: int) -> None:  # noqa: N802
+        """Nobody else has this file."""
+
+    def xUnlock(self, level: int) -> None:  # noqa: N802
+        """As above."""
+
+    def xCheckReservedLock(self) -> bool:  # noqa: N802
+        return False
+
+    def xFileControl(self, op: int, pointer: int) -> bool:  # noqa: N802
+        return False
+
+    def xSectorSize(self) -> int:  # noqa: N802
+        return SIZE
+
+    def xDeviceCharacteristics(self) -> int:  # noqa: N802
+        return 0
+
+    def xClose(self) -> None:  # noqa: N802
+        """Nothing was opened."""
+
+    # -- page 1
+
+    def _shown(self, first: bytes) -> bytes:
+        counter = self._counter.to_bytes(4, "big")
+        cookie = ((_cookie(first) + self._shift) % _WORD).to_bytes(4, "big")
+        return b"".join((first[:24], counter, first[28:40], cookie, first[44:92], counter, first[96:]))
+
+    def _stored(self, first: bytes) -> bytes:
+        self._counter = int.from_bytes(first[24:28], "big")
+        shown = _cookie(first)
+        cookie = (shown - self._shift) % _WORD
+        known = self.pending.get(0)
+        if cookie != _cookie(known.data if known else self.image.page(0)):
+            self.schema = object()
+        self._cookie = max(self._cookie, shown)
+        return normalised(b"".join((first[:40], cookie.to_bytes(4, "big"), first[44:])))
+
+
+class FileSystem(apsw.VFS):
+    """Holds one file, and tells its world's time."""
+
+    def __init__(self, file: PageFile) -> None:
+        self.name = f"quintain-{next(_numbers)}"
+        self._file = file
+        super().__init__(self.name, base="")
+
+    def xOpen(self, name: Any, flags: list[int]) -> Any:  # noqa: N802
+        if not flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
+            raise apsw.CantOpenError("a database has one file, and everything temporary is in memory")
+        return self._file
+
+    def xAccess(self, pathname: str, flags: int) -> bool:  # noqa: N802
+        return False
+
+    def xFullPathname(self, name: str) -> str:  # noqa: N802
+        return name
+
+    def xDelete(self, filename: str, syncdir: bool) -> None:  # noqa: N802, FBT001
+        """There is no second file."""
+
+    def xCurrentTimeInt64(self) -> int:  # noqa: N802
+        world = self._file.world
+        return _UNIX + (0 if world is None else round(world.clock.now * 1000))
+
+    def xCurrentTime(self) -> float:  # noqa: N802
+        return self.xCurrentTimeInt64() / 86_400_000
+
+    def xDlOpen(self, filename: str) -> int:  # noqa: N802
+        return 0
+
+    def xDlError(self) -> str:  # noqa: N802
+        return "a database loads no extensions"
+
+
+def _cookie(first: bytes) -> int:
+    return int.from_bytes(first[40:44], "big")
