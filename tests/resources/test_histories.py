@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -227,10 +228,16 @@ class Histories(RuleBasedStateMachine):
             reference.plain.close()
 
 
+class ManyHistories(Histories):
+    """The same, for as long as there is time."""
+
+
+def of(examples: int) -> settings:
+    slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    return settings(max_examples=examples, stateful_step_count=15, deadline=None, suppress_health_check=slow)
+
+
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(
-    max_examples=25,
-    stateful_step_count=15,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
+TestHistories.settings = of(25)
+TestManyHistories = pytest.mark.slow(ManyHistories.TestCase)
+TestManyHistories.settings = of(2_000)
