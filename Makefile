@@ -11,10 +11,10 @@ run: $(VENV)/.base
 	$(BIN)/quintain demo
 
 test: check
-	$(BIN)/pytest --cov --cov-report=term-missing
+	$(BIN)/pytest --numprocesses=logical --cov --cov-report=term-missing
 
 test-all: check
-	$(BIN)/pytest --cov --cov-report=term-missing -m ""
+	$(BIN)/pytest --numprocesses=logical --cov --cov-report=term-missing -m ""
 
 bench: $(VENV)/.dev
 	@set -e; for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script; done

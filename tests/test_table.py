@@ -360,3 +360,14 @@ def test_a_field_of_a_record_is_decoded_with_its_row_type(orders: Table[Order]) 
     world = codec.loads(codec.dumps(World(orders), encode), World, decode)
     assert world.orders == orders
     assert world.orders["#W0"] == Order("open", ["0"])
+
+
+class Price(msgspec.Struct):
+    euros: float
+
+
+def test_a_row_put_back_unchanged_changes_nothing() -> None:
+    table = Table(Price, {"lamp": Price(5)})
+    before = table.digest()
+    table["lamp"] = table["lamp"]
+    assert table.digest() == before == Table(Price, {"lamp": Price(5.0)}).digest()

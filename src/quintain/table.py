@@ -272,12 +272,11 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         # The exact class: what a subclass adds would be lost in decoding, and a dict of the same shape would pass.
         if _is_struct(wanted) and type(row) is not wanted:
             raise TypeError(f"row {key!r}: expected {name}, got {type(row).__name__}")
-        data = codec.dumps(row)
         try:
-            codec.loads(data, wanted)
+            # Encoded as it will be read: Python lets an int stand where the row has a float, whose bytes are others.
+            return codec.dumps(codec.loads(codec.dumps(row), wanted))
         except msgspec.ValidationError as error:
             raise TypeError(f"row {key!r}: expected {name}, got {type(row).__name__}: {error}") from error
-        return data
 
     def _freeze(self) -> None:
         """Turn the top into a layer, merging it with layers of similar size."""
