@@ -34,6 +34,7 @@ def test_a_statement_is_prepared_once_for_all_values(db: Database) -> None:
     with db.transaction():
         unit = db.unit
         assert unit is not None
+        db.execute(sql, 0, "")  # A connection from the pool may have known it with another world's schema.
         prepared: list[dict[str, int]] = []
         unit.sqlite.trace_v2(apsw.SQLITE_TRACE_PROFILE, lambda event: prepared.append(event["stmt_status"]))
         for number in range(5):
