@@ -64,10 +64,11 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
     import asyncio  # 30 ms that `import quintain` need not take
 
     began = time.monotonic()
-    scope = asyncio.timeout(seconds)
+    scope = None
     try:
         started = _Started(awaitable)
         if not started.done:  # What never waits needs no timer, which would cost more than the rest.
+            scope = asyncio.timeout(seconds)
             async with scope:
                 await started
     except asyncio.CancelledError as error:
@@ -76,10 +77,10 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
             raise
         raise RuntimeError("it was cancelled, and nobody asked for that") from error
     except Exception as error:
-        if seconds is not None and (scope.expired() or time.monotonic() - began > seconds):
+        if seconds is not None and ((scope and scope.expired()) or time.monotonic() - began > seconds):
             raise DeadlineExceeded(seconds) from error
         raise
-    if seconds is not None and (scope.expired() or time.monotonic() - began > seconds):
+    if seconds is not None and ((scope and scope.expired()) or time.monotonic() - began > seconds):
         raise DeadlineExceeded(seconds)
     return started.result
 

@@ -320,6 +320,7 @@ class ActorSession:
     def __init__(self, episode: Episode[Any], context: Context) -> None:
         self.episode = episode
         self.context = context
+        self._tools = [tool for tool in episode.env.tools.values() if context.role in tool.roles]
 
     @property
     def role(self) -> str:
@@ -331,7 +332,7 @@ class ActorSession:
 
     @property
     def tools(self) -> Sequence[Tool]:
-        return [tool for tool in self.episode.env.tools.values() if self.role in tool.roles]
+        return self._tools
 
     @property
     def config(self) -> Config:
@@ -344,7 +345,7 @@ class ActorSession:
     def request(self) -> Request:
         trace, config = self.episode.trace, self.config
         place = (trace.seed, trace.task, trace.member, trace.attempt, len(trace.turns), self.context.thread)
-        block = hashlib.blake2b(repr(place).encode(), digest_size=4).digest()
+        block = hashlib.blake2b(codec.dumps(place), digest_size=4).digest()
         return Request(
             messages=self.messages,
             tools=self.tools,
