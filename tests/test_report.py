@@ -93,9 +93,13 @@ def test_failure_by_length_compares_the_shorter_with_the_longer_half(episodes: l
 def test_the_order_of_the_groups_does_not_matter(groups: list[list[float | None]]) -> None:
     one, other = summary(*groups).to_dict(), summary(*reversed(groups)).to_dict()
     assert one.keys() == other.keys()
-    for name in one.keys() - {"seconds", "failures", "by", "pass_hat_k", "mean_reward_bounds"}:
+    for name in one.keys() - {"seconds", "failures", "by", "pass_hat_k", "mean_reward_bounds", "failed_tasks"}:
         assert one[name] == pytest.approx(other[name], abs=1e-7), name
     assert one["failures"] == other["failures"]
+    assert one["failed_tasks"].keys() == other["failed_tasks"].keys()
+    for task, sums in one["failed_tasks"].items():
+        low, high = other["failed_tasks"][task]["mean_reward_bounds"]
+        assert sums["mean_reward_bounds"] == pytest.approx((low, high), abs=1e-7), task
 
 
 def test_everything_is_counted() -> None:
@@ -115,6 +119,7 @@ def test_everything_is_counted() -> None:
         "failures": {"H": {"session_lost": 1, "agent_timeout": 2}},
         "failure_rate_short": 0.75,
         "failure_rate_long": 0.0,
+        "failed_tasks": {"test-0": {"episodes": 5, "mean_reward": 0.5, "mean_reward_bounds": [0.2, 0.8]}},
         "dropped_groups": 1,
         "turns": 6,
         "tool_calls": 12,
@@ -128,6 +133,10 @@ def test_everything_is_counted() -> None:
             },
         },
     }
+
+
+def test_tasks_that_never_failed_are_not_listed() -> None:
+    assert summary([0.0, 1.0]).failed_tasks == {}
 
 
 def test_nothing_says_nothing() -> None:

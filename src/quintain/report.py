@@ -28,6 +28,13 @@ class Slice(msgspec.Struct):
         """Mean score of the scored episodes; None when nothing was scored."""
         return self.total / self.scored if self.scored else None
 
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """The identification interval: mean score with every failure counted as 0, and as 1; None without episodes."""
+        if not self.episodes:
+            return None
+        return self.total / self.episodes, (self.total + self.episodes - self.scored) / self.episodes
+
     def add(self, trace: Trace) -> None:
         self.episodes += 1
         if trace.score is not None:
@@ -42,6 +49,7 @@ class Summary:
         all: Sums over all episodes, those of dropped attempts included.
         by_tag: The same by tag and value: `by_tag["family"]["clean duplicates"]`.
         failures: Episodes by letter and kind.
+        failed_tasks: The same sums by id, for each task of which an episode failed.
         dropped: Groups of which too few episodes were valid.
         turns, calls, tokens: Totals over all episodes.
         seconds: Totals of the time split: model, tool, verifier, queue, total.
@@ -51,6 +59,7 @@ class Summary:
         self.all = Slice()
         self.by_tag: dict[str, dict[str, Slice]] = {}
         self.failures: dict[str, Counter[str]] = {}
+        self.failed_tasks: dict[str, Slice] = {}
         self.dropped = 0
         self.turns = self.calls = self.tokens = 0
         self.seconds: Counter[str] = Counter()
@@ -61,8 +70,11 @@ class Summary:
 
     def add(self, rollouts: Sequence[Rollout], earlier: Sequence[Rollout] = (), *, kept: bool = True) -> None:
         """Count the finished episodes of one task, and those of attempts that were dropped."""
-        for one in (*earlier, *rollouts):
+        every = (*earlier, *rollouts)
+        for one in every:
             self._count(one)
+        for one in every if any(one.trace.failure for one in every) else ():
+            self.failed_tasks.setdefault(one.trace.task, Slice()).add(one.trace)
         self.dropped += not kept
         scores = [one.trace.score for one in rollouts if one.trace.score is not None]
         solved = sum(score >= SOLVED for score in scores)
@@ -107,10 +119,8 @@ class Summary:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        """The identification interval: mean reward with every failure counted as 0, and as 1."""
-        if not self.all.episodes:
-            return None
-        return self.all.total / self.all.episodes, (self.all.total + self.failed) / self.all.episodes
+        """The identification interval of the whole run."""
+        return self.all.bounds
 
     @property
     def failure_by_length(self) -> tuple[float | None, float | None]:
@@ -140,6 +150,10 @@ class Summary:
             "failures": {part: dict(kinds) for part, kinds in sorted(self.failures.items())},
             "failure_rate_short": short,
             "failure_rate_long": long,
+            "failed_tasks": {
+                task: {"episodes": s.episodes, "mean_reward": s.mean, "mean_reward_bounds": s.bounds}
+                for task, s in sorted(self.failed_tasks.items())
+            },
             "dropped_groups": self.dropped,
             "turns": self.turns,
             "tool_calls": self.calls,

@@ -72,6 +72,8 @@ def _play(env: str, agent: str, *, tasks: str, root: Path) -> Row:
 
 def _print_rows(rows: list[Row]) -> None:
     """An agent a line, with what it earned and did; then the same scores by each tag."""
+    from quintain.report import indistinguishable
+
     from .summary import TAG_VALUES
 
     out = console.stdout()
@@ -89,6 +91,9 @@ def _print_rows(rows: list[Row]) -> None:
     ]
     out.print(console.grid("agent", ">mean", ">±", ">failed", ">turns", ">calls", ">episodes/s", rows=cells))
     out.print()
+    for row in rows[1:] if any(row.summary.failed for row in rows) else ():
+        if warning := indistinguishable(rows[0].summary, row.summary):
+            out.print(f"{rows[0].agent} and {row.agent}: {warning}")
     for tag, values in sorted(rows[0].summary.by_tag.items()):
         if 1 < len(values) <= TAG_VALUES:
             means = [

@@ -12,6 +12,8 @@ from quintain.report import Slice, Summary
 
 from .console import difficulty, grid, number, plural, seconds
 
+FAILED_TASKS = 5
+"""Tasks with failures that are shown."""
 TAG_VALUES = 12
 """A tag with more values names single tasks, and its table would say nothing."""
 
@@ -31,6 +33,7 @@ def _blocks(summary: Summary) -> Iterator[RenderableType]:
     if summary.failed:
         rows = [(part, kind, n) for part, kinds in sorted(summary.failures.items()) for kind, n in kinds.most_common()]
         yield grid("part", "failure", ">episodes", rows=rows)
+        yield _by_failed_task(summary)
 
 
 def _facts(summary: Summary) -> Grid:
@@ -75,6 +78,16 @@ def _efforts(summary: Summary) -> Iterator[tuple[str, Text]]:
     if spent["total"]:
         split = ", ".join(f"{part} {seconds(spent[part])}" for part in ("model", "tool", "verifier", "queue"))
         yield "time", Text(f"{seconds(spent['total'])}").append(f"   {split}", style="dim")
+
+
+def _by_failed_task(summary: Summary) -> Grid:
+    """The tasks that failed most, with what their mean would be if each failed episode counted as 0, and as 1."""
+    worst = sorted(summary.failed_tasks.items(), key=lambda item: (item[1].scored - item[1].episodes, item[0]))
+    rows = [
+        (task, one.episodes, one.episodes - one.scored, number(one.mean), *map(number, one.bounds or ()))
+        for task, one in worst[:FAILED_TASKS]
+    ]
+    return grid("task", ">episodes", ">failed", ">mean", ">at least", ">at most", rows=rows)
 
 
 def _by(tag: str, values: dict[str, Slice]) -> Grid:
