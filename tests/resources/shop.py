@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -44,6 +44,14 @@ def fill(db: Database) -> None:
 
 def shop() -> Database:
     return Database(Customer, Order, EXTRA, seed=fill, roles=ROLES)
+
+
+SEND = "UPDATE orders SET status = 'sent' WHERE id = ?"
+
+
+def status(db: Database, order: int) -> Any:
+    """Of one order."""
+    return db.execute("SELECT status FROM orders WHERE id = ?", order)[0][0]
 
 
 class Shop(qn.State):

@@ -7,7 +7,6 @@ import copy
 import os
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 
@@ -16,21 +15,7 @@ from quintain import resource
 from quintain.resources.connection import Refused
 from quintain.resources.database import Database
 from quintain.state import Shared, begin
-from tests.resources.shop import Shop, shop
-
-SEND = "UPDATE orders SET status = 'sent' WHERE id = ?"
-
-
-def status(db: Database, order: int) -> Any:
-    return db.execute("SELECT status FROM orders WHERE id = ?", order)[0][0]
-
-
-@pytest.fixture
-def db() -> Database:
-    one = shop()
-    one.bind(Shared())
-    return one
-
+from tests.resources.shop import SEND, Shop, shop, status
 
 # -- the laws
 

@@ -8,22 +8,7 @@ import pytest
 
 from quintain.resources import trees
 from quintain.resources.database import Database, RowChange
-from quintain.state import Shared
-from tests.resources.shop import Customer, shop
-
-SEND = "UPDATE orders SET status = 'sent' WHERE id = ?"
-
-
-def status(db: Database, order: int) -> Any:
-    return db.execute("SELECT status FROM orders WHERE id = ?", order)[0][0]
-
-
-@pytest.fixture
-def db() -> Database:
-    one = shop()
-    one.bind(Shared())
-    return one
-
+from tests.resources.shop import SEND, Customer
 
 # -- differences
 

@@ -19,22 +19,7 @@ from quintain.resources import bases, connection, files
 from quintain.resources.connection import Refused
 from quintain.resources.database import Database, ImageError
 from quintain.resources.pages import Image
-from quintain.state import Shared
 from tests.resources.shop import Customer, Order, shop
-
-SEND = "UPDATE orders SET status = 'sent' WHERE id = ?"
-
-
-def status(db: Database, order: int) -> Any:
-    return db.execute("SELECT status FROM orders WHERE id = ?", order)[0][0]
-
-
-@pytest.fixture
-def db() -> Database:
-    one = shop()
-    one.bind(Shared())
-    return one
-
 
 # -- files
 

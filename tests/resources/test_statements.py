@@ -15,22 +15,7 @@ import quintain as qn
 from quintain.resources import holding
 from quintain.resources.connection import Refused
 from quintain.resources.database import Database, Key, References, Unique
-from quintain.state import Shared
-from tests.resources.shop import Customer, shop
-
-SEND = "UPDATE orders SET status = 'sent' WHERE id = ?"
-
-
-def status(db: Database, order: int) -> Any:
-    return db.execute("SELECT status FROM orders WHERE id = ?", order)[0][0]
-
-
-@pytest.fixture
-def db() -> Database:
-    one = shop()
-    one.bind(Shared())
-    return one
-
+from tests.resources.shop import SEND, Customer, status
 
 # -- transactions
 

@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import apsw
 import pytest
 
 from quintain.resources.connection import Refused
 from quintain.resources.database import Database
-from quintain.state import Shared
-from tests.resources.shop import shop
-
-SEND = "UPDATE orders SET status = 'sent' WHERE id = ?"
-
-
-def status(db: Database, order: int) -> Any:
-    return db.execute("SELECT status FROM orders WHERE id = ?", order)[0][0]
-
-
-@pytest.fixture
-def db() -> Database:
-    one = shop()
-    one.bind(Shared())
-    return one
-
+from tests.resources.shop import SEND
 
 # -- the traps of SQLite below a connection that lives on
 

@@ -33,12 +33,10 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Goal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """What goals have in common. Each also has `missing(world)`: why the world does not show it; empty when it does."""
+
     records: ClassVar[bool] = False
     """Whether it is the record of an act rather than an act."""
-
-    def missing(self, world: Sales) -> str:
-        """Why the world does not show it; empty when it does."""
-        raise NotImplementedError
 
     def allows(self, edit: Edit) -> bool:
         """Whether it explains a changed field."""

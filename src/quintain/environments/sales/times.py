@@ -9,8 +9,11 @@ from __future__ import annotations
 import functools
 import re
 from datetime import UTC, date, datetime, timedelta, timezone
+from typing import TypeVar
 
 import quintain as qn
+
+D = TypeVar("D", bound=date)
 
 HOUR = 3600.0
 DAY = 24 * HOUR
@@ -92,15 +95,8 @@ def parse(text: str) -> float:
     Raises:
         ToolError: No such form or no such time.
     """
-    wrong = qn.ToolError(f"{text!r} is no time; write it like 2025-03-11T14:30Z or 2025-03-11T14:30+01:00")
-    if not _MOMENT.fullmatch(text):
-        raise wrong
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise wrong from None
-    _within_the_rules(found.year, text)
-    return found.timestamp()
+    wrong = f"{text!r} is no time; write it like 2025-03-11T14:30Z or 2025-03-11T14:30+01:00"
+    return _read(datetime, text, _MOMENT, wrong=wrong).timestamp()
 
 
 def parse_date(text: str) -> date:
@@ -109,20 +105,19 @@ def parse_date(text: str) -> date:
     Raises:
         ToolError: No such form or no such day.
     """
-    wrong = qn.ToolError(f"{text!r} is no date; write it like 2025-03-11")
-    if not _DATE.fullmatch(text):
-        raise wrong
+    return _read(date, text, _DATE, wrong=f"{text!r} is no date; write it like 2025-03-11")
+
+
+def _read(kind: type[D], text: str, form: re.Pattern[str], *, wrong: str) -> D:
+    if not form.fullmatch(text):
+        raise qn.ToolError(wrong)
     try:
-        found = date.fromisoformat(text)
+        found = kind.fromisoformat(text)
     except ValueError:
-        raise wrong from None
-    _within_the_rules(found.year, text)
-    return found
-
-
-def _within_the_rules(year: int, text: str) -> None:
-    if not 2010 <= year <= 2099:
+        raise qn.ToolError(wrong) from None
+    if not 2010 <= found.year <= 2099:
         raise qn.ToolError(f"{text!r} is out of range; the calendar reaches from 2010 to 2099")
+    return found
 
 
 @functools.lru_cache(maxsize=256)
