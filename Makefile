@@ -10,13 +10,13 @@ BENCHES := $(filter-out bench/_%,$(sort $(wildcard bench/*.py)))
 run: $(VENV)/.base
 	$(BIN)/quintain demo
 
-test: check
+test: check $(VENV)/.system
 	$(BIN)/pytest --numprocesses=logical --cov --cov-report=term-missing
 
-test-all: check
+test-all: check $(VENV)/.system
 	$(BIN)/pytest --numprocesses=logical --cov --cov-report=term-missing -m ""
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.dev $(VENV)/.system
 	@set -e; for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script; done
 
 check: $(VENV)/.dev
@@ -38,3 +38,15 @@ $(VENV)/.base: pyproject.toml
 $(VENV)/.dev: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
+
+# Sandboxes need bubblewrap, and worlds on a server PostgreSQL. Whatever can't be installed here is skipped, with a reason.
+SYSTEM := bubblewrap postgresql
+INSTALL := apt-get install --yes --no-install-recommends $(SYSTEM)
+
+$(VENV)/.system: Makefile | $(VENV)/.base
+	@if command -v bwrap >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		(apt-get update --quiet=2; DEBIAN_FRONTEND=noninteractive $(INSTALL) --quiet=2) >/dev/null 2>&1 \
+		|| echo "tests of sandboxes and of PostgreSQL will be skipped, for this failed: $(INSTALL)"; \
+	else echo "tests of sandboxes and of PostgreSQL will be skipped; to run them: sudo $(INSTALL)"; fi
+	@touch $@

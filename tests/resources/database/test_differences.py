@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from quintain.resources import trees
-from quintain.resources.database import Database, RowChange
-from tests.resources.shop import SEND, Customer
+from quintain.resources.database import Database, RowChange, trees
+from tests.resources.database.shop import SEND, Customer
 
 # -- differences
 

@@ -15,11 +15,10 @@ import pytest
 
 import quintain as qn
 from quintain import codec
-from quintain.resources import bases, connection, files
-from quintain.resources.connection import Refused
-from quintain.resources.database import Database, ImageError
-from quintain.resources.pages import Image
-from tests.resources.shop import Customer, Order, shop
+from quintain.resources.database import Database, ImageError, bases, connection, files
+from quintain.resources.database.connection import Refused
+from quintain.resources.database.pages import Image
+from tests.resources.database.shop import Customer, Order, shop
 
 # -- files
 

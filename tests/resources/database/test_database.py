@@ -12,10 +12,10 @@ import pytest
 
 import quintain as qn
 from quintain import resource
-from quintain.resources.connection import Refused
 from quintain.resources.database import Database
+from quintain.resources.database.connection import Refused
 from quintain.state import Shared, begin
-from tests.resources.shop import SEND, Shop, shop, status
+from tests.resources.database.shop import SEND, Shop, shop, status
 
 # -- the laws
 

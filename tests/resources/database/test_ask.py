@@ -9,7 +9,7 @@ import pytest
 import quintain as qn
 from quintain.errors import UsageError
 from quintain.resources.database import Database, Limits
-from tests.resources.shop import shop
+from tests.resources.database.shop import shop
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 

@@ -11,7 +11,7 @@ from quintain.context import Snapshot
 from quintain.episode import Episode
 from quintain.replay import replay
 from quintain.trace import Message, Reply, ToolCall
-from tests.resources.shop import Shop, shop
+from tests.resources.database.shop import Shop, shop
 
 
 @qn.reward

@@ -12,10 +12,9 @@ import msgspec
 import pytest
 
 import quintain as qn
-from quintain.resources import holding
-from quintain.resources.connection import Refused
-from quintain.resources.database import Database, Key, References, Unique
-from tests.resources.shop import SEND, Customer, status
+from quintain.resources.database import Database, Key, References, Unique, holding
+from quintain.resources.database.connection import Refused
+from tests.resources.database.shop import SEND, Customer, status
 
 # -- transactions
 

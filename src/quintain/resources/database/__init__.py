@@ -69,7 +69,7 @@ class Database(Holder):
     world's rng and clock.
 
     Args:
-        schema: SQL text, or classes that become tables (see `quintain.resources.rows`), in this order.
+        schema: SQL text, or classes that become tables (see `quintain.resources.database.rows`), in this order.
         seed: What fills it: a function that is given the database, or a `.sql` file, or a SQLite file, which then
             takes the place of the schema. It runs once; the result is kept in the cache folder under a digest of the
             schema and of the seed (of a function: of the module that it stands in).

@@ -8,7 +8,7 @@ from typing import Any
 from quintain.resources.database import Database
 from quintain.testing import ResourceContract
 from quintain.testing.resource import Operation
-from tests.resources.shop import shop
+from tests.resources.database.shop import shop
 
 
 def sql(statement: str, *values: Any) -> Operation:

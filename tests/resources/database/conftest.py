@@ -6,7 +6,7 @@ import pytest
 
 from quintain.resources.database import Database
 from quintain.state import Shared
-from tests.resources.shop import shop
+from tests.resources.database.shop import shop
 
 
 @pytest.fixture

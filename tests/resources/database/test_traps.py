@@ -5,9 +5,9 @@ from __future__ import annotations
 import apsw
 import pytest
 
-from quintain.resources.connection import Refused
 from quintain.resources.database import Database
-from tests.resources.shop import SEND
+from quintain.resources.database.connection import Refused
+from tests.resources.database.shop import SEND
 
 # -- the traps of SQLite below a connection that lives on
 
