@@ -271,3 +271,12 @@ def test_a_thousand_writes_between_two_digests(db: Database) -> None:
         twin.execute("UPDATE orders SET note = ? WHERE id = ?", "n" * 300, number)
         twin.digest()
     assert db.digest() == twin.digest()
+
+
+def test_a_transaction_that_only_counts_itself_writes_no_page_1(db: Database) -> None:
+    db.execute("UPDATE customers SET name = 'Customer X' WHERE id = 1")
+    assert 0 not in db.image.written()
+    before = db.snapshot()
+    with db.transaction():
+        db.execute("PRAGMA user_version = 0")
+    assert db.image is before.image

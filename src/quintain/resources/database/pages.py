@@ -14,6 +14,10 @@ zero in every image; a connection is shown numbers of its own there (`connection
 The digest is relative to the base: each page weighs h(number, bytes), and an image keeps the sum, modulo 2**256, of
 what its pages weigh more than those of the base (an additive multiset hash, as in `quintain.table`). A write owes the
 digest its pages; they are weighed when somebody asks, so a turn of many writes to one page weighs it once.
+
+The hash is SHA-256, which processors have in hardware. Microseconds to weigh one page of 1 KB, on one core of an AMD
+EPYC: 0.9 when a hasher that has taken the number already is copied, 1.0 when the number is put before the bytes, and
+1.9 with BLAKE2b and the number as its salt. 0.3 of the 0.9 are Python's objects.
 """
 
 from __future__ import annotations
@@ -33,23 +37,29 @@ ZERO = bytes(SIZE)
 
 _OWED = 64
 """Pages that may wait to be weighed; beyond, each write would copy a long list of them."""
-_MODULUS = 2**256
-_NUMBER = struct.Struct("<Q")
+_MASK = 2**256 - 1
+_NUMBER = struct.Struct("<Q56x")
+"""A number as one whole block of SHA-256, so that what follows needs no shifting."""
+_HASHERS = 4096
+"""Hashers that have taken a page's number and are kept for its next version, of some 250 bytes each."""
+
+
+_hashers: dict[int, Any] = {}
 
 
 class Page:
-    """One written page; its weight is taken once."""
+    """One written page.
 
-    __slots__ = ("_weight", "data")
+    Attributes:
+        data: Its bytes.
+        weight: What it adds to the sum; None until somebody asks.
+    """
+
+    __slots__ = ("data", "weight")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        self._weight: int | None = None
-
-    def weight(self, number: int) -> int:
-        if self._weight is None:
-            self._weight = weigh(number, self.data)
-        return self._weight
+        self.weight: int | None = None
 
 
 Layer = dict[int, Page]
@@ -72,7 +82,7 @@ class Base:
         self.trees: dict[int, Any] = {}  # what `trees.py` has walked, by root page
         self.tables: Any = None  # what `difference.py` has read of the schema
         self.schema = object()
-        self._weights: dict[int, int] = {}
+        self.weights: dict[int, int] = {}
         self._bytes: bytes | mmap.mmap = b""
         if path is not None:
             with path.open("rb") as file:
@@ -85,9 +95,9 @@ class Base:
         return self._bytes[start : start + SIZE] or ZERO
 
     def weight(self, number: int) -> int:
-        found = self._weights.get(number)
+        found = self.weights.get(number)
         if found is None:
-            found = self._weights[number] = weigh(number, self.page(number))
+            found = self.weights[number] = weigh(number, self.page(number))
         return found
 
 
@@ -148,7 +158,7 @@ class Image:
     def digest(self) -> str:
         """Equal for equal bytes over one base, 32 hex digits. Costs a hash for each page written since it was asked."""
         self._settle()
-        total = (self._sum % _MODULUS).to_bytes(32, "little")
+        total = (self._sum & _MASK).to_bytes(32, "little")
         return codec.digest(codec.dumps((self.base.digest, self.count, total)))
 
     def written(self) -> Layer:
@@ -174,25 +184,67 @@ class Image:
         return (self.page(number) for number in range(self.count))
 
     def _settle(self) -> None:
-        if not self._owed and self.count == self._counted:
-            return
-        base, before, now = self.base, self._counted, self.count
-        # Pages that came or went without being written weigh as well.
-        edge = set(range(min(before, now), max(before, now)))
-        total = self._sum
-        for number in edge | self._owed.keys():
+        if self.count != self._counted:
+            self._settle_ends()
+        base, layers, total = self.base, self.layers, self._sum
+        # What it calls for each page would cost as much as it does, so it calls as little as it can.
+        for number, past in self._owed.items():
+            page: Page | None = None
+            for layer in layers:
+                page = layer.get(number)
+                if page is not None:
+                    break
+            if page is None:
+                total += base.weight(number)
+            else:
+                weight = page.weight
+                if weight is None:
+                    hasher = (_hashers.get(number) or _hasher(number)).copy()
+                    hasher.update(page.data)
+                    weight = page.weight = int.from_bytes(hasher.digest(), "little")
+                total += weight
+            if past is None:
+                total -= base.weights.get(number) or base.weight(number)
+            else:
+                total -= past.weight or _weighed(number, past)
+        self._sum, self._owed = total, {}
+
+    def _settle_ends(self) -> None:
+        """Pages that came or went weigh as well, written or not."""
+        before, now, owed = self._counted, self.count, self._owed
+        for number in range(min(before, now), max(before, now)):
             page = self.find(number)
-            past = self._owed.get(number, page)
+            past = owed.pop(number, page)
             if number < now:
-                total += page.weight(number) if page else base.weight(number)
-            if number < before:
-                total -= past.weight(number) if past else base.weight(number)
-        self._sum, self._counted, self._owed = total, now, {}
+                self._sum += _weighed(number, page) if page else self.base.weight(number)
+            else:
+                self._sum -= _weighed(number, past) if past else self.base.weight(number)
+        self._counted = now
+        # Beyond both ends are pages of zeros that a file left when it shrank, and nobody sees.
+        self._owed = {number: past for number, past in owed.items() if number < now}
 
 
 def weigh(number: int, data: bytes) -> int:
     """What a page adds to the sum."""
-    return int.from_bytes(hashlib.blake2b(data, digest_size=32, salt=_NUMBER.pack(number)).digest(), "little")
+    hasher = _hasher(number).copy()
+    hasher.update(data)
+    return int.from_bytes(hasher.digest(), "little")
+
+
+def _weighed(number: int, page: Page) -> int:
+    if page.weight is None:
+        page.weight = weigh(number, page.data)
+    return page.weight
+
+
+def _hasher(number: int) -> Any:
+    """A hasher that has taken the number, to be copied."""
+    found = _hashers.get(number)
+    if found is None:
+        if len(_hashers) >= _HASHERS:
+            _hashers.clear()
+        found = _hashers[number] = hashlib.sha256(_NUMBER.pack(number))
+    return found
 
 
 def normalised(first: bytes) -> bytes:
