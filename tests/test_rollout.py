@@ -17,7 +17,7 @@ import quintain as qn
 from quintain.errors import ModelError, RunStopped, UsageError
 from quintain.harness import Model, Request, Session
 from quintain.record import RunFolder, read_traces
-from quintain.rollout import WINDOW
+from quintain.rollouts import WINDOW
 from quintain.trace import End, Reply
 
 from .worlds import Yard, call, environment, fine, first_task, play, says, script

@@ -177,6 +177,29 @@ def test_a_resource_is_bound_to_the_world_that_holds_it() -> None:
     assert room.table.dice.world is room.shared
 
 
+class Cup(msgspec.Struct):
+    dice: Dice | None = None
+
+
+class Casino(qn.State):
+    cups: list[Cup] = []
+    named: dict[str, tuple[Dice, ...]] = {}
+    names: list[str] = []
+
+
+def test_a_resource_deep_inside_a_field_is_bound_too() -> None:
+    casino = Casino(cups=[Cup(Dice()), Cup()], named={"a": (Dice(), Dice())})
+    for world in (casino, casino.copy()):
+        held = [world.cups[0].dice, *world.named["a"]]
+        assert all(dice and dice.world is world.shared for dice in held)
+    casino.cups.append(Cup(Dice()))
+    assert casino.copy().cups[2].dice is not None
+    twin = casino.copy()
+    dice = twin.cups[2].dice
+    assert dice is not None
+    assert dice.world is twin.shared
+
+
 # --- the beginning of an episode
 
 

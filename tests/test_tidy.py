@@ -109,7 +109,7 @@ def test_the_law_catches(law: tidy.Law, path: str, text: str, says: str, tmp_pat
         ),
         (TOP, '"""Words."""\n\nfrom .task import Task as Task\n\n__version__ = "1"'),
         ("src/quintain/cli/run.py", "from quintain.environments import sales\nfrom quintain import models"),
-        ("src/quintain/rollout.py", "import asyncio"),
+        ("src/quintain/rollouts.py", "import asyncio"),
         ("tests/test_x.py", "import random\ndef f(a, b, c, d): ..."),
     ],
 )

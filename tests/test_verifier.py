@@ -245,6 +245,6 @@ def test_the_answer_is_what_the_agent_said_last() -> None:
 
     trace = Trace(environment="e", fingerprint="", tools_digest="", task="t", task_digest="", seed=0, config=Config())
     task = qn.Task(id="t", prompt="p", start=qn.State())
-    assert qn.Outcome(task, qn.State(), trace).answer == ""
+    assert qn.Outcome(task, qn.State(), qn.State(), trace).answer == ""
     trace.turns = [said("first", 0), said("last", 0), said("a user's", 1)]
-    assert qn.Outcome(task, qn.State(), trace).answer == "last"
+    assert qn.Outcome(task, qn.State(), qn.State(), trace).answer == "last"

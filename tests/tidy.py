@@ -25,7 +25,20 @@ CORE: tuple[tuple[str, ...], ...] = (
     ("resource", "table", "state", "trace", "tools"),  # 1 the world and its record
     ("noise", "task", "harness", "verifier"),  # 2 the letters that ask, drive and judge
     ("environment",),  # 3 the equation
-    ("deadline", "context", "jury", "episode", "gate", "record", "report", "trajectory", "rollout", "replay"),  # 4 play
+    (
+        "deadline",
+        "context",
+        "jury",
+        "episode",
+        "gate",
+        "record",
+        "report",
+        "trajectory",
+        "rollout",
+        "replay",
+        "day",
+        "rollouts",
+    ),  # 4 play
 )
 ROOT = "__init__"  # the public names of the core; trades and surface may import it
 TRADES = (  # 5: each may import the core, and nothing of another trade
@@ -34,7 +47,7 @@ TRADES = (  # 5: each may import the core, and nothing of another trade
 )  # fmt: skip
 SURFACE = ("environments", "cli", "__main__")  # 6: in this order
 
-ASYNC = {"deadline", "rollout"}  # the core's only modules that know an event loop
+ASYNC = {"deadline", "rollouts"}  # the core's only modules that know an event loop
 THIRD_PARTY = {"msgspec"}  # the core's only dependency
 BANNED = {  # in the core: what makes a replay differ, and what to use
     "copy.deepcopy": "State.copy()",

@@ -10,9 +10,9 @@ from .harness import Harness as Harness
 from .harness import Session as Session
 from .harness import ToolLoop as ToolLoop
 from .replay import replay as replay
-from .rollout import Group as Group
 from .rollout import rollout as rollout
-from .rollout import rollouts as rollouts
+from .rollouts import Group as Group
+from .rollouts import rollouts as rollouts
 from .state import State as State
 from .table import Table as Table
 from .task import Task as Task

@@ -129,6 +129,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     state: bytes
     trace: bytes
     contexts: tuple[FrozenContext, ...]
+    start: bytes | None = None
+    """The world in which the episode began, where that was not its task's own."""
 
     @property
     def digest(self) -> str:

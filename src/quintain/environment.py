@@ -68,6 +68,7 @@ class Environment(Generic[S]):
         self.config = config or Config()
         self.splits = splits
         self.tools: dict[str, Tool] = collect(state)
+        self._by_role: dict[str, tuple[Tool, ...]] = {}
         self.tools_digest = codec.digest(
             codec.json([(t.name, t.description, t.parameters, t.roles) for t in self.tools.values()])
         )
@@ -75,6 +76,12 @@ class Environment(Generic[S]):
         self._make = tasks
         self._tasks: dict[str, Sequence[Task[S]]] = {}
         self._places: dict[str, dict[str, int]] = {}
+
+    def tools_of(self, role: str) -> tuple[Tool, ...]:
+        """The tools that an actor of this role may call, in their order."""
+        if role not in self._by_role:
+            self._by_role[role] = tuple(tool for tool in self.tools.values() if role in tool.roles)
+        return self._by_role[role]
 
     def tasks(self, split: str) -> Sequence[Task[S]]:
         """The tasks of a split.

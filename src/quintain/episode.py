@@ -21,7 +21,7 @@ from .noise import Fault, weather
 from .state import State, begin
 from .task import Task
 from .tools import Tool, observe
-from .trace import Block, Content, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn
+from .trace import Block, Content, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn, as_read
 from .verifier import Effect
 
 S = TypeVar("S", bound=State)
@@ -35,15 +35,17 @@ class Episode(Generic[S]):
 
     Attributes:
         state: The world; changes only inside `step`.
+        start: The world in which it began; not to be changed.
         trace: The record so far.
         session: The agent's side of it.
         timing: Where the seconds went.
     """
 
-    def __init__(self, env: Environment[S], task: Task[S], *, state: S, trace: Trace) -> None:
+    def __init__(self, env: Environment[S], task: Task[S], *, state: S, start: S, trace: Trace) -> None:
         self.env = env
         self.task = task
         self.state = state
+        self.start = start
         self.trace = trace
         self.timing = Timing()
         self.sessions: list[ActorSession] = []
@@ -53,23 +55,24 @@ class Episode(Generic[S]):
         self._last_fault = max((n for n, fault in enumerate(faults) if fault), default=-2)
         self._tokens = sum(turn.reply.usage.prompt + turn.reply.usage.completion for turn in trace.turns)
         self._in_turn = False  # Stays True when a turn is broken off: then the world moved, and no record says how.
-        self._jury = Jury(env.verifier, task, env.config.verifier_timeout_s)
+        self._jury = Jury(env.verifier, task, start=start, timeout_s=env.config.verifier_timeout_s)
         self._jury.reached = {r.name for turn in trace.turns for r in turn.rewards if r.level is Level.PHASE}
 
     @classmethod
-    async def begin(cls, env: Environment[S], task: Task[S], **names: Any) -> Episode[S]:
+    async def begin(cls, env: Environment[S], task: Task[S], start: S | None = None, **names: Any) -> Episode[S]:
         """A fresh episode on its own copy of the task's world.
 
         Args:
             env: The environment.
             task: One of its tasks.
-            names: Fields of the Trace: seed, member, attempt, agent, split.
+            start: Another world to begin in, which must not change any more.
+            names: Fields of the Trace: seed, member, attempt, after, agent, split.
 
         Raises:
             DefinitionError: The task is not plain data.
             TypeError: Its world is not of the environment's state class.
         """
-        world = task.world()
+        world = task.world() if start is None else start
         if type(world) is not env.state:
             raise TypeError(
                 f"task {task.id!r} starts in a {type(world).__name__}, {env.name} plays in a {env.state.__name__}"
@@ -77,7 +80,7 @@ class Episode(Generic[S]):
         trace = blank(env, task, **names)
         trace.task_digest = await task.digest(world)
         state = await begin(world, seed=trace.seed, task_id=task.id)
-        episode = cls(env, task, state=state, trace=trace)
+        episode = cls(env, task, state=state, start=world, trace=trace)
         prompt = [Message("user", task.prompt)] if task.prompt else []
         episode.sessions.append(ActorSession(episode, Context("agent", 0, prompt)))
         return episode
@@ -133,7 +136,7 @@ class Episode(Generic[S]):
         turn = msgspec.structs.replace(turn, steps=tuple(steps), state_digest=await self._digest())
         if self._jury.watches_turns and not self.ended:
             rewards += await self._judged(self._jury.turn(before, turn, self.state))
-        turn = _recorded(msgspec.structs.replace(turn, rewards=tuple(rewards)))
+        turn = as_read(msgspec.structs.replace(turn, rewards=tuple(rewards)))
         context.close(turn)
         self.trace.turns.append(turn)
         self._in_turn = False
@@ -276,7 +279,8 @@ class Episode(Generic[S]):
         self._check_quiet()
         contexts = tuple(session.context.freeze() for session in self.sessions)
         state = await resource.dump(self.state)
-        return Snapshot(self.task.id, self.env.fingerprint, state, self.trace.to_bytes(), contexts)
+        start = await resource.dump(self.start) if self.trace.after else None
+        return Snapshot(self.task.id, self.env.fingerprint, state, self.trace.to_bytes(), contexts, start)
 
     @classmethod
     async def restore(cls, env: Environment[S], task: Task[S], snapshot: Snapshot) -> Episode[S]:
@@ -290,9 +294,9 @@ class Episode(Generic[S]):
             ours, theirs = f"{task.id!r} in {env.fingerprint}", f"{snapshot.task!r} in {snapshot.fingerprint}"
             raise UsageError(f"the snapshot is of {theirs}, not of {ours}")
         trace = codec.loads(snapshot.trace, Trace)
-        state = resource.load(env.state, snapshot.state)
-        await resource.ready(state)
-        episode = cls(env.replace(config=trace.config), task, state=state, trace=trace)
+        state = await resource.loaded(env.state, snapshot.state)
+        start = task.world() if snapshot.start is None else await resource.loaded(env.state, snapshot.start)
+        episode = cls(env.replace(config=trace.config), task, state=state, start=start, trace=trace)
         for frozen in snapshot.contexts:
             episode.sessions.append(ActorSession(episode, Context.thaw(frozen, episode.trace)))
         return episode
@@ -320,7 +324,6 @@ class ActorSession:
     def __init__(self, episode: Episode[Any], context: Context) -> None:
         self.episode = episode
         self.context = context
-        self._tools = [tool for tool in episode.env.tools.values() if context.role in tool.roles]
 
     @property
     def role(self) -> str:
@@ -332,7 +335,7 @@ class ActorSession:
 
     @property
     def tools(self) -> Sequence[Tool]:
-        return self._tools
+        return self.episode.env.tools_of(self.context.role)
 
     @property
     def config(self) -> Config:
@@ -375,14 +378,6 @@ class ActorSession:
         session = ActorSession(episode, Context(role, len(episode.sessions), [*first, *messages]))
         episode.sessions.append(session)
         return session
-
-
-def _recorded(turn: Turn) -> Turn:
-    """The turn as a reader of the record will find it, so that nothing gets into a record that cannot be read."""
-    try:
-        return codec.loads(codec.dumps(turn), Turn)
-    except Exception as error:
-        raise UsageError(f"turn {turn.index} does not fit into a record: {error}") from error
 
 
 def blank(env: Environment[S], task: Task[S], **names: Any) -> Trace:

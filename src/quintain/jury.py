@@ -28,16 +28,17 @@ class Jury(Generic[S]):
         reached: Names of the phases that have been awarded.
     """
 
-    def __init__(self, verifier: Verifier[S], task: Task[S], timeout_s: float | None) -> None:
+    def __init__(self, verifier: Verifier[S], task: Task[S], *, start: S, timeout_s: float | None) -> None:
         self._verifier = verifier
         self._task = task
+        self._start = start
         self._timeout_s = timeout_s
         self.watches_steps = bool(verifier.at(Level.STEP))
         self.watches_turns = bool(verifier.at(Level.TURN) or verifier.at(Level.PHASE))
         self.reached: set[str] = set()
 
     def fork(self) -> Jury[S]:
-        twin = Jury(self._verifier, self._task, self._timeout_s)
+        twin = Jury(self._verifier, self._task, start=self._start, timeout_s=self._timeout_s)
         twin.reached = set(self.reached)
         return twin
 
@@ -74,7 +75,7 @@ class Jury(Generic[S]):
             if criterion.level is Level.TRAJECTORY:
                 own = {"turns": list(trace.turns), "rewards": list(rewards), "tags": dict(trace.tags)}
                 record = msgspec.structs.replace(trace, **own)
-                view = Outcome(self._task, await copied(state), record)
+                view = Outcome(self._task, await copied(self._start), await copied(state), record)
                 rewards.append(await self._verdict(criterion, view))
             elif criterion.name not in given:
                 is_phase = criterion.level is Level.PHASE

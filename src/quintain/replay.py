@@ -20,7 +20,7 @@ from .environment import Environment
 from .episode import Episode
 from .errors import WALL_CLOCK_KINDS, ModelError, ReplayDivergence, UsageError
 from .harness import Request
-from .rollout import rollout
+from .rollout import Played, played
 from .state import State
 from .task import Task
 from .trace import Reply, Tokens, Trace, Turn
@@ -71,12 +71,18 @@ async def replay(env: Environment[S], task: Task[S], trace: Trace) -> Trace:
     A failure that a real clock decided cannot be asked to happen again; then everything before it must agree.
 
     Raises:
-        UsageError: The trace is of another environment or task.
+        UsageError: The trace is of another environment or task; or it began where another episode ended, for which
+            there is `quintain.day.Days`.
         ReplayDivergence: The world answered differently than it did the first time.
     """
-    if (trace.environment, trace.task) != (env.name, task.id):
-        raise UsageError(f"the trace is of {trace.environment}/{trace.task}, not of {env.name}/{task.id}")
-    again = (await rollout(env.replace(config=trace.config), task, Recorded(trace), **_names(trace))).trace
+    return (await replayed(env, task, trace, start=None)).rollout.trace
+
+
+async def replayed(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> Played[S]:
+    """As `replay`, for an episode that began in the world `start`; None for the task's own."""
+    _check(env, task, trace, start=start)
+    new = await played(env.replace(config=trace.config), task, Recorded(trace), start=start, **_names(trace))
+    again = new.rollout.trace
     if again.failure is not None and trace.failure is not None and again.failure.part == trace.failure.part == "model":
         # The model's code is not here; how it looked where it broke can only be quoted.
         quoted = {"type": trace.failure.type, "traceback_digest": trace.failure.traceback_digest}
@@ -84,7 +90,15 @@ async def replay(env: Environment[S], task: Task[S], trace: Trace) -> Trace:
     diverged = find_divergence(trace, again)
     if diverged is not None:
         raise diverged
-    return again
+    return new
+
+
+def _check(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> None:
+    if (trace.environment, trace.task) != (env.name, task.id):
+        raise UsageError(f"the trace is of {trace.environment}/{trace.task}, not of {env.name}/{task.id}")
+    if bool(trace.after) == (start is None):
+        where = f"the world after task {trace.after[0]!r}" if trace.after else "its own world"
+        raise UsageError(f"the trace of {trace.task!r} began in {where}: replay it there (quintain.day.Days)")
 
 
 def find_divergence(expected: Trace, found: Trace) -> ReplayDivergence | None:
@@ -112,21 +126,35 @@ def _in_turns(expected: Sequence[Turn], found: Sequence[Turn]) -> ReplayDivergen
 
 
 def _first_field(a: Any, b: Any, *, turn: int | None = None, step: int | None = None) -> ReplayDivergence:
-    names = [name for name in a.__struct_fields__ if codec.dumps(getattr(a, name)) != codec.dumps(getattr(b, name))]
+    names = [name for name in a.__struct_fields__ if _bytes(getattr(a, name)) != _bytes(getattr(b, name))]
     return ReplayDivergence(names[0], getattr(a, names[0]), getattr(b, names[0]), turn=turn, step=step)
 
 
-async def rebuild(env: Environment[S], task: Task[S], trace: Trace, *, turns: int) -> Episode[S]:
+def _bytes(value: Any) -> bytes:
+    return b"" if value is msgspec.UNSET else codec.dumps(value)
+
+
+async def rebuild(
+    env: Environment[S], task: Task[S], trace: Trace, *, turns: int, start: S | None = None
+) -> Episode[S]:
     """An episode as it stood after the first `turns` turns of a trace, ready to go on.
 
+    Args:
+        env: The environment.
+        task: The trace's task.
+        trace: The record.
+        turns: How many; in [0, len(trace.turns)].
+        start: The world that it began in, where that was not the task's own.
+
     Raises:
-        UsageError: The trace has fewer turns.
+        UsageError: The trace has fewer turns; or it is of another environment, task or start.
         ReplayDivergence: The world answered differently on the way.
     """
     if not 0 <= turns <= len(trace.turns):
         raise UsageError(f"turns must be in [0, {len(trace.turns)}], got {turns}")
+    _check(env, task, trace, start=start)
     recorded = Recorded(trace)
-    episode = await Episode[S].begin(env.replace(config=trace.config), task, **_names(trace))
+    episode = await Episode[S].begin(env.replace(config=trace.config), task, start, **_names(trace))
 
     async def model(request: Request) -> Reply:
         if len(episode.trace.turns) == turns:
@@ -146,7 +174,7 @@ class _Reached(BaseException):
 
 
 def _names(trace: Trace) -> dict[str, Any]:
-    return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "split", "agent")}
+    return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "after", "split", "agent")}
 
 
 def elsewhere(command: Sequence[str], hash_seeds: Sequence[int]) -> list[subprocess.CompletedProcess[str]]:

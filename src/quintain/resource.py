@@ -141,6 +141,13 @@ async def ready(world: Any) -> None:
             await settle(resource.ready())
 
 
+async def loaded(type_: type[T], data: bytes) -> T:
+    """`load`, and `ready`."""
+    world = load(type_, data)
+    await ready(world)
+    return world
+
+
 async def settle(value: T | Awaitable[T]) -> T:
     """The value itself, or what it resolves to."""
     if inspect.isawaitable(value):
@@ -152,7 +159,7 @@ async def settle(value: T | Awaitable[T]) -> T:
 def is_bound(type_: Any) -> bool:
     """Whether a resource of this type has a `bind(shared)`, which gives it its world's rng and clock.
 
-    A State calls it for the resources that are its fields, and so for those of every copy.
+    A State calls it for the resources in its fields, and so for those of every copy.
     """
     return hasattr(type_, "bind") and _is_resource(type_)
 
@@ -162,18 +169,24 @@ def _is_resource(type_: Any) -> bool:
     return all(hasattr(type_, verb) for verb in ("fork", "dump", "digest", "load"))
 
 
-@functools.cache
-def _declares_float(type_: Any) -> bool:
+def named_in(type_: Any) -> list[Any]:
+    """Every type that the declaration of a type names, itself included, down to resources."""
     seen: list[Any] = []
     todo = [type_]
     while todo:
         one = todo.pop()
-        if one in seen or hasattr(one, "fork"):
+        if one in seen:
             continue
         seen.append(one)
-        todo += (typing.get_origin(one), *typing.get_args(one))
-        todo += typing.get_type_hints(one).values() if isinstance(one, type) else ()
-    return float in seen
+        if not hasattr(one, "fork"):
+            todo += (typing.get_origin(one), *typing.get_args(one))
+            todo += typing.get_type_hints(one).values() if isinstance(one, type) else ()
+    return seen
+
+
+@functools.cache
+def _declares_float(type_: Any) -> bool:
+    return float in named_in(type_)
 
 
 def _decode(type_: type[T], plain: bytes, make: Callable[[Any], Any]) -> T:

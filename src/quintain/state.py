@@ -7,6 +7,7 @@ alone; inside another they share its random stream, clock, identifiers and end.
 from __future__ import annotations
 
 import bisect
+import functools
 import hashlib
 import inspect
 import weakref
@@ -260,9 +261,14 @@ class State(msgspec.Struct, kw_only=True, weakref=True):
     def _adopt_parts(self) -> None:
         for name in self.__struct_fields__:
             self._adopt(getattr(self, name))
+        for name in _with_bound(cast(Hashable, type(self))):
+            for one in resource.split(getattr(self, name)).held:
+                self._adopt(one)
 
     def _adopt(self, part: Any) -> None:
         """Let a part share what its world has, and a resource that wants to know draw from it.
+
+        A resource that was put into a list or dict later is met when the world is copied next.
 
         Raises:
             DefinitionError: It has identifiers, timers or draws of its own, which would be lost.
@@ -329,6 +335,15 @@ def parts(type_: type[State]) -> dict[str, type[State]]:
         if isinstance(field.type, type) and issubclass(field.type, State):
             found[field.name] = field.type
     return found
+
+
+@functools.cache
+def _with_bound(type_: Any) -> tuple[str, ...]:
+    """The fields of a State class that may hold, somewhere inside, a resource that wants to know its world."""
+    declared: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(type_)}
+    own = {name for name, one in declared.items() if resource.is_bound(one)} | parts(type_).keys()
+    deep = {name for name, one in declared.items() if any(map(resource.is_bound, resource.named_in(one)))}
+    return tuple(name for name in declared if name in deep - own)
 
 
 def _path(world: State, target: object) -> tuple[str, ...] | None:

@@ -29,6 +29,8 @@ class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
         solution: Calls of the agent that solve the task, for the oracle; None when nobody knows one.
         answer: What the oracle says at the end.
         roles: What other actors are told first, such as a simulated user's script.
+        day: Within a run, tasks of one day are played one after the other, each in the world that the one before left
+            to the same member; the first of them, or one that is played alone, begins in its own `start`.
         tags: Labels for reports, such as family and level; they are in the record.
     """
 
@@ -39,6 +41,7 @@ class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
     solution: tuple[Call, ...] | None = None
     answer: str = "done"
     roles: dict[str, str] = {}
+    day: str = ""
     tags: dict[str, str] = {}
 
     def world(self) -> S:

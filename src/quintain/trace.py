@@ -11,7 +11,7 @@ import msgspec
 
 from . import codec
 from .config import Config
-from .errors import Failure, TraceError
+from .errors import Failure, TraceError, UsageError
 
 SCHEMA = 1
 """Version of `Trace`; raised whenever an old trace could be misread."""
@@ -187,6 +187,18 @@ class End(enum.Enum):
     FAILED = "failed"
 
 
+def as_read(turn: Turn) -> Turn:
+    """The turn as a reader of the record will find it, so that nothing gets into a record that cannot be read.
+
+    Raises:
+        UsageError: It cannot.
+    """
+    try:
+        return codec.loads(codec.dumps(turn), Turn)
+    except Exception as error:
+        raise UsageError(f"turn {turn.index} does not fit into a record: {error}") from error
+
+
 class Trace(msgspec.Struct, kw_only=True):
     """The whole record. Seconds live beside it, never in it.
 
@@ -194,6 +206,8 @@ class Trace(msgspec.Struct, kw_only=True):
         environment: Name of E; `fingerprint` and `tools_digest` say which version of it.
         task: The task's id; `task_digest` names its content, `tags` its families.
         seed: Of the world, the same for all of a group; `member` counts within the group, `attempt` its retries.
+        after: Task and attempt of the episode, of the same member and day, in whose end this one began; unset, and not
+            in the record, where it began in its task's own world.
         agent: Name of the model that played.
         end: None while the episode goes on.
         reason: Why it ended, in the words of who ended it.
@@ -214,6 +228,7 @@ class Trace(msgspec.Struct, kw_only=True):
     seed: int
     member: int = 0
     attempt: int = 0
+    after: tuple[str, int] | msgspec.UnsetType = msgspec.UNSET
     agent: str = ""
     config: Config
     turns: list[Turn] = []

@@ -17,9 +17,17 @@ S = TypeVar("S", bound=State)
 
 
 class Outcome(msgspec.Struct, Generic[S], frozen=True):
-    """A finished episode."""
+    """A finished episode.
+
+    Attributes:
+        task: What was asked.
+        start: The world in which it began: the task's own, unless the episode continued a day.
+        state: The world that it left.
+        trace: The record.
+    """
 
     task: Task[S]
+    start: S
     state: S
     trace: Trace
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -124,3 +125,44 @@ def test_paths_that_are_not_there(desk: Path, call: Call) -> None:
         assert "nowhere" in ended.err
     assert call("replay").status == 2
     assert call("replay", ".", "--processes", 0).status == 2
+
+
+DAYS = """
+import quintain as qn
+
+
+class Count(qn.State):
+    n: int = 0
+
+    @qn.tool
+    def add(self) -> int:
+        \"\"\"Add one.\"\"\"
+        self.n += 1
+        return self.n
+
+
+@qn.reward
+def added(outcome: qn.Outcome[Count]) -> float:
+    return float(outcome.state.n == outcome.start.n + 1)
+
+
+def tasks(split: str) -> list[qn.Task[Count]]:
+    return [
+        qn.Task(id=f"{day}{n}", prompt="add", start=Count(), day=day, solution=(("add", {}),))
+        for day in "ab"
+        for n in range(4)
+    ]
+
+
+env = qn.Environment("days", tasks=tasks, harness=qn.ToolLoop(), verifier=qn.Verifier(added), state=Count)
+"""
+
+
+def test_days_replay_in_other_processes(tmp_path: Path) -> None:
+    (tmp_path / "days.py").write_text(DAYS)
+    made = quintain("run", "days.py:env", "--group", 2, "--out", "here", "--json", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    observed = re.findall(r'"observation":"(\d)"', (tmp_path / "here" / "traces.jsonl").read_text())
+    assert sorted(observed) == sorted("1234" * 4), "each of two members sees, on each of two days, what it did before"
+    said = document(quintain("replay", "here", "--json", cwd=tmp_path).stdout)
+    assert (said["episodes"], said["agree"]) == (16, True)

@@ -13,7 +13,7 @@ from quintain.errors import RunStopped
 from quintain.harness import Agent
 from quintain.record import Rollout, RunFolder, read_traces
 from quintain.report import Summary
-from quintain.rollout import rollouts
+from quintain.rollouts import rollouts
 from quintain.task import Task
 from quintain.trace import Timing
 

@@ -16,6 +16,7 @@ import msgspec
 from . import console, exits, options
 
 if TYPE_CHECKING:
+    from quintain.day import Days
     from quintain.environment import Environment
     from quintain.errors import ReplayDivergence
     from quintain.trace import Trace
@@ -107,6 +108,7 @@ async def judge(paths: Sequence[Path], spec: str | None) -> Verdict:
         UsageError, DefinitionError: The traces or their environment cannot be had.
         TraceError: A trace cannot be read.
     """
+    from quintain.day import Days
     from quintain.record import read_traces
 
     from .folders import environment_of
@@ -115,10 +117,11 @@ async def judge(paths: Sequence[Path], spec: str | None) -> Verdict:
     started = time.perf_counter()
     for path in paths:
         env = environment_of(path, spec)
+        days = Days(env)
         for trace in read_traces(path):
             verdict.episodes += 1
             verdict.turns += len(trace.turns)
-            diverged = await _replay(env, trace)
+            diverged = await _replay(env, days, trace)
             if diverged is not None:
                 verdict.diverged += 1
                 if len(verdict.first) < NAMED:
@@ -127,14 +130,13 @@ async def judge(paths: Sequence[Path], spec: str | None) -> Verdict:
     return verdict
 
 
-async def _replay(env: Environment[Any], trace: Trace) -> ReplayDivergence | None:
+async def _replay(env: Environment[Any], days: Days[Any], trace: Trace) -> ReplayDivergence | None:
     from quintain.errors import ReplayDivergence
-    from quintain.replay import replay
 
     from .folders import task_of
 
     try:
-        await replay(env, task_of(env, trace), trace)
+        await days.replay(task_of(env, trace), trace)
     except ReplayDivergence as error:
         return error
     return None

@@ -180,7 +180,7 @@ class Player:
         verifier = self._env.verifier
         rewards: list[Reward] = []
         for criterion in verifier.criteria:
-            said = criterion.judge(Outcome(self._task, self._world.copy(), trace))
+            said = criterion.judge(Outcome(self._task, self._task.world(), self._world.copy(), trace))
             rewards.append(criterion.reward(_now(said) if inspect.iscoroutine(said) else said))
         return {reward.name: reward.value for reward in rewards}, verifier.total(rewards)
 
