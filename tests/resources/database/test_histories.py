@@ -1,4 +1,7 @@
-"""Random histories over several forks, statement by statement beside a plain SQLite database for each."""
+"""Histories that Hypothesis looks for, over several forks, beside a plain SQLite database for each.
+
+After every step all of the content is compared. Many more histories, compared at the end: `test_many_histories.py`.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from quintain.resources.database import Database, RowChange, Snapshot
+from quintain.resources.database import Database, Snapshot
+from tests.resources.database.histories import applied, content, keyed, outcome
 
 SCHEMA = """
 CREATE TABLE item (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, size REAL, data BLOB);
@@ -72,48 +75,8 @@ class Reference:
         return twin
 
 
-def outcome(execute: Any, sql: str, values: tuple[Any, ...]) -> Any:
-    try:
-        return sorted(map(repr, execute(sql, values)))
-    except (apsw.ConstraintError, sqlite3.IntegrityError):
-        return "constraint"
-    except (apsw.SQLError, sqlite3.OperationalError):
-        return "wrong"
-
-
 def ours(db: Database) -> Any:
-    return lambda sql, values: db.execute(sql, *values)
-
-
-def content(execute: Any) -> dict[str, list[str]]:
-    names = execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'words_%'", ())
-    found = {name: sorted(map(repr, execute(f'SELECT * FROM "{name}"', ()))) for (name,) in names}
-    found["search"] = sorted(map(repr, execute("SELECT rowid FROM words WHERE words MATCH 'item'", ())))
-    return found
-
-
-def keyed(db: Database) -> dict[tuple[str, Any], dict[str, Any]]:
-    """Every row by table and key, found without the engine."""
-    found: dict[tuple[str, Any], dict[str, Any]] = {}
-    for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'words_%'"):
-        columns = [row[0] for row in db.execute(f"SELECT name FROM pragma_table_info('{name}')")]
-        key = {"item": "id", "part": "item, place"}.get(name, "rowid")
-        width = key.count(",") + 1
-        for row in db.execute(f'SELECT {key}, * FROM "{name}"'):
-            found[name, tuple(row[:width])] = dict(zip(columns, row[width:], strict=True))
-    return found
-
-
-def applied(rows: dict[Any, Any], changes: list[RowChange]) -> dict[Any, Any]:
-    rows = dict(rows)
-    for change in changes:
-        assert rows.get((change.table, change.key)) == change.before
-        assert repr(change.before) != repr(change.after)
-        if change.after is None:
-            del rows[change.table, change.key]
-        else:
-            rows[change.table, change.key] = change.after
-    return rows
+    return lambda sql, values=(): db.execute(sql, *values)
 
 
 class Histories(RuleBasedStateMachine):
@@ -183,7 +146,7 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data())
     def differ(self, data: st.DataObject) -> None:
         one, other = self.worlds[self.pick(data)][0], self.worlds[self.pick(data)][0]
-        before, after = keyed(one), keyed(other)
+        before, after = keyed(ours(one)), keyed(ours(other))
         found = applied(before, one.diff(other))
         assert {k: repr(v) for k, v in found.items()} == {k: repr(v) for k, v in after.items()}
         if repr(sorted(before.items(), key=repr)) == repr(sorted(after.items(), key=repr)):
@@ -240,4 +203,4 @@ def of(examples: int) -> settings:
 TestHistories = Histories.TestCase
 TestHistories.settings = of(25)
 TestManyHistories = pytest.mark.slow(ManyHistories.TestCase)
-TestManyHistories.settings = of(2_000)
+TestManyHistories.settings = of(300)

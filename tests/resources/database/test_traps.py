@@ -45,6 +45,17 @@ def test_tables_made_in_two_branches_are_told_apart(db: Database) -> None:
         left.execute("SELECT * FROM aa")
 
 
+def test_no_statement_is_refused_for_what_another_branch_has(db: Database) -> None:
+    for sql in ("CREATE TABLE aa (v)", "ALTER TABLE log ADD COLUMN more", "CREATE INDEX ii ON log (what)"):
+        for one in (db.fork(), db.fork(), Database.load(db.dump())):
+            one.execute(sql)
+            with pytest.raises(apsw.SQLError):
+                one.execute(f"{sql}; {sql}")
+    with pytest.raises(apsw.SQLError, match="already exists"):
+        db.execute("CREATE TABLE aa (v); CREATE TABLE aa (v)")
+    db.execute("CREATE TABLE aa (v)")
+
+
 def test_tables_made_in_a_transaction_that_fails_are_gone(db: Database) -> None:
     twin = db.fork()
     with pytest.raises(KeyError), db.transaction():

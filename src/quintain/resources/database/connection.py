@@ -99,6 +99,9 @@ class Connection:
         file = self.file
         if file.image is not image:
             file.switch(image)
+        if file.stale:
+            self.engine("SELECT 1 FROM sqlite_schema LIMIT 1")
+            file.stale = False
         file.world = world
         self._start = self.sqlite.total_changes()
         self.sqlite.set_last_insert_rowid(0)

@@ -10,6 +10,8 @@ SQLite believes that it is alone with an ordinary file. When the file below it b
 * its parsed schema is dropped when the schema cookie (bytes 40-43) differs. Two branches that both create a table reach
   the same cookie with different schemas. So each image knows the *identity* of its schema, and a connection that comes
   from another identity is shown a cookie that it has never seen; the difference is taken off again when it writes.
+* it looks at the cookie when a statement runs, and so not at all when the schema that it knows says no to preparing it:
+  "table a already exists", of another world. So what is `stale` is to be read anew before anything is prepared.
 """
 
 from __future__ import annotations
@@ -50,7 +52,16 @@ class World(Protocol):
 
 
 class PageFile:
-    """The file that one connection has open. SQLite calls the methods that begin with x."""
+    """The file that one connection has open. SQLite calls the methods that begin with x.
+
+    Attributes:
+        image: The content.
+        world: Whose random numbers and time SQL sees.
+        pending: Pages that no transaction has made part of an image yet.
+        count: Pages of the file, with those.
+        schema: Identity of the schema, with what is pending.
+        stale: Whether the connection knows another schema.
+    """
 
     def __init__(self, image: Image) -> None:
         self.image: Image = image
@@ -58,6 +69,7 @@ class PageFile:
         self.pending: Layer = {}
         self.count = image.count
         self.schema = image.schema
+        self.stale = False
         self._counter = 1
         self._cookie = _cookie(image.page(0))  # the highest that the connection was ever shown
         self._shift = 0  # what it is shown, less what the image holds
@@ -66,6 +78,7 @@ class PageFile:
         """Put another image below the connection."""
         self._counter = self._counter % (_WORD - 2) + 1
         if image.schema is not self.schema:
+            self.stale = True
             self._cookie += 1
             self._shift = self._cookie - _cookie(image.page(0))
         self.image, self.count, self.schema = image, image.count, image.schema

@@ -1,0 +1,448 @@
+"""A language of histories over several worlds with a database, and two ways to play them.
+
+`played` plays a history on our worlds and, operation by operation, on a reference that has nothing clever: a plain
+SQLite database in memory for each world, whole copies of it, a list of timers. What they answer must be the same, and
+so must what they hold in the end. `again` plays it without looking in between; the digests must be the same.
+
+An operation is a tuple of plain values which means something in any history, so that one that fails can be made
+smaller by leaving operations out.
+"""
+
+from __future__ import annotations
+
+import functools
+import random
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import apsw
+
+import quintain as qn
+from quintain.resources.database import Database, RowChange, Snapshot
+from quintain.state import Rng
+
+SCHEMA = """
+CREATE TABLE item (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, size REAL, data BLOB);
+CREATE TABLE part (item INTEGER REFERENCES item ON DELETE CASCADE, place TEXT, PRIMARY KEY (item, place)) WITHOUT ROWID;
+CREATE TABLE log (at TEXT, luck INTEGER, what TEXT CHECK (what <> 'bad'));
+CREATE INDEX by_size ON item (size);
+CREATE TRIGGER gone AFTER DELETE ON item BEGIN INSERT INTO log (what) VALUES ('gone ' || old.name); END;
+CREATE VIRTUAL TABLE words USING fts5(body);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40)
+INSERT INTO item (name, size, data) SELECT 'item ' || i, i * 0.5, zeroblob(i * 9) FROM n;
+INSERT INTO part SELECT id, 'left' FROM item;
+INSERT INTO part SELECT id, 'on the right' FROM item;
+INSERT INTO words SELECT name || ' of many' FROM item WHERE id < 20;
+"""
+NAMES = ("a", "b", "item 3", "item 29", "ß")
+NOTE = "INSERT INTO log (at, luck, what) VALUES (datetime('now'), random(), ?)"
+LOOK = "SELECT random(), unixepoch(), date('now')"
+WORLDS = 4
+
+Statement = tuple[str, tuple[Any, ...]]
+Operation = tuple[Any, ...]
+Execute = Callable[..., Iterable[Any]]
+
+
+# -- what can be done
+
+
+def statement(rng: random.Random) -> Statement:
+    """SQL and values; some of it breaks a constraint, and some is wrong."""
+    number, other, size = rng.randint(1, 44), rng.randint(1, 44), rng.choice((0, 3, 90, 700, 2500))
+    name = rng.choice(NAMES)
+    choices: tuple[Statement, ...] = (
+        ("INSERT INTO item (name, data) VALUES (?, zeroblob(?))", (name, size)),
+        ("UPDATE item SET data = zeroblob(?) WHERE id = ?", (size, number)),
+        ("UPDATE item SET data = replace(hex(data), '00', ?) WHERE id = ?", (name, number)),
+        ("UPDATE item SET size = ? WHERE id BETWEEN ? AND ?", (size, number, other)),
+        ("UPDATE item SET id = ? WHERE id = ?", (number, other)),
+        ("UPDATE item SET name = ? WHERE id = ?", (name, number)),
+        ("DELETE FROM item WHERE id BETWEEN ? AND ?", (number, other)),
+        ("INSERT INTO part VALUES (?, ?)", (number, name)),
+        ("UPDATE part SET place = place || ? WHERE item = ?", (name, number)),
+        ("DELETE FROM part WHERE item < ?", (number,)),
+        ("INSERT INTO words VALUES (?)", (name,)),
+        ("DELETE FROM words WHERE words MATCH ?", ("many",)),
+        (NOTE, (rng.choice((name, "bad")),)),
+        (NOTE, (name,)),
+        ("DELETE FROM log", ()),
+        (f"CREATE TABLE {(t := rng.choice(('aa', 'bb')))} (v, w DEFAULT 'x' || '{t}')", ()),
+        (f"INSERT INTO {rng.choice(('aa', 'bb'))} (v) VALUES (?)", (rng.choice((1, 1.0)),)),
+        (rng.choice(("DROP TABLE aa", "DROP TABLE part", "ALTER TABLE log ADD COLUMN more TEXT")), ()),
+        ("SELECT count(*), sum(length(data)) FROM item WHERE size > ?", (size,)),
+        (LOOK, ()),
+    )
+    return rng.choice(choices)
+
+
+def operation(rng: random.Random) -> Operation:
+    kinds = ("run", "transact", "fork", "snapshot", "restore", "timer", "cancel", "advance", "look", "diff")
+    kind = rng.choices(kinds, (10, 4, 2, 3, 3, 3, 1, 3, 2, 1))[0]
+    world, other = rng.randrange(WORLDS), rng.randrange(WORLDS)
+    match kind:
+        case "run":
+            return kind, world, statement(rng)
+        case "transact":
+            several = [statement(rng) for _ in range(rng.randint(1, 3))]
+            return kind, world, several, rng.choice(("ends", "ends", "fails", "fails within"))
+        case "timer":
+            return kind, world, rng.choice((0, 1, 5, 60)), rng.choice(("note", "twice", "clear"))
+        case "advance":
+            return kind, world, rng.choice((0.25, 1, 7, 100))
+        case "fork":
+            return kind, world, rng.choice(("copy", "dump"))
+        case _:
+            return kind, world, other
+
+
+def history(seed: int) -> list[Operation]:
+    rng = random.Random(seed)
+    return [operation(rng) for _ in range(rng.randint(4, 20))]
+
+
+# -- our worlds
+
+
+class World(qn.State):
+    db: Database
+
+    def note(self, what: str) -> None:
+        self.db.execute(NOTE, what)
+
+    def twice(self, what: str) -> None:
+        self.note(what)
+        self.clock.after(3, self.note, what=f"{what} again")
+
+    def clear(self, what: str) -> None:
+        """Fails where `part` is gone, and then leaves nothing."""
+        try:
+            with self.db.transaction():
+                self.note(what)
+                self.db.execute("DELETE FROM part WHERE place = ?", "left")
+        except apsw.SQLError:
+            self.note(f"no {what}")
+
+
+class Ours:
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        return self.world.db.execute(sql, *values)
+
+    def fork(self, through: str) -> Ours:
+        twin = self.world.copy()
+        if through == "dump":
+            twin.db = Database.load(self.world.db.dump())
+        return Ours(twin)
+
+    def snapshot(self) -> Snapshot:
+        return self.world.db.snapshot()
+
+    def restore(self, snapshot: Snapshot) -> None:
+        self.world.db.restore(snapshot)
+
+    def transact(self, several: Sequence[Statement], end: str) -> list[Any]:
+        found: list[Any] = []
+        db = self.world.db
+        try:
+            with db.transaction():
+                if end == "fails within":
+                    found.append(self.transact(several, "fails"))
+                found += [outcome(self.execute, *one) for one in several]
+                _fail_if(end == "fails")
+        except KeyError:
+            found.append("undone")
+        return found
+
+    def timer(self, seconds: float, method: str) -> int:
+        return self.world.clock.after(seconds, getattr(self.world, method), what=f"{method} {seconds}")
+
+    def cancel(self, number: int) -> bool:
+        return self.world.clock.cancel(number)
+
+    def advance(self, seconds: float) -> None:
+        self.world.clock.advance(seconds)
+
+
+# -- the reference
+
+
+class Plain:
+    """The same with nothing clever."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.rng = Rng()
+        self.now = 0.0
+        self.timers: list[tuple[float, int, str, str]] = []
+        self.count = 0
+        connection.create_function("random", 0, lambda: self.rng.bits() - 2**63)
+        connection.create_function("unixepoch", 0, lambda: int(self.now))
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> list[Any]:
+        for name in ("datetime", "date"):
+            sql = sql.replace(f"{name}('now')", f"{name}({self.now!r}, 'unixepoch')")
+        return self.connection.execute(sql, values).fetchall()
+
+    def fork(self, _: str) -> Plain:
+        twin = Plain(self.snapshot())
+        twin.rng = Rng(self.rng.key, self.rng.counter)
+        twin.now, twin.timers, twin.count = self.now, list(self.timers), self.count
+        return twin
+
+    def snapshot(self) -> sqlite3.Connection:
+        return _pool().copy(self.connection)
+
+    def restore(self, snapshot: sqlite3.Connection) -> None:
+        snapshot.backup(self.connection)
+
+    def transact(self, several: Sequence[Statement], end: str, level: str = "a") -> list[Any]:
+        found: list[Any] = []
+        self.execute(f"SAVEPOINT {level}")
+        if end == "fails within":
+            found.append(self.transact(several, "fails", "b"))
+        found += [outcome(self.execute, *one) for one in several]
+        if end == "fails":
+            self.execute(f"ROLLBACK TO {level}")
+            found.append("undone")
+        self.execute(f"RELEASE {level}")
+        return found
+
+    def timer(self, seconds: float, method: str, what: str = "") -> int:
+        self.count += 1
+        self.timers.append((self.now + seconds, self.count, method, what or f"{method} {seconds}"))
+        return self.count
+
+    def cancel(self, number: int) -> bool:
+        before = len(self.timers)
+        self.timers = [timer for timer in self.timers if timer[1] != number]
+        return len(self.timers) < before
+
+    def advance(self, seconds: float) -> None:
+        goal = self.now + seconds
+        while self.timers and min(self.timers)[0] <= goal:
+            timer = min(self.timers)
+            self.timers.remove(timer)
+            self.now = timer[0]
+            self.fire(timer[2], timer[3])
+        self.now = goal
+
+    def fire(self, method: str, what: str) -> None:
+        note = functools.partial(self.execute, NOTE)
+        if method == "clear" and not self.execute("SELECT 1 FROM sqlite_schema WHERE name = 'part'"):
+            self.rng.bits()  # the note that was undone
+            note([f"no {what}"])
+            return
+        note([what])
+        if method == "clear":
+            self.execute("DELETE FROM part WHERE place = 'left'")
+        elif method == "twice":
+            self.timer(3, "note", f"{what} again")
+
+
+# -- playing
+
+
+def played(operations: Sequence[Operation]) -> list[str]:
+    """Play on our worlds and beside the reference; the digests of our worlds in the end.
+
+    Raises:
+        AssertionError: They differ.
+    """
+    ours, plain = [Ours(World(db=_start()))], [Plain(_pool().begin())]
+    kept: list[tuple[Snapshot, sqlite3.Connection]] = []
+    for one in operations:
+        mine, his = ours[one[1] % len(ours)], plain[one[1] % len(ours)]
+        match one:
+            case ("fork", _, through):
+                if len(ours) < WORLDS:
+                    ours.append(mine.fork(through))
+                    plain.append(his.fork(through))
+            case ("snapshot", *_):
+                kept.append((mine.snapshot(), his.snapshot()))
+            case ("restore", _, which):
+                if kept:
+                    mine.restore(kept[which % len(kept)][0])
+                    his.restore(kept[which % len(kept)][1])
+            case ("look", *_):
+                looked(mine)
+            case ("diff", _, other):
+                _compare_difference(mine, ours[other % len(ours)])
+            case _:
+                assert _done(mine, one) == _done(his, one)
+    for mine, his in zip(ours, plain, strict=True):
+        assert content(mine.execute) == content(his.execute)
+        assert mine.execute("PRAGMA integrity_check") == [("ok",)]
+    return [one.world.db.digest() for one in ours]
+
+
+def again(operations: Sequence[Operation]) -> list[str]:
+    """Play on our worlds alone, without what only looks; the digests."""
+    ours = [Ours(World(db=_start()))]
+    kept: list[Snapshot] = []
+    for one in operations:
+        mine = ours[one[1] % len(ours)]
+        match one:
+            case ("fork", *_):
+                if len(ours) < WORLDS:
+                    ours.append(mine.fork("copy"))
+            case ("snapshot", *_):
+                kept.append(mine.snapshot())
+            case ("restore", _, which):
+                if kept:
+                    mine.restore(kept[which % len(kept)])
+            case ("look" | "diff", *_):
+                pass
+            case _:
+                _done(mine, one)
+    return [one.world.db.digest() for one in ours]
+
+
+def check(operations: Sequence[Operation]) -> None:
+    """All that is promised of one history.
+
+    Raises:
+        AssertionError: It is not kept.
+    """
+    assert played(operations) == again(operations)
+
+
+def check_seed(seed: int) -> None:
+    """The same; what fails is said as the smallest history that fails."""
+    operations = history(seed)
+    try:
+        check(operations)
+    except Exception as error:
+        small = smallest(operations)
+        raise AssertionError(f"history {seed}, made smaller: {small!r}") from error
+
+
+def smallest(operations: list[Operation]) -> list[Operation]:
+    """Without what need not be there for it to fail."""
+    place = 0
+    while place < len(operations):
+        fewer = operations[:place] + operations[place + 1 :]
+        if fails(fewer):
+            operations = fewer
+        else:
+            place += 1
+    return operations
+
+
+def fails(operations: Sequence[Operation]) -> bool:
+    try:
+        check(operations)
+    except Exception:  # noqa: BLE001 (whatever goes wrong is what we look for)
+        return True
+    return False
+
+
+def looked(mine: Ours) -> None:
+    """What must leave no trace."""
+    db = mine.world.db
+    assert len(db.digest()) == len(db.logical_digest()) == 32
+    db.dump()
+    db.ask("SELECT count(*) FROM item, words WHERE words MATCH 'many'")
+    assert db.fork().digest() == db.digest()
+
+
+def outcome(execute: Execute, sql: str, values: tuple[Any, ...]) -> Any:
+    try:
+        return sorted(map(repr, execute(sql, values)))
+    except (apsw.ConstraintError, sqlite3.IntegrityError):
+        return "constraint"
+    except (apsw.SQLError, sqlite3.OperationalError):
+        return "wrong"
+
+
+def content(execute: Execute) -> dict[str, list[str]]:
+    names = execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'words_%'")
+    found = {name: sorted(map(repr, execute(f'SELECT * FROM "{name}"'))) for (name,) in names}
+    found["search"] = sorted(map(repr, execute("SELECT rowid FROM words WHERE words MATCH 'item'")))
+    return found
+
+
+def keyed(execute: Execute) -> dict[tuple[str, Any], dict[str, Any]]:
+    """Every row by table and key, found without the engine."""
+    found: dict[tuple[str, Any], dict[str, Any]] = {}
+    for (name,) in execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'words_%'"):
+        columns = [row[0] for row in execute(f"SELECT name FROM pragma_table_info('{name}')")]
+        key = {"item": "id", "part": "item, place"}.get(name, "rowid")
+        width = key.count(",") + 1
+        for row in execute(f'SELECT {key}, * FROM "{name}"'):
+            found[name, tuple(row[:width])] = dict(zip(columns, row[width:], strict=True))
+    return found
+
+
+def applied(rows: dict[Any, Any], changes: list[RowChange]) -> dict[Any, Any]:
+    rows = dict(rows)
+    for change in changes:
+        assert rows.get((change.table, change.key)) == change.before
+        assert repr(change.before) != repr(change.after)
+        if change.after is None:
+            del rows[change.table, change.key]
+        else:
+            rows[change.table, change.key] = change.after
+    return rows
+
+
+def _done(one: Any, operation: Operation) -> Any:
+    kind, _, *rest = operation
+    return outcome(one.execute, *rest[0]) if kind == "run" else getattr(one, kind)(*rest)
+
+
+def _compare_difference(one: Ours, other: Ours) -> None:
+    before, after = keyed(one.execute), keyed(other.execute)
+    found = applied(before, one.world.db.diff(other.world.db))
+    assert {key: repr(row) for key, row in found.items()} == {key: repr(row) for key, row in after.items()}
+
+
+def _fail_if(wanted: bool) -> None:
+    if wanted:
+        raise KeyError
+
+
+@functools.cache
+def base() -> Database:
+    """What every history begins with."""
+    return Database(SCHEMA)
+
+
+def _start() -> Database:
+    return base().fork()
+
+
+class _Pool:
+    """Connections for the reference, used again by the next history, which overwrites what they hold."""
+
+    def __init__(self) -> None:
+        self._all: list[sqlite3.Connection] = []
+        self._used = 0
+        self._first = self._open()
+        self._first.executescript(SCHEMA)
+
+    def begin(self) -> sqlite3.Connection:
+        """Take all back; one that holds what every history begins with."""
+        self._used = 0
+        return self.copy(self._first)
+
+    def copy(self, of: sqlite3.Connection) -> sqlite3.Connection:
+        if self._used == len(self._all):
+            self._all.append(self._open())
+        found = self._all[self._used]
+        self._used += 1
+        found.rollback()  # what a history that failed has left
+        of.backup(found)
+        return found
+
+    @staticmethod
+    def _open() -> sqlite3.Connection:
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection
+
+
+_pool = functools.cache(_Pool)
