@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from quintain.resources.database import Database, Snapshot
-from tests.resources.database.histories import applied, content, keyed, outcome
+from tests.resources.database.histories import applied, content, keyed
+from tests.resources.database.plain import outcome
 
 SCHEMA = """
 CREATE TABLE item (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, size REAL, data BLOB);
