@@ -1,0 +1,180 @@
+"""What timers, jobs and the outbox share: calls by name, and one timer in the world's clock for all of them.
+
+An `Agenda` is a part with a queue of rows. Its one timer in the clock is set to the first of them. When it fires, the
+rows that are due *and were there before* run by (due, number); rows that these put for the same instant come in another
+wave. The timer is set anew before each method is called, so a method may copy its world and play it on. Nothing depends
+on where a caller cuts time into pieces.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from types import MethodType
+from typing import Any
+
+from quintain import codec
+from quintain.errors import ToolError, UsageError
+from quintain.state import State
+
+from .queues import Queue
+
+Method = Callable[..., object] | str
+"""A method of the world or of one of its parts; or its name, with the names of the parts in front: "mailbox.sweep"."""
+
+WAVES = 1_000
+"""How often an agenda may wake at one instant."""
+
+
+class Agenda(State):
+    """Base class of the parts that call methods later. A part of a world must be in it before it is used."""
+
+    alarm: int = 0
+    """Number of the timer in the world's clock; 0 when none is set."""
+    alarm_due: float = math.inf
+    waves: int = 0
+    """How often it woke at this instant already."""
+    woke: float = -math.inf
+    """When it woke last."""
+
+    def agenda(self) -> Queue[Any]:
+        """The rows that wait."""
+        raise NotImplementedError(f"{type(self).__name__} has no queue")
+
+    def run_due(self, key: str, row: Any) -> None:
+        """Do what a row is for, and take it out of the queue or move it."""
+        raise NotImplementedError(f"{type(self).__name__} does nothing with its rows")
+
+    def wake(self) -> None:
+        """Run what is due. The world's clock calls it.
+
+        Raises:
+            RuntimeError: Rows go on putting rows for one and the same instant, or a method raised a ToolError.
+        """
+        now, queue, last = self.clock.now, self.agenda(), self.latest()
+        self.alarm, self.alarm_due = 0, math.inf
+        self.waves = self.waves + 1 if self.woke == now else 1
+        self.woke = now
+        if self.waves > WAVES:
+            self.arm()
+            raise RuntimeError(f"{queue.first()} is wave {self.waves} of the instant {now}: one sets off the other")
+        while (first := queue.first()) is not None and (first.row.due, first.row.number) <= (now, last):
+            self.run_due(first.key, first.row)
+
+    def latest(self) -> int:
+        """The greatest number given to a row so far."""
+        raise NotImplementedError(f"{type(self).__name__} gives no numbers")
+
+    def arm(self) -> None:
+        """Set the timer in the clock to the first row. Call it after every change of the queue, before any method."""
+        first = self.agenda().first()
+        due = math.inf if first is None else first.row.due
+        if due == self.alarm_due:
+            return
+        if self.alarm:
+            self.clock.cancel(self.alarm)
+        self.alarm = 0 if due == math.inf else self.clock.at(due, self.wake)
+        self.alarm_due = due
+
+
+def named(agenda: State, method: Method) -> str:
+    """The name under which the world can find a method again.
+
+    Raises:
+        TypeError: It is no method of this world or of one of its parts, or it is async.
+        UsageError: There is no method of that name; the message lists those that there are.
+    """
+    world = _world(agenda)
+    if isinstance(method, str):
+        _find(world, method)
+        return method
+    target, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
+    path = _path(world, target)
+    if path is None:
+        raise TypeError(f"{method!r} is not a method of this {type(world).__name__} or of one of its parts")
+    found = ".".join((*path, name))
+    _find(world, found)
+    return found
+
+
+def frozen(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as plain data, as they will be after any copy.
+
+    Raises:
+        TypeError: They are no plain data.
+    """
+    return codec.loads(codec.dumps(dict(arguments)), dict[str, Any])
+
+
+def check(agenda: State, method: str, /, *values: Any, **arguments: Any) -> None:
+    """See that a method takes these arguments, so that the mistake shows where it is made.
+
+    Raises:
+        TypeError: It does not.
+    """
+    function: Any = _find(_world(agenda), method).__func__
+    try:
+        _signature(function).bind(None, *values, **arguments)
+    except TypeError as error:
+        raise TypeError(f"{method!r} takes {_signature(function)}: {error}") from error
+
+
+def call(agenda: State, method: str, /, *values: Any, **arguments: Any) -> None:
+    """Call a method of the world.
+
+    Raises:
+        RuntimeError: It raised a ToolError: no model is there to read it.
+    """
+    try:
+        _find(_world(agenda), method)(*values, **arguments)
+    except ToolError as error:
+        raise RuntimeError(f"{method!r} raised ToolError({error}) while time passed: no model reads it") from error
+
+
+@functools.lru_cache(maxsize=1024)
+def _signature(function: Any) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _world(part: State) -> State:
+    # The core has no public name for the world that a clock belongs to.
+    return part.clock._world()  # pyright: ignore[reportPrivateUsage]
+
+
+def _path(world: State, target: object) -> tuple[str, ...] | None:
+    if world is target:
+        return ()
+    for name, part in _held(world).items():
+        rest = _path(part, target)
+        if rest is not None:
+            return (name, *rest)
+    return None
+
+
+def _held(world: State) -> dict[str, State]:
+    fields = ((name, getattr(world, name)) for name in world.__struct_fields__)
+    return {name: part for name, part in fields if isinstance(part, State)}
+
+
+def _find(world: State, name: str) -> MethodType:
+    target = world
+    *path, last = name.split(".")
+    for step in path:
+        part = getattr(target, step, None)
+        if not isinstance(part, State):
+            has = ", ".join(_held(target)) or "none"
+            raise UsageError(f"{name!r}: {type(target).__name__} has no part {step!r}; it has {has}")
+        target = part
+    method = getattr(target, last, None)
+    if not inspect.ismethod(method):
+        raise UsageError(f"{name!r}: {type(target).__name__} has no method {last!r}; it has {_methods(target)}")
+    if inspect.iscoroutinefunction(method):
+        raise TypeError(f"{name!r} is async; time passes inside one call, so it cannot wait")
+    return method
+
+
+def _methods(world: State) -> str:
+    own = (name for name in dir(type(world)) if not name.startswith("_") and not hasattr(State, name))
+    return ", ".join(name for name in own if inspect.isfunction(getattr(type(world), name))) or "none"
