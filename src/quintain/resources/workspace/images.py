@@ -1,0 +1,253 @@
+"""A tree of files as a value: a map from paths to entries, over a base that everybody shares.
+
+    base     what the workspace began with, kept in the cache folder, never written
+    layers   newest ... oldest: dicts from path to entry, immutable, shared between images; None where a path is gone
+
+An `Image` never changes. A write makes a new one, which shares all older layers; so a fork, a snapshot or a restore is
+one pointer, whatever the size. Layers of similar size are merged, as in a log-structured merge tree: a path is found in
+O(log n) dicts and is merged O(log n) times in its life. Each layer sorts its paths when a folder is listed first; below
+a folder they stand together.
+
+The digest is that of `quintain.table`: each entry weighs a hash of all that it is, and an image keeps the sum.
+"""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from quintain import codec
+
+from .content import EMPTY, Chunk, Content
+
+FILE, FOLDER, SYMLINK = "file", "folder", "symlink"
+_MODULUS = 2**256
+
+
+class Entry:
+    """What stands at a path.
+
+    Attributes:
+        kind: "file", "folder" or "symlink".
+        mode: Permission bits, 0 to 0o777; those of a symlink are 0o777.
+        mtime: When it was last written, a folder when it was made: seconds since 1970.
+        content: What a file holds.
+        target: Where a symlink points.
+    """
+
+    __slots__ = ("_path", "_weight", "content", "kind", "mode", "mtime", "target")
+
+    def __init__(self, kind: str, mode: int, mtime: int, *, content: Content = EMPTY, target: bytes = b"") -> None:
+        self.kind = kind
+        self.mode = mode
+        self.mtime = mtime
+        self.content = content
+        self.target = target
+        self._path: bytes | None = None
+        self._weight = 0
+
+    def weigh(self, path: bytes) -> int:
+        """What it adds to the sum; kept for the path that it was asked for first."""
+        if self._path == path:
+            return self._weight
+        block = codec.dumps((path, self.kind, self.mode, self.mtime, self.content.digest, self.target))
+        weight = int.from_bytes(hashlib.blake2b(block, digest_size=32).digest(), "little")
+        if self._path is None:
+            self._weight, self._path = weight, path
+        return weight
+
+    def like(self, other: Entry | None) -> bool:
+        """Whether they are equal but for the time."""
+        return self is other or (
+            other is not None
+            and (self.kind, self.mode, self.target) == (other.kind, other.mode, other.target)
+            and self.content.digest == other.content.digest
+        )
+
+    def at(self, mtime: int, *, mode: int | None = None) -> Entry:
+        """The same at another time, or with other permissions."""
+        bits = self.mode if mode is None else mode
+        return Entry(self.kind, bits, mtime, content=self.content, target=self.target)
+
+
+ROOT = Entry(FOLDER, 0o755, 0)
+"""The workspace itself, at the empty path; it is in no map."""
+
+Delta = Mapping[bytes, "Entry | None"]
+
+
+class Layer(dict[bytes, "Entry | None"]):
+    """A dict that is not changed any more, and knows its paths in order."""
+
+    __slots__ = ("_paths",)
+
+    def __init__(self, delta: Delta | Iterable[tuple[bytes, Entry | None]] = ()) -> None:
+        super().__init__(delta)
+        self._paths: list[bytes] | None = None
+
+    def below(self, folder: bytes) -> Iterator[bytes]:
+        """Its paths anywhere in a folder, rising."""
+        paths = self.paths()
+        return iter(paths[slice(*_span(paths, folder))])
+
+    def children(self, folder: bytes) -> Iterator[bytes]:
+        """Its paths directly in a folder, rising. Those further down are skipped, not looked at."""
+        paths = self.paths()
+        start, end = _span(paths, folder)
+        skip = len(folder) + 1 if folder else 0
+        while start < end:
+            path = paths[start]
+            slash = path.find(b"/", skip)
+            if slash < 0:
+                yield path
+                start += 1
+            else:
+                start = bisect.bisect_left(paths, path[:slash] + b"0", start, end)
+
+    def paths(self) -> list[bytes]:
+        """All its paths, rising."""
+        if self._paths is None:
+            self._paths = sorted(self)
+        return self._paths
+
+
+def _span(paths: list[bytes], folder: bytes) -> tuple[int, int]:
+    """Where the paths in a folder begin and end. "0" comes after "/"."""
+    if not folder:
+        return 0, len(paths)
+    start = bisect.bisect_left(paths, folder + b"/")
+    return start, bisect.bisect_left(paths, folder + b"0", start)
+
+
+class Base:
+    """What images stand on.
+
+    Attributes:
+        digest: Names the content; empty for the base that has none.
+        layer: Its entries.
+        total: What they weigh.
+        stored: Bytes that its files keep.
+        floor: The second after the latest of its times.
+        held: What keeps its bytes alive.
+    """
+
+    __slots__ = ("_chunks", "digest", "floor", "held", "layer", "stored", "total")
+
+    def __init__(self, digest: str = "", layer: Layer | None = None, held: Any = None) -> None:
+        self.digest = digest
+        self.layer = layer or Layer()
+        self.held = held
+        entries = [(path, entry) for path, entry in self.layer.items() if entry]
+        self.total = sum(entry.weigh(path) for path, entry in entries)
+        self.stored = sum(entry.content.stored for _, entry in entries)
+        self.floor = max((entry.mtime + 1 for _, entry in entries), default=0)
+        self._chunks: dict[bytes, Chunk] | None = None
+
+    @property
+    def chunks(self) -> Mapping[bytes, Chunk]:
+        """What its files hold, by digest."""
+        if self._chunks is None:
+            contents = [entry.content for entry in self.layer.values() if entry]
+            self._chunks = {chunk.digest: chunk for held in contents for _, chunk in held.chunks}
+        return self._chunks
+
+
+class Image(msgspec.Struct, frozen=True, eq=False):
+    """The content of a workspace at one moment. Two names of one image have one content.
+
+    Attributes:
+        base: What it stands on.
+        layers: What was written since, newest first.
+        count: Entries.
+        stored: Bytes that its files keep.
+        total: What its entries weigh.
+        floor: The earliest time that the next entry may have, so that it is newer than what a program made before.
+    """
+
+    base: Base
+    layers: tuple[Layer, ...]
+    count: int
+    stored: int
+    total: int
+    floor: int
+
+    @classmethod
+    def on(cls, base: Base) -> Image:
+        """What a base holds."""
+        return cls(base, (), len(base.layer), base.stored, base.total, base.floor)
+
+    def get(self, path: bytes) -> Entry | None:
+        """The entry at a path; the empty path is the workspace."""
+        for layer in self.layers:
+            if path in layer:
+                return layer[path]
+        return self.base.layer.get(path) if path else ROOT
+
+    def write(self, delta: Delta, *, floor: int | None = None) -> Image:
+        """The image in which these paths hold these entries, or None: nothing."""
+        count, stored, total = self.count, self.stored, self.total
+        for path, entry in delta.items():
+            old = self.get(path)
+            if old is not None:
+                count, stored, total = count - 1, stored - old.content.stored, total - old.weigh(path)
+            if entry is not None:
+                count, stored, total = count + 1, stored + entry.content.stored, total + entry.weigh(path)
+        new, layers = Layer(delta), self.layers
+        while layers and len(layers[0]) <= 2 * len(new):
+            new, layers = Layer({**layers[0], **new}), layers[1:]
+        if not layers:  # nothing in between: what is as in the base need not be said
+            below = self.base.layer
+            new = Layer({path: entry for path, entry in new.items() if entry is not below.get(path)})
+        return Image(
+            self.base,
+            (new, *layers) if new else layers,
+            count,
+            stored,
+            total,
+            self.floor if floor is None else floor,
+        )
+
+    def digest(self) -> str:
+        """Equal for equal entries and an equal floor, however they came to be; 32 hex digits, O(1)."""
+        return codec.digest(codec.dumps((self.count, self.floor, (self.total % _MODULUS).to_bytes(32, "little"))))
+
+    def below(self, folder: bytes) -> Iterator[tuple[bytes, Entry]]:
+        """Everything in a folder, rising by path."""
+        return self._found(layer.below(folder) for layer in (*self.layers, self.base.layer))
+
+    def children(self, folder: bytes) -> Iterator[tuple[bytes, Entry]]:
+        """What stands directly in a folder, rising by path."""
+        return self._found(layer.children(folder) for layer in (*self.layers, self.base.layer))
+
+    def written(self) -> Delta:
+        """Every path that differs, or may differ, from the base's."""
+        everything: dict[bytes, Entry | None] = {}
+        for layer in reversed(self.layers):
+            everything |= layer
+        return everything
+
+    def changed(self, other: Image) -> list[bytes]:
+        """Paths at which two images differ, if only in the time. Layers that both have are not looked at."""
+        mine, others = ({id(layer): layer for layer in (*image.layers, image.base.layer)} for image in (self, other))
+        candidates: set[bytes] = set()
+        for key in mine.keys() ^ others.keys():
+            candidates.update((mine if key in mine else others)[key])
+        return sorted(path for path in candidates if not _same(self.get(path), other.get(path), path))
+
+    def _found(self, paths: Iterable[Iterator[bytes]]) -> Iterator[tuple[bytes, Entry]]:
+        several = [found for found in map(list, paths) if found]
+        merged = several[0] if len(several) == 1 else sorted({path for found in several for path in found})
+        for path in merged:
+            entry = self.get(path)
+            if entry is not None:
+                yield path, entry
+
+
+def _same(one: Entry | None, two: Entry | None, path: bytes) -> bool:
+    if one is two:
+        return True
+    return one is not None and two is not None and one.weigh(path) == two.weigh(path)

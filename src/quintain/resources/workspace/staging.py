@@ -1,0 +1,267 @@
+"""A workspace as a folder on disk, in which programs work.
+
+    stage      lay a folder out: for an overlay what differs from the base, else everything
+    restage    push what Python changed since                   O(changes)
+    collect    take over what programs changed since            O(what differs from the base); a copy is looked at whole
+
+A program finds the workspace's times, and what it changes gets the world's time when it is collected, on disk too: so
+neither `ls -l` nor `make` depends on the hour of the machine. Among files that one collect brings, a few nanoseconds
+keep their order on disk.
+
+What a program leaves may be hostile; see `disk.py`. Sockets, pipes and devices are no part of a workspace and are left
+where they are. Hard links become files of their own, set-user-id bits are dropped, and so are owners, extended
+attributes and access lists. While an overlay is mounted, only `collect` may be called, and only when no program runs;
+what `restage` pushes would not be seen in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from quintain.errors import UsageError
+
+from . import Workspace
+from .bases import EMPTY
+from .difference import FileChange, changes
+from .disk import Cursor, content, kind
+from .images import FILE, FOLDER, SYMLINK, Entry
+from .paths import Quota, QuotaExceeded
+from .trees import SECOND, Tree, floor, look
+from .writing import Changes
+
+
+class Stage:
+    """A folder on disk that holds what a workspace holds.
+
+    Attributes:
+        folder: What it was given.
+        lower: For an overlay, the files of the base, read-only and shared by all; None for a copy.
+        upper: For an overlay, what differs from the base, in overlayfs's own format; else everything.
+        work: For an overlay, an empty folder; None for a copy.
+        dirty: Whether what is in the folder is not to be collected: the next `restage` lays it out anew.
+    """
+
+    def __init__(self, folder: Path, tree: Tree, *, lower: Path | None) -> None:
+        self.folder = folder
+        self.lower = lower
+        self.upper = tree.root
+        self.work = None if lower is None else folder / "work"
+        self.dirty = False
+        self.tree = tree
+
+
+class _Found(NamedTuple):
+    entry: Entry | None
+    """None where nothing of ours is: a whiteout, a socket."""
+    status: os.stat_result
+    is_written: bool
+    """Whether its bytes were, or it is new."""
+    is_opaque: bool
+
+
+def stage(workspace: Workspace, folder: Path, *, overlay: bool, userxattr: bool = False) -> Stage:
+    """Lay a workspace out in a folder, which is made if it is missing.
+
+    Args:
+        workspace: What it holds.
+        folder: On a file system that can hold it; for an overlay one that can be its upper layer.
+        overlay: For a mount with `lowerdir=lower,upperdir=upper,workdir=work,redirect_dir=off,metacopy=off`; else
+            `upper` is the folder in which programs work.
+        userxattr: For an overlay mounted with `userxattr`, as one without privilege is.
+
+    Raises:
+        FileExistsError: The folder is in use.
+        OSError: The disk is full, or refuses.
+    """
+    base = workspace.image.base
+    lower = floor(base) if overlay else None
+    upper = folder / "upper"
+    upper.mkdir(parents=True)
+    upper.chmod(0o755)
+    tree = Tree(upper, base if overlay else EMPTY, prefix="user" if userxattr else "trusted")
+    made = Stage(folder, tree, lower=lower)
+    if made.work is not None:
+        made.work.mkdir()
+    tree.push(workspace.image)
+    return made
+
+
+def restage(workspace: Workspace, stage: Stage) -> None:
+    """Push what Python changed since the last stage, restage or collect. What programs changed must be collected first.
+
+    Raises:
+        UsageError: The workspace stands on another base than the stage.
+        OSError: The disk is full, or refuses. The next `restage` lays everything out anew.
+    """
+    tree = stage.tree
+    if stage.lower is not None and workspace.image.base is not tree.base:
+        raise UsageError(f"the stage stands on base {tree.base.digest}, the workspace on {workspace.image.base.digest}")
+    if stage.dirty:
+        tree.clear()
+    stage.dirty = True
+    tree.push(workspace.image)
+    stage.dirty = False
+
+
+def collect(workspace: Workspace, stage: Stage) -> list[FileChange]:
+    """Let the workspace hold what the folder holds; what that changed, sorted by path.
+
+    Raises:
+        QuotaExceeded: It is too much. The workspace is as before, and the next `restage` lays it out anew.
+        UsageError: The workspace was changed since the last `restage`, or that failed.
+        ImageError: A program is still at work and moves folders.
+    """
+    tree, before = stage.tree, workspace.image
+    if stage.dirty or before is not tree.image:
+        raise UsageError("restage() first: the stage does not stand where the workspace stands")
+    stage.dirty = True
+    now = workspace.now()
+    found = dict(_scan(tree, workspace.quota, now))
+    delta = _delta(tree, found)
+    after = workspace.commit(before, delta, floor=now + 1) if delta else before
+    _settle(tree, found)
+    tree.image = after
+    stage.dirty = False
+    return changes(before, after)
+
+
+def _scan(tree: Tree, quota: Quota, now: int) -> Iterator[tuple[bytes, _Found]]:
+    """Everything that stands in the tree, folders before what is in them."""
+    most = quota.inodes + len(tree.below)
+    reader = _Reader(tree, quota, now)
+    todo: list[bytes] = [b""]
+    count = 0
+    with Cursor(tree.root) as cursor:
+        while todo:
+            folder = todo.pop()
+            cursor.go(folder)
+            opaque = bool(folder) and tree.is_opaque(cursor)
+            here: list[tuple[bytes, os.stat_result]] = []
+            for each in cursor.names():
+                count += 1
+                if count > most:
+                    raise QuotaExceeded(f"programs left more than {quota.inodes} files and folders")
+                here.append(each)
+            if opaque:
+                yield folder, reader.folder(folder, os.fstat(cursor.fd), is_opaque=True)
+            for name, status in sorted(here, key=lambda each: each[0], reverse=True):
+                path = cursor.join(name)
+                if len(path) > quota.path_length:
+                    raise QuotaExceeded(f"programs left a path of more than {quota.path_length} bytes")
+                yield path, reader.look(cursor, path, status)
+                if kind(status) == FOLDER:
+                    todo.append(path)
+
+
+class _Reader:
+    """Makes entries of what stands on disk; reads only what was touched."""
+
+    def __init__(self, tree: Tree, quota: Quota, now: int) -> None:
+        self._tree = tree
+        self._quota = quota
+        self._now = now
+        self._kept = 0
+
+    def look(self, cursor: Cursor, path: bytes, status: os.stat_result) -> _Found:
+        name = path.rpartition(b"/")[2]
+        what = kind(status)
+        if what is None or self._tree.is_whiteout(cursor, name, status):
+            return _Found(None, status, is_written=False, is_opaque=False)
+        if what == FOLDER:
+            return self.folder(path, status)
+        return self._file(cursor, path, status)
+
+    def folder(self, path: bytes, status: os.stat_result, *, is_opaque: bool = False) -> _Found:
+        old = self._tree.image.get(path)
+        mode = status.st_mode & 0o777
+        if old is None or old.kind != FOLDER:
+            entry = Entry(FOLDER, mode, self._now)
+        else:
+            entry = old if old.mode == mode else old.at(old.mtime, mode=mode)
+        return _Found(entry, status, is_written=False, is_opaque=is_opaque)
+
+    def _file(self, cursor: Cursor, path: bytes, status: os.stat_result) -> _Found:
+        old = self._tree.image.get(path)
+        seen = self._tree.seen.get(path)
+        what = kind(status) or ""
+        if old is not None and old.kind != what:
+            old = None
+        if old is not None and seen == look(status):
+            return _Found(old, status, is_written=False, is_opaque=False)
+        new = self._read(cursor, path, status)
+        if old is None:
+            return _Found(new, status, is_written=True, is_opaque=False)
+        # What was copied up from the base, for its permissions or by a program that then wrote nothing, has its time.
+        time = seen.mtime if seen else old.mtime * SECOND
+        same = (new.content.digest, new.target) == (old.content.digest, old.target)
+        if time != status.st_mtime_ns or not same:
+            return _Found(new, status, is_written=True, is_opaque=False)
+        kept = old if old.mode == new.mode else old.at(old.mtime, mode=new.mode)
+        return _Found(kept, status, is_written=False, is_opaque=False)
+
+    def _read(self, cursor: Cursor, path: bytes, status: os.stat_result) -> Entry:
+        name = path.rpartition(b"/")[2]
+        if kind(status) == SYMLINK:
+            return Entry(SYMLINK, 0o777, self._now, target=os.readlink(name, dir_fd=cursor.fd))
+        fd = cursor.opened(name)
+        try:
+            held = content(fd, most=self._quota.bytes - self._kept)
+        except OverflowError:
+            raise QuotaExceeded(f"programs wrote more than {self._quota.bytes} bytes") from None
+        finally:
+            os.close(fd)
+        self._kept += held.stored
+        return Entry(FILE, status.st_mode & 0o777, self._now, content=held)
+
+
+def _delta(tree: Tree, found: dict[bytes, _Found]) -> Changes:
+    """Where what was found differs from what the tree held."""
+    before = tree.image
+    new: Changes = {path: one.entry for path, one in found.items()}
+    for path, one in found.items():
+        old = before.get(path)
+        hides = one.entry is None or one.entry.kind != FOLDER or one.is_opaque
+        if hides and old is not None and old.kind == FOLDER:
+            for child, _ in before.below(path):
+                new.setdefault(child, None)
+    for path in tree.seen.keys() - new.keys():  # what stood here and does not any more
+        new[path] = None if _is_hidden(path, found) else tree.below.get(path)
+    return {path: new[path] for path in sorted(new) if new[path] is not before.get(path)}
+
+
+def _is_hidden(path: bytes, found: dict[bytes, _Found]) -> bool:
+    above = path.rpartition(b"/")[0]
+    while above:
+        one = found.get(above)
+        if one is not None and (one.entry is None or one.entry.kind != FOLDER or one.is_opaque):
+            return True
+        above = above.rpartition(b"/")[0]
+    return False
+
+
+def _settle(tree: Tree, found: dict[bytes, _Found]) -> None:
+    """Give what was written its new time on disk, and remember how everything looks."""
+    times = {one.status.st_mtime_ns for one in found.values() if one.is_written}
+    order = {time: rank for rank, time in enumerate(sorted(times))}
+    tree.seen = {}
+    with Cursor(tree.root) as cursor:
+        for path, one in sorted(found.items()):
+            if one.entry is None:
+                continue
+            time = one.entry.mtime * SECOND
+            if one.is_written:
+                time += order[one.status.st_mtime_ns]
+            elif one.entry.kind != FOLDER:
+                time = one.status.st_mtime_ns
+            status = one.status
+            if status.st_mtime_ns != time:
+                folder, _, name = path.rpartition(b"/")
+                cursor.go(folder)
+                cursor.date(name, time)
+                status = cursor.lstat(name)
+            tree.see(path, status)
+        cursor.go(b"")
+        os.utime(cursor.fd, ns=(0, 0))
