@@ -20,6 +20,7 @@ import apsw
 
 import quintain as qn
 from quintain.resources.database import Database, RowChange, Snapshot
+from quintain.resources.database.difference import weigh_all
 from tests.resources.database.plain import NOTE, SCHEMA, Execute, Plain, Statement, outcome, pool
 
 NAMES = ("a", "b", "item 3", "item 29", "ß")
@@ -252,6 +253,7 @@ def looked(mine: Ours) -> None:
     """What must leave no trace."""
     db = mine.world.db
     assert len(db.digest()) == len(db.logical_digest()) == 32
+    assert db.image.logical == weigh_all(db.image)
     db.dump()
     db.ask("SELECT count(*) FROM item, words WHERE words MATCH 'many'")
     assert db.fork().digest() == db.digest()

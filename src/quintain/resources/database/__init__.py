@@ -18,9 +18,12 @@ from typing import Any, Self, TypeVar, cast
 import msgspec
 
 from quintain import codec
+from quintain.errors import UsageError
 
 if importlib.util.find_spec("apsw") is None:
     raise ImportError("a Database needs apsw: pip install 'quintain[database]'")
+
+from apsw import ConstraintError, SQLError
 
 from . import bases, difference, reading, rows, seeding
 from .bases import ImageError
@@ -34,6 +37,7 @@ from .rows import Indexed, Key, References, Unique
 
 __all__ = [
     "Answer",
+    "ConstraintError",
     "Database",
     "ImageError",
     "Indexed",
@@ -42,6 +46,7 @@ __all__ = [
     "References",
     "Refused",
     "RowChange",
+    "SQLError",
     "Snapshot",
     "Unique",
 ]
@@ -49,6 +54,8 @@ __all__ = [
 T = TypeVar("T")
 
 _FORMAT = "quintain database 1"
+_ELSEWHERE = b"quintain postgres "
+"""Dumps of databases on PostgreSQL begin with it."""
 _ENDS = 2**31
 """Pages a file may have."""
 
@@ -75,16 +82,30 @@ class Database(Holder):
             schema and of the seed (of a function: of the module that it stands in).
         roles: What `ask` lets a role read: for each table the SELECT that stands for it. In it, `who()` is the
             person that `ask` was told.
+        url: Of a PostgreSQL server, on which the database then is: see `quintain.resources.postgres`.
+        shared: There, the name of a world that several processes have in common, and that outlives them.
     """
 
     __slots__ = ()
+
+    def __new__(cls, *schema: str | type[Any], url: str | None = None, **_: Any) -> Self:
+        """A database here, or on the server."""
+        if url is None:
+            return super().__new__(cls)
+        from quintain.resources import postgres
+
+        return cast(Self, object.__new__(postgres.Database))
 
     def __init__(
         self,
         *schema: str | type[Any],
         seed: Callable[[Database], object] | Path | None = None,
         roles: Mapping[str, Mapping[str, str]] | None = None,
+        url: str | None = None,
+        shared: str = "",
     ) -> None:
+        if shared:
+            raise UsageError(f"shared={shared!r} needs the url of a PostgreSQL server")
         plan = seeding.Plan(schema, seed, roles or {})
         self.stand(Image(bases.made(plan.recipe(), lambda: plan.build(self._on))))
 
@@ -191,6 +212,10 @@ class Database(Holder):
         Raises:
             ImageError: It has not, or these are no bytes of a database.
         """
+        if data.startswith(_ELSEWHERE):
+            from quintain.resources import postgres
+
+            return cast(Self, postgres.Database.load(data))
         try:
             kind, digest, count, same, pages = codec.loads(data, tuple[str, str, int, bool, list[tuple[int, bytes]]])
         except msgspec.DecodeError as error:
@@ -244,7 +269,10 @@ class Database(Holder):
         return difference.changes(self.image, other.image)
 
     def logical_digest(self) -> str:
-        """Names schema and rows, however they came to be: equal for equal content, 32 hex digits. Reads everything."""
+        """Names schema and rows, however they came to be: equal for equal content, 32 hex digits.
+
+        The first one on a base reads everything; after that only rows that differ from a state that was asked before.
+        """
         self._still("logical_digest")
         return difference.logical_digest(self.image)
 

@@ -12,7 +12,7 @@ from quintain import codec
 
 from . import trees
 from .connection import Connection, borrow, give_back
-from .pages import Image
+from .pages import MASK, Image
 from .rows import quoted
 
 Key = tuple[Any, ...]
@@ -42,8 +42,15 @@ class _Table(NamedTuple):
     kind: str
     """table, virtual or shadow."""
     has_rowid: bool
+    columns: tuple[str, ...]
+    places: tuple[int, ...]
+    """Where among the columns those of the primary key are."""
     indexes: tuple[int, ...]
     """Root pages of its indexes."""
+
+    def is_same(self, other: _Table) -> bool:
+        """Whether their rows can be compared page by page."""
+        return self[:-1] == other[:-1]
 
 
 def changes(before: Image, after: Image) -> list[RowChange]:
@@ -55,16 +62,16 @@ def changes(before: Image, after: Image) -> list[RowChange]:
         connection.engine("BEGIN")  # one transaction for many small reads
     try:
         old, new = _tables(left), _tables(right)
-        plan = _Plan(before, after, left)
+        differing: dict[str, set[Any] | None] = {}
         if before.base is after.base:
-            plan.make(old, new)
+            differing = _Plan(before, after, left).make(old, new)
         found: list[RowChange] = []
         for name in sorted(old.keys() | new.keys()):
-            rowids = plan.rowids.get(name)
-            if rowids is not None and not rowids:
+            touched = differing.get(name)
+            if touched is not None and not touched:
                 continue
-            rows_before = _rows(left, old.get(name), rowids)
-            rows_after = _rows(right, new.get(name), rowids)
+            rows_before = _rows(left, old.get(name), touched)
+            rows_after = _rows(right, new.get(name), touched)
             found += _compared(name, rows_before, rows_after)
         return found
     finally:
@@ -74,19 +81,50 @@ def changes(before: Image, after: Image) -> list[RowChange]:
 
 
 def logical_digest(image: Image) -> str:
-    """Equal for equal schema and rows, 32 hex digits."""
+    """Equal for equal schema and rows, 32 hex digits.
+
+    Each row weighs h(table, key, values), and an image keeps the sum, modulo 2**256 (an additive multiset hash, as in
+    `pages.py`). So an image whose ancestor, or base, was asked before reads only the rows that differ from there.
+    """
     connection = borrow(image)
-    hasher = hashlib.blake2b(digest_size=16)
     try:
         definitions = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name"
-        hasher.update(codec.dumps(connection.rows(definitions, None)))
-        for name, table in sorted(_tables(connection).items()):
-            rows = _rows(connection, table, None)
-            for key in sorted(rows, key=_order):
-                hasher.update(codec.dumps((name, key, rows[key])))
+        schema = connection.rows(definitions, None)
     finally:
         give_back(connection)
-    return hasher.hexdigest()
+    return codec.digest(codec.dumps((schema, (_total(image) & MASK).to_bytes(32, "little"))))
+
+
+def weigh_all(image: Image) -> int:
+    """The sum of all rows, from nothing."""
+    connection = borrow(image)
+    try:
+        tables = _tables(connection)
+        return sum(_weight(name, *row) for name, table in tables.items() for row in _read(connection, table, None))
+    finally:
+        give_back(connection)
+
+
+def _total(image: Image) -> int:
+    if image.logical is not None:
+        return image.logical
+    start = image.known or Image(image.base)
+    if start.logical is None:
+        if image.base.logical is None:
+            image.base.logical = weigh_all(start)
+        start.logical = image.base.logical
+    total = start.logical
+    for change in changes(start, image):
+        if change.before is not None:
+            total -= _weight(change.table, change.key, tuple(change.before.values()))
+        if change.after is not None:
+            total += _weight(change.table, change.key, tuple(change.after.values()))
+    image.logical, image.known = total, None
+    return total
+
+
+def _weight(table: str, key: Key, values: Values) -> int:
+    return int.from_bytes(hashlib.sha256(codec.dumps((table, key, values))).digest(), "little")
 
 
 def _tables(connection: Connection) -> dict[str, _Table]:
@@ -111,64 +149,81 @@ def _read_tables(connection: Connection) -> dict[str, _Table]:
     for type_, _, table, root, _ in roots:
         if type_ == "index":
             indexes.setdefault(table, []).append(root)
+    columns: dict[str, list[tuple[int, str]]] = {}
+    for table, column, place in connection.rows(
+        "SELECT s.name, i.name, i.pk FROM sqlite_schema s, pragma_table_info(s.name) i WHERE s.type = 'table'", None
+    ):
+        columns.setdefault(table, []).append((place, column))
     return {
-        name: _Table(name, sql, root, *kinds[name], tuple(indexes.get(name, ())))
+        name: _Table(name, sql, root, *kinds[name], *_columns(columns[name]), tuple(indexes.get(name, ())))
         for type_, name, _, root, sql in roots
         if type_ == "table" and not name.startswith("sqlite_stat")
     }
+
+
+def _columns(described: list[tuple[int, str]]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    keyed = sorted((pk, place) for place, (pk, _) in enumerate(described) if pk)
+    return tuple(name for _, name in described), tuple(place for _, place in keyed)
 
 
 class _Plan:
     """Which rows to look at, table by table.
 
     Attributes:
-        rowids: None for every row; a table that is not there has every row looked at, too.
+        rows: Their rowids, or the values of their keys in a table WITHOUT ROWID; None for every row. A table that is
+            not there has every row looked at, too.
     """
 
     def __init__(self, before: Image, after: Image, connection: Connection) -> None:
-        self.rowids: dict[str, set[int] | None] = {}
+        self.rows: dict[str, set[Any] | None] = {}
         self._images = before, after
         self._connection = connection
         self._changed = {number + 1 for number in before.changed(after)}
         # Changed pages that no table has accounted for; page 1 counts, and a free page says nothing.
         self._strays = self._changed - trees.free(before) - trees.free(after) - {1}
-        self._moved: set[str] = set()
+        self._strays -= trees.touched(before, after, root=1, changed=self._changed).pages
 
-    def make(self, old: dict[str, _Table], new: dict[str, _Table]) -> None:
-        shadows = {name for name, table in old.items() if table.kind == "shadow"}
-        same = {name: table for name, table in old.items() if new.get(name) == table}
-        for name, table in same.items():
-            if table.kind != "virtual":
-                self._look(name, table)
+    def make(self, old: dict[str, _Table], new: dict[str, _Table]) -> dict[str, set[Any] | None]:
+        same = {name for name in old.keys() & new.keys() if old[name].is_same(new[name])}
+        for name in same:
+            if old[name].kind != "virtual":
+                self._look(old[name])
+        for image, tables in zip(self._images, (old, new), strict=True):
+            for name, table in tables.items():
+                roots = table.indexes if name in same or table.kind == "virtual" else (table.root, *table.indexes)
+                for root in roots:
+                    self._account(image, root)
         self._look_for_owners()
-        self._moved |= shadows - same.keys()
-        for name, table in same.items():
-            below = {shadow for shadow in shadows if shadow.startswith(f"{name}_")}
-            if table.kind == "virtual" and not below & self._moved:
-                self.rowids[name] = set()
+        for name, table in old.items():
+            if table.kind == "virtual" and name in same:
+                self._look_below(table, {one for one in {*old, *new} if one.startswith(f"{name}_")})
+        return self.rows
 
-    def _look(self, name: str, table: _Table) -> None:
+    def _look(self, table: _Table) -> None:
         before, after = self._images
-        for root in table.indexes:
-            self._account(root)
-        if not table.has_rowid:
-            if not self._account(table.root):
-                self.rowids[name] = set()
-            else:
-                self._moved.add(name)
-            return
-        touched = trees.touched(before, after, root=table.root, changed=self._changed)
-        self._strays -= touched.pages
-        self.rowids[name] = touched.rowids
-        if touched.rowids:
-            self._moved.add(name)
+        if table.has_rowid:
+            found: trees.Touched | None = trees.touched(before, after, root=table.root, changed=self._changed)
+        else:
+            found = trees.touched_keys(before, after, root=table.root, width=len(table.places), changed=self._changed)
+        self.rows[table.name] = None if found is None else found.rows
+        if found is not None:
+            self._strays -= found.pages
 
-    def _account(self, root: int) -> bool:
-        """Whether a tree differs."""
-        old, new = (trees.tree(image, root) for image in self._images)
-        found = {page for pages in {*old, *new} for page in self._changed & pages}
-        self._strays -= found
-        return bool(found) or old != new
+    def _look_below(self, table: _Table, shadows: set[str]) -> None:
+        """Full-text search keeps the rows of a virtual table in a shadow of it, under the same rowids.
+
+        Unless it has an option `content`: then they may be those of any other table.
+        """
+        content = f"{table.name}_content"
+        if content in self.rows:
+            self.rows[table.name] = self.rows[content]
+        elif shadows and "content" not in table.sql.lower() and all(self.rows.get(one) == set() for one in shadows):
+            self.rows[table.name] = set()
+
+    def _account(self, image: Image, root: int) -> None:
+        if self._strays:
+            found = trees.tree(image, root)
+            self._strays -= found.inner | found.leaves
 
     def _look_for_owners(self) -> None:
         """Find those of overflow pages that were rewritten in place, below a leaf that did not change."""
@@ -176,37 +231,40 @@ class _Plan:
             return
         sql = "SELECT DISTINCT name FROM dbstat WHERE pageno IN (SELECT value FROM json_each(?))"
         for (name,) in self._connection.rows(sql, [codec.text(sorted(self._strays))]):
-            self._moved.add(name)
-            self.rowids[name] = None
+            self.rows[name] = None
 
 
-def _rows(connection: Connection, table: _Table | None, rowids: Iterable[int] | None) -> dict[Key, dict[str, Any]]:
+def _rows(connection: Connection, table: _Table | None, rows: Iterable[Any] | None) -> dict[Key, dict[str, Any]]:
     """Rows by key."""
-    if table is None or table.kind == "shadow":
+    if table is None:
         return {}
-    described = connection.rows("SELECT name, pk FROM pragma_table_info(?)", [table.name])
-    names = [name for name, _ in described]
-    places = [place for _, place in sorted((pk, place) for place, (_, pk) in enumerate(described) if pk)]
-    lowered = {name.lower() for name in names}
+    return {key: dict(zip(table.columns, values, strict=True)) for key, values in _read(connection, table, rows)}
+
+
+def _read(connection: Connection, table: _Table, rows: Iterable[Any] | None) -> Iterator[tuple[Key, Values]]:
+    """(key, values) of the rows that are named, or of all."""
+    if table.kind == "shadow":
+        return
+    lowered = {name.lower() for name in table.columns}
     rowid = next((name for name in ("rowid", "_rowid_", "oid") if name not in lowered), None)
-    if not table.has_rowid or rowid is None:
-        rowid, rowids = "NULL", None
-    sql = f"SELECT {rowid}, {', '.join(map(quoted, names))} FROM {quoted(table.name)}"  # noqa: S608 (names are quoted)
-    found: dict[Key, dict[str, Any]] = {}
-    for number, *values in _fetched(connection, sql, rowid=rowid, rowids=rowids):
-        key = tuple(values[place] for place in places)
-        if not key or None in key:
-            key = (number,)
-        found[key] = dict(zip(names, values, strict=True))
-    return found
+    if not table.has_rowid:
+        rowid, where = "NULL", " AND ".join(f"{quoted(table.columns[place])} = ?" for place in table.places)
+    elif rowid is None:
+        rowid, where, rows = "NULL", "", None
+    else:
+        where = f"{rowid} = ?"
+    sql = f"SELECT {rowid}, {', '.join(map(quoted, table.columns))} FROM {quoted(table.name)}"  # noqa: S608 (quoted)
+    for number, *values in _fetched(connection, sql, where=where, rows=rows):
+        key = tuple(values[place] for place in table.places)
+        yield (*key, number) if not key or None in key else key, tuple(values)
 
 
-def _fetched(connection: Connection, sql: str, *, rowid: str, rowids: Iterable[int] | None) -> Iterator[Values]:
-    if rowids is None:
+def _fetched(connection: Connection, sql: str, *, where: str, rows: Iterable[Any] | None) -> Iterator[Values]:
+    if rows is None:
         yield from connection.rows(sql, None)
         return
-    for number in sorted(rowids):
-        yield from connection.rows(f"{sql} WHERE {rowid} = ?", [number])
+    for row in rows:
+        yield from connection.rows(f"{sql} WHERE {where}", row if isinstance(row, tuple) else (row,))
 
 
 def _compared(table: str, before: dict[Key, dict[str, Any]], after: dict[Key, dict[str, Any]]) -> Iterator[RowChange]:

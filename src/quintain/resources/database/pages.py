@@ -37,7 +37,7 @@ ZERO = bytes(SIZE)
 
 _OWED = 64
 """Pages that may wait to be weighed; beyond, each write would copy a long list of them."""
-_MASK = 2**256 - 1
+MASK = 2**256 - 1
 _NUMBER = struct.Struct("<Q56x")
 """A number as one whole block of SHA-256, so that what follows needs no shifting."""
 _HASHERS = 4096
@@ -73,12 +73,14 @@ class Base:
         count: Pages.
         idle: Connections that stand on this base and wait.
         retired: None may wait any more.
+        logical: What its rows weigh, if somebody asked (`difference.py`).
     """
 
     def __init__(self, path: Path | None = None, digest: str = "") -> None:
         self.digest = digest
         self.idle: list[Any] = []
         self.retired = False
+        self.logical: int | None = None
         self.trees: dict[int, Any] = {}  # what `trees.py` has walked, by root page
         self.tables: Any = None  # what `difference.py` has read of the schema
         self.schema = object()
@@ -109,15 +111,19 @@ class Image:
         layers: What was written since, newest first.
         count: Pages of the file.
         schema: Identity of the schema: the same object for images whose tables are the same.
+        logical: What its rows weigh, if somebody asked.
+        known: The nearest ancestor of which that is known.
     """
 
-    __slots__ = ("_counted", "_owed", "_sum", "base", "count", "layers", "schema")
+    __slots__ = ("_counted", "_owed", "_sum", "base", "count", "known", "layers", "logical", "schema")
 
     def __init__(self, base: Base, layers: tuple[Layer, ...] = (), *, count: int | None = None) -> None:
         self.base = base
         self.layers = layers
         self.count = base.count if count is None else count
         self.schema = base.schema
+        self.logical: int | None = None
+        self.known: Image | None = None
         # The sum as it was when the file had `_counted` pages and the owed pages were what stands here (None: base's).
         self._sum = 0
         self._counted = base.count
@@ -148,6 +154,7 @@ class Image:
             new, layers = {**layers[0], **new}, layers[1:]
         image = Image(self.base, (new, *layers), count=count)
         image.schema = schema
+        image.known = self.known if self.logical is None else self
         image._sum, image._counted = self._sum, self._counted
         image._owed = owed = self._owed.copy()
         for number in delta:
@@ -158,7 +165,7 @@ class Image:
     def digest(self) -> str:
         """Equal for equal bytes over one base, 32 hex digits. Costs a hash for each page written since it was asked."""
         self._settle()
-        total = (self._sum & _MASK).to_bytes(32, "little")
+        total = (self._sum & MASK).to_bytes(32, "little")
         return codec.digest(codec.dumps((self.base.digest, self.count, total)))
 
     def written(self) -> Layer:

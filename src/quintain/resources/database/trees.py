@@ -2,17 +2,23 @@
 
 SQLite keeps a table in a B-tree: inner pages hold the numbers of their children, leaves hold rows in rowid order, and a
 row that is too long for its leaf goes on in overflow pages. A row of a table differs only if its leaf does, or moved
-into another leaf, or one of its overflow pages differs in place. Numbers of pages begin at 1 here, as in the file.
+into another leaf, or one of its overflow pages differs in place. A table WITHOUT ROWID is stored as an index is: its
+rows stand on the inner pages too, in the order of their key, which comes first in each of them. Numbers of pages begin
+at 1 here, as in the file. The format is described in https://www.sqlite.org/fileformat2.html.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .pages import SIZE, Image
 
 _INNER = {2, 5}
+_UTF8 = 1
+_WIDTHS = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
+"""Bytes of a value, by its type: nothing, integers, a float, and the integers 0 and 1."""
 
 
 class Tree(NamedTuple):
@@ -25,7 +31,8 @@ class Tree(NamedTuple):
 class Touched(NamedTuple):
     """What may differ in one table."""
 
-    rowids: set[int]
+    rows: set[Any]
+    """Rowids; for a table WITHOUT ROWID the values of its key."""
     pages: set[int]
     """Changed pages that are accounted for by these rows."""
 
@@ -57,19 +64,41 @@ def free(image: Image) -> set[int]:
 def touched(before: Image, after: Image, *, root: int, changed: set[int]) -> Touched:
     """Rows of a rowid table on leaves that differ, or that are in one of the two trees only."""
     old, new = tree(before, root), tree(after, root)
+    if old is new and changed.isdisjoint(old.leaves):
+        return Touched(set(), changed & old.inner)
     accounted = changed & (old.inner | new.inner)
-    rowids: set[int] = set()
+    rowids: set[Any] = set()
     for image, mine, other in ((before, old, new), (after, new, old)):
         leaves = changed & mine.leaves
         if mine is not other:
             leaves |= mine.leaves - other.leaves
         accounted |= leaves
-        usable = len(image.page(0)) - image.page(0)[20]
+        usable = _usable(image)
         for number in leaves:
-            for rowid, overflow in _rows(image.page(number - 1), usable):
+            for rowid, overflow in _rows(image.page(number - 1), number, usable):
                 rowids.add(rowid)
-                accounted |= _chain(image, overflow)
+                accounted.update(_chain(image, overflow))
     return Touched(rowids, accounted)
+
+
+def touched_keys(before: Image, after: Image, *, root: int, width: int, changed: set[int]) -> Touched | None:
+    """The same of a table WITHOUT ROWID, whose key has `width` columns; None where the file's text is not UTF-8."""
+    if not all(image.page(0)[59] == _UTF8 for image in (before, after)):
+        return None
+    old, new = tree(before, root), tree(after, root)
+    accounted: set[int] = set()
+    keys: set[Any] = set()
+    for image, mine, other in ((before, old, new), (after, new, old)):
+        pages = mine.inner | mine.leaves
+        differing = changed & pages
+        if mine is not other:
+            differing |= pages - other.inner - other.leaves
+        accounted |= differing
+        for number in differing:
+            for record, overflow in _records(image, number):
+                keys.add(_values(record, width))
+                accounted |= overflow
+    return Touched(keys, accounted)
 
 
 def _walk(image: Image, root: int) -> Tree:
@@ -89,12 +118,13 @@ def _children(page: bytes, number: int) -> Iterator[int]:
     yield _number(page, start + 8)
 
 
-def _rows(page: bytes, usable: int) -> Iterator[tuple[int, int]]:
+def _rows(page: bytes, number: int, usable: int) -> Iterator[tuple[int, int]]:
     """(rowid, first overflow page or 0) of each row of a table's leaf."""
     most = usable - 35
     least = (usable - 12) * 32 // 255 - 23
-    for place in range(_short(page, 3)):
-        size, at = _varint(page, _short(page, 8 + 2 * place))
+    start = 100 if number == 1 else 0
+    for place in range(_short(page, start + 3)):
+        size, at = _varint(page, _short(page, start + 8 + 2 * place))
         rowid, at = _varint(page, at)
         overflow = 0
         if size > most:
@@ -103,12 +133,64 @@ def _rows(page: bytes, usable: int) -> Iterator[tuple[int, int]]:
         yield rowid - 2**64 if rowid >= 2**63 else rowid, overflow
 
 
-def _chain(image: Image, number: int) -> set[int]:
-    found: set[int] = set()
+def _records(image: Image, number: int) -> Iterator[tuple[bytes, set[int]]]:
+    """(record, its overflow pages) of each row on a page of a table WITHOUT ROWID."""
+    page, usable = image.page(number - 1), _usable(image)
+    is_inner = page[0] in _INNER
+    most = (usable - 12) * 64 // 255 - 23
+    least = (usable - 12) * 32 // 255 - 23
+    for place in range(_short(page, 3)):
+        at = _short(page, (12 if is_inner else 8) + 2 * place) + (4 if is_inner else 0)
+        size, at = _varint(page, at)
+        if size <= most:
+            yield page[at : at + size], set()
+            continue
+        local = least + (size - least) % (usable - 4)
+        local = local if local <= most else least
+        overflow = _chain(image, _number(page, at + local))
+        rest = b"".join(image.page(one - 1)[4:usable] for one in overflow)
+        yield (page[at : at + local] + rest)[:size], set(overflow)
+
+
+def _values(record: bytes, width: int) -> tuple[Any, ...]:
+    """The first values of a record."""
+    end, at = _varint(record, 0)
+    kinds: list[int] = []
+    while at < end and len(kinds) < width:
+        kind, at = _varint(record, at)
+        kinds.append(kind)
+    found: list[Any] = []
+    at = end
+    for kind in kinds:
+        size = _WIDTHS[kind] if kind < len(_WIDTHS) else (kind - 12) // 2
+        found.append(_value(kind, record[at : at + size]))
+        at += size
+    return tuple(found)
+
+
+def _value(kind: int, data: bytes) -> Any:
+    if kind == 0:
+        return None
+    if kind == 7:
+        return struct.unpack(">d", data)[0]
+    if kind in {8, 9}:
+        return kind - 8
+    if kind < 7:
+        return int.from_bytes(data, "big", signed=True)
+    return data.decode() if kind % 2 else data
+
+
+def _chain(image: Image, number: int) -> dict[int, None]:
+    """Overflow pages, in order."""
+    found: dict[int, None] = {}
     while number and number not in found:
-        found.add(number)
+        found[number] = None
         number = _number(image.page(number - 1), 0)
     return found
+
+
+def _usable(image: Image) -> int:
+    return SIZE - image.page(0)[20]
 
 
 def _varint(page: bytes, at: int) -> tuple[int, int]:
