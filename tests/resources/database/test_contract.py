@@ -33,16 +33,16 @@ class TestDatabase(ResourceContract):
     examples = 15
 
     def make(self) -> Database:
-        # Without random numbers: those are the world's, and here is none.
+        # Without chance and time: those are the world's, and here is none.
         db = shop()
-        db.execute("DROP TABLE log; CREATE TABLE log (at TEXT DEFAULT CURRENT_TIMESTAMP, what TEXT)")
+        db.execute("DROP TABLE log; CREATE TABLE log (at TEXT DEFAULT (datetime(0)), what TEXT)")
         return db
 
     def operations(self) -> Sequence[Operation]:
         return [
             sql("UPDATE orders SET status = 'sent' WHERE id = 7 AND status = 'open'"),
             sql("INSERT INTO orders (customer, note) VALUES (1, ?)", "long " * 1000),
-            sql("INSERT INTO log (what) VALUES ('it is ' || datetime('now'))"),
+            sql("INSERT INTO log (what) VALUES ('it was ' || datetime(0))"),
             sql("DELETE FROM notes WHERE notes MATCH 'number' AND rowid < 50"),
             sql("CREATE TABLE aa (x)"),
             sql("CREATE TABLE bb (y, x)"),

@@ -18,6 +18,7 @@ from quintain import codec
 from quintain.resources.database import Database, ImageError, bases, connection, files
 from quintain.resources.database.connection import Refused
 from quintain.resources.database.pages import Image
+from quintain.state import Shared
 from tests.resources.database.shop import Customer, Order, shop
 
 # -- files
@@ -237,6 +238,7 @@ def test_the_file_system_has_one_file_and_the_worlds_time(monkeypatch: pytest.Mo
     image = Database().image
     file = files.PageFile(image)
     system = files.FileSystem(file)
+    file.world = Shared()
     assert system.xCurrentTime() == 2440587.5
     with pytest.raises(apsw.CantOpenError, match="one file"):
         system.xOpen(None, [apsw.SQLITE_OPEN_TEMP_DB, 0])

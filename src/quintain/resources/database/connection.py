@@ -13,9 +13,8 @@ from typing import Any, cast
 
 import apsw
 
-from quintain.errors import QuintainError
-
-from .files import FileSystem, PageFile, World
+from .dates import Dates
+from .files import FileSystem, PageFile, Refused, Unbound, World
 from .pages import SIZE, Base, Image
 
 _STATEMENTS = 500
@@ -24,6 +23,8 @@ _ENGINE = apsw.SQLITE_PREPARE_PERSISTENT
 """Marks the statements of the engine itself, so that the statement cache keeps them apart from those of a tool."""
 _IDLE = 16
 """Connections that may wait on one base; each holds some 600 KB."""
+
+__all__ = ["READABLE", "Connection", "Make", "Refused", "borrow", "give_back", "retire"]
 
 READABLE = frozenset(
     {
@@ -48,10 +49,6 @@ READABLE = frozenset(
 _lock = threading.Lock()
 
 
-class Refused(QuintainError):
-    """A statement that would reach beyond its database, or leave something behind in the connection."""
-
-
 class Connection:
     """One SQLite connection and the file below it.
 
@@ -71,6 +68,7 @@ class Connection:
         self.reason = ""
         self._start = 0
         self._system = FileSystem(self.file)
+        self._dates = Dates(self._system.name)
         self.sqlite: Any = apsw.Connection("database", vfs=self._system.name, statementcachesize=_STATEMENTS)
         # A statement is prepared once for all values: wheels look at bound values and would prepare it for each.
         self.sqlite.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
@@ -92,6 +90,7 @@ class Connection:
     def __del__(self) -> None:
         if hasattr(self, "sqlite"):
             self.sqlite.close(force=True)
+            self._dates.close()
             self._system.unregister()
 
     def take(self, image: Image, world: World | None) -> None:
@@ -102,7 +101,7 @@ class Connection:
         if file.stale:
             self.engine("SELECT 1 FROM sqlite_schema LIMIT 1")
             file.stale = False
-        file.world = world
+        file.world, file.spoiled = world, False
         self._start = self.sqlite.total_changes()
         self.sqlite.set_last_insert_rowid(0)
 
@@ -182,7 +181,7 @@ class Connection:
 
         def bits() -> int:
             if file.world is None:
-                raise Refused("random() needs a world: make the database a field of a State, or bind() it")
+                raise Unbound("random() needs a world: make the database a field of a State, or bind() it")
             return file.world.rng.bits()
 
         def randomblob(size: int | None) -> bytes:
@@ -197,6 +196,7 @@ class Connection:
             connection = own()
             return connection.sqlite.changes() if connection and total() else 0
 
+        self._dates.install(self.sqlite)
         self.sqlite.create_scalar_function("random", lambda: bits() - 2**63, 0)
         self.sqlite.create_scalar_function("randomblob", randomblob, 1)
         self.sqlite.create_scalar_function("total_changes", total, 0)

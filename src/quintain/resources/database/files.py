@@ -21,6 +21,8 @@ from typing import Any, Protocol
 
 import apsw
 
+from quintain.errors import QuintainError
+
 from .pages import SIZE, ZERO, Image, Layer, Page, normalised
 
 _UNIX = 210_866_760_000_000
@@ -28,6 +30,14 @@ _UNIX = 210_866_760_000_000
 _WORD = 2**32
 
 _numbers = itertools.count()
+
+
+class Refused(QuintainError):
+    """A statement that would reach beyond its database, or leave something behind in the connection."""
+
+
+class Unbound(Refused):
+    """A statement that needs the time or the chance of a world, in a database that belongs to none."""
 
 
 class Chance(Protocol):
@@ -61,6 +71,8 @@ class PageFile:
         count: Pages of the file, with those.
         schema: Identity of the schema, with what is pending.
         stale: Whether the connection knows another schema.
+        spoiled: Whether a statement asked for the time of no world. SQLite goes on with nothing in its place, so what
+            is pending must not become an image.
     """
 
     def __init__(self, image: Image) -> None:
@@ -70,6 +82,7 @@ class PageFile:
         self.count = image.count
         self.schema = image.schema
         self.stale = False
+        self.spoiled = False
         self._counter = 1
         self._cookie = _cookie(image.page(0))  # the highest that the connection was ever shown
         self._shift = 0  # what it is shown, less what the image holds
@@ -197,7 +210,10 @@ class FileSystem(apsw.VFS):
 
     def xCurrentTimeInt64(self) -> int:  # noqa: N802
         world = self._file.world
-        return _UNIX + (0 if world is None else round(world.clock.now * 1000))
+        if world is None:
+            self._file.spoiled = True
+            raise Unbound("'now' needs a world: make the database a field of a State, or bind() it")
+        return _UNIX + round(world.clock.now * 1000)
 
     def xCurrentTime(self) -> float:  # noqa: N802
         return self.xCurrentTimeInt64() / 86_400_000

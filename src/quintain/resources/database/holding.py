@@ -131,6 +131,8 @@ class Transaction:
             return
         failed = True
         try:
+            if kind is None and connection.file.spoiled:
+                raise Refused("a statement of this transaction needed the time of a world, and there is none")
             if kind is None:
                 connection.engine("COMMIT")
                 failed = False

@@ -17,8 +17,8 @@ import msgspec
 
 from quintain.errors import ToolError, UsageError
 
-from .connection import Connection, Refused, borrow, give_back
-from .files import World
+from .connection import Connection, borrow, give_back
+from .files import Refused, Unbound, World
 from .pages import Image
 from .rows import quoted
 from .seeding import view_name
@@ -160,12 +160,12 @@ def ask(image: Image, sql: str, *, asker: Asker, world: World | None) -> Answer:
         reader.budget = [limits.steps, time.monotonic() + limits.seconds]
         reader.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, limits.length)
         return _fetched(reader, sql, limits)
+    except (UsageError, Unbound):
+        raise
     except (apsw.AuthError, Refused) as error:
         raise ToolError(reader.reason if isinstance(error, apsw.AuthError) else str(error)) from error
     except apsw.InterruptError as error:
         raise ToolError("this takes too long: ask for less, or by an indexed column") from error
-    except UsageError:
-        raise
     except (apsw.Error, ValueError) as error:
         raise ToolError(f"SQL: {error}") from error
     finally:
