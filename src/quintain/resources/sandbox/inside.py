@@ -1,0 +1,91 @@
+"""What runs inside a sandbox before, or instead of, the program: three small servers, kept as text.
+
+They are given to an interpreter with `-c`, so the sandbox needs nothing of this package. Descriptor 3 is a socket to
+the one who asks.
+"""
+
+from __future__ import annotations
+
+WAITING = r"""
+def wait():
+    import _socket, marshal, os, resource, sys
+    line = _socket.socket(fileno=3)
+    data, found, _, _ = line.recvmsg(1, 1024, _socket.MSG_CMSG_CLOEXEC)
+    line.detach()
+    if not data:
+        os._exit(0)
+    fds = [int.from_bytes(found[0][2][i : i + 4], sys.byteorder) for i in range(0, len(found[0][2]), 4)]
+    request = marshal.loads(os.pread(fds[0], os.fstat(fds[0]).st_size, 0))
+    for number, fd in enumerate(fds[1:]):
+        os.dup2(fd, number)
+    os.closerange(len(fds) - 1, 100)
+    for kind, limits in request["rlimits"]:
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, tuple(limit if hard < 0 else min(limit, hard) for limit in limits))
+    os.chdir(request["folder"])
+    if request["argv"]:
+        try:
+            os.execvpe(request["argv"][0], request["argv"], request["env"])
+        except OSError as error:
+            os.write(2, f"{request['argv'][0]}: {error.strerror}\n".encode())
+            os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+    return request["code"]
+
+def run():
+    import sys
+    code = wait()
+    space = sys.modules["__main__"].__dict__
+    for name in [name for name in space if not name.startswith("__")]:
+        del space[name]
+    try:
+        exec(compile(code, "<string>", "exec"), space)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        trace = error.__traceback__.tb_next
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
+        sys.exit(1)
+
+run()
+"""
+"""Waits for one request, then becomes the program: the interpreter is already there, and so is the sandbox."""
+
+PYTHON = r"""
+def serve():
+    import os, sys, types
+    os.set_inheritable(3, False)
+    space = types.ModuleType("__main__")
+    sys.modules["__main__"] = space
+    asked = b""
+    while True:
+        while b"\0" not in asked:
+            data = os.read(3, 65536)
+            if not data:
+                os._exit(0)
+            asked += data
+        code, _, asked = asked.partition(b"\0")
+        status = 0
+        try:
+            exec(compile(code.decode("utf-8", "surrogateescape"), "<input>", "exec"), space.__dict__)
+        except SystemExit:
+            raise
+        except BaseException as error:
+            trace = error.__traceback__.tb_next
+            sys.excepthook(type(error), error.with_traceback(trace), trace)
+            status = 1
+            del error, trace
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.write(3, b"%d\0" % status)
+
+serve()
+"""
+"""An interpreter that lives on: code and NUL in, 0 or 1 and NUL out."""
+
+SHELL = r"""
+while IFS= read -r -d '' -u 3 __input; do
+    eval "$__input" 3>&-
+    printf '%d\0' "$?" >&3
+done
+"""
+"""A bash that lives on: a command and NUL in, its exit status and NUL out. What it runs does not see the socket."""

@@ -1,0 +1,290 @@
+"""One sandbox as the keeper sees it: a file system in memory, groups, processes, and when they have to end.
+
+<n>/            tmpfs, as large as the limits on the disk say
+  stage/        what the workspace holds, put there by the keeper's owner; a layer of an overlay, or all of it
+  work/         what the program sees of it: the overlay, or stage/ itself
+  tmp/ shm/     the program's /tmp and /dev/shm
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import resource
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+from . import kernel
+from .cgroups import Group
+
+_HIGH = 100
+"""Descriptors are moved up to here before they are put where the program expects them."""
+
+
+class Owners:
+    """Shows programs, who are another user, the files of this process as their own.
+
+    That is a property of a mount; where the kernel has none (before Linux 6.3 for files in memory), files of which the
+    program has a copy change their owner, and base trees can't be layers.
+    """
+
+    def __init__(self, home: str, uid: int) -> None:
+        self.uid = uid
+        self._home = home
+        self._lowers: dict[tuple[str, int, int], str] = {}
+        self._userns = -1
+        self._can_map = True
+
+    def lower(self, source: str) -> str:
+        """Where a base tree is bound as a layer of overlays, relative to the keeper's folder."""
+        seen = os.stat(source)  # noqa: PTH116  # a system call, not a question about a name
+        key = (source, seen.st_dev, seen.st_ino)
+        if key not in self._lowers:
+            name = f"lower-{len(self._lowers)}"
+            Path(f"{self._home}/{name}").mkdir(exist_ok=True)
+            self._bind(source, f"{self._home}/{name}")
+            self._lowers[key] = name
+        return self._lowers[key]
+
+    def layers(self, folder: str) -> str:
+        """The name of the folder in a sandbox where the program's own layers are."""
+        if not self.uid:
+            return "stage"
+        if self._can_map:
+            Path(f"{folder}/layers").mkdir()
+            try:
+                self._bind(f"{folder}/stage", f"{folder}/layers")
+            except OSError:
+                self._can_map = False
+            else:
+                return "layers"
+        self.renew(folder)
+        return "stage"
+
+    def renew(self, folder: str) -> None:
+        """Give the program what was put there since."""
+        if self.uid and not self._can_map:
+            for inner in Path(f"{folder}/stage").iterdir():
+                kernel.own(str(inner), self.uid)
+
+    def _bind(self, source: str, target: str) -> None:
+        if not self.uid:
+            kernel.mount(source, target, None, flags=kernel.BIND)
+            return
+        if self._userns < 0:
+            self._userns = kernel.mapping(self.uid)
+        kernel.mount_mapped(source, target, self._userns)
+
+
+class Box:
+    """One sandbox.
+
+    Attributes:
+        number: Names its folder.
+        init: Descriptor and number of process 1 inside; None before it is known and when it is gone.
+        outer: The same of bubblewrap itself.
+        reason: The limit that ended it; empty when none did.
+        ends: When it must end, in seconds of CLOCK_MONOTONIC; None for never.
+    """
+
+    def __init__(self, number: int, *, home: str, group: Group, uid: int, is_nested: bool) -> None:
+        self.number, self.home, self.group, self._uid, self._is_nested = number, home, group, uid, is_nested
+        self.folder = f"{home}/{number}"
+        self.init: tuple[int, int] | None = None
+        self.outer: tuple[int, int] | None = None
+        self.status: bytes = b""
+        self.code: int | None = None
+        self.reason = ""
+        self.ends: float | None = None
+        self.cpu_limit: float | None = None
+        self._cpu_before = 0.0
+        self._layers = ""
+        Path(self.folder).mkdir()
+        kernel.mount("tmpfs", self.folder, "tmpfs", flags=kernel.NOSUID | kernel.NODEV, data="mode=711")
+        for name in ("stage", "work", "tmp", "shm"):
+            Path(f"{self.folder}/{name}").mkdir()
+        Path(f"{self.folder}/stage").chmod(0o700)
+        for name in ("tmp", "shm"):
+            Path(f"{self.folder}/{name}").chmod(0o1777)
+
+    # -- what it is told
+
+    def mount(self, what: dict[str, Any], owners: Owners) -> None:
+        """Show the program what lies in stage/, and bound what it may write."""
+        self._layers = self._layers or owners.layers(self.folder)
+        work, layers = f"{self.folder}/work", self._layers
+        if what["lower"] is None:
+            kernel.mount(f"{self.folder}/{layers}/{what['upper']}", work, None, flags=kernel.BIND)
+        else:
+            # Relative paths, for programs can read them; `/proc/self/mountinfo` then tells nothing about the machine.
+            own = f"upperdir={self.number}/{layers}/{what['upper']},workdir={self.number}/{layers}/{what['work']}"
+            options = f"lowerdir={owners.lower(what['lower'])},{own},redirect_dir=off,metacopy=off,index=off"
+            kernel.mount("overlay", work, "overlay", data=options + (",userxattr" if self._is_nested else ""))
+        self.bound(what)
+
+    def bound(self, what: dict[str, Any]) -> None:
+        """Set the limits, which count from what is there already."""
+        have = os.statvfs(self.folder)
+        size = (have.f_blocks - have.f_bfree) * have.f_frsize + what["disk"]
+        files = have.f_files - have.f_ffree + what["files"]
+        flags = kernel.REMOUNT | kernel.NOSUID | kernel.NODEV
+        kernel.mount("tmpfs", self.folder, None, flags=flags, data=f"size={size},nr_inodes={files},mode=711")
+        self.group.limit(what["memory"], what["processes"])
+        self._cpu_before = self.group.cpu()
+        self.cpu_limit = what["cpu"]
+        self.deadline(what["seconds"])
+
+    def deadline(self, seconds: float | None) -> None:
+        """End it in so many seconds from now; None for never."""
+        self.ends = None if seconds is None else time.monotonic() + seconds
+
+    def start(self, what: dict[str, Any], fds: list[int]) -> int:
+        """Start bubblewrap; `fds` become the descriptors 0, 1, 2, 3... inside. Returns where it says what it does."""
+        reads, writes = os.pipe()
+        try:
+            arguments = _memory("\0".join(self._placed(what["bwrap"])).encode() + b"\0")
+            filter_ = _memory(bytes.fromhex(what["seccomp"]))
+            passed = [*fds, arguments, filter_, writes]
+            first = len(fds)
+            argv = ["bwrap", "--args", str(first), "--seccomp", str(first + 1), "--json-status-fd", str(first + 2)]
+            argv += ["--", *what["argv"]]
+            outer = os.fork()
+            if outer == 0:
+                self._become(what, passed, argv)
+            for fd in (arguments, filter_):
+                os.close(fd)
+        except BaseException:
+            os.close(reads)
+            raise
+        finally:
+            os.close(writes)
+        self.outer = (os.pidfd_open(outer), outer)
+        return reads
+
+    def _placed(self, words: list[str]) -> Iterator[str]:
+        before = ""
+        for word in words:
+            is_ours = before in {"--bind", "--ro-bind"} and word.startswith("{box}")
+            yield self.folder + word.removeprefix("{box}") if is_ours else word
+            before = word
+
+    def _become(self, what: dict[str, Any], passed: list[int], argv: list[str]) -> NoReturn:
+        try:
+            for ignored in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and not by programs
+                signal.signal(ignored, signal.SIG_DFL)
+            for door in self.group.doors():
+                Path(door).write_text("0")
+            for name, limits in what["rlimits"].items():
+                number = getattr(resource, name)
+                hard = resource.getrlimit(number)[1]
+                bounds = (limit if hard == resource.RLIM_INFINITY else min(limit, hard) for limit in limits)
+                resource.setrlimit(number, tuple(bounds))
+            if what["is_time_fixed"]:
+                kernel.fix_time()
+            moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH) for fd in passed]
+            for number, fd in enumerate(moved):
+                os.dup2(fd, number)
+            os.closerange(len(moved), _HIGH + len(moved))
+            if self._uid:
+                os.setgroups([])
+                os.setresgid(self._uid, self._uid, self._uid)
+                os.setresuid(self._uid, self._uid, self._uid)
+            os.execve(what["program"], argv, {})  # noqa: S606  # a shell has no place here
+        except BaseException as error:  # noqa: BLE001  # this process is a copy of the keeper, and must not go on
+            with contextlib.suppress(OSError):
+                os.write(2, f"quintain: {type(error).__name__}: {error}\n".encode())
+        finally:
+            os._exit(125)
+
+    # -- what happens to it
+
+    def heard(self, data: bytes) -> None:
+        """Take in what bubblewrap says about itself: the number of process 1, and how the program ended."""
+        self.status += data
+        for line in self.status.split(b"\n"):
+            with contextlib.suppress(json.JSONDecodeError):
+                said = json.loads(line)
+                pid = said.get("child-pid")
+                if pid and self.init is None:
+                    with contextlib.suppress(ProcessLookupError):
+                        self.init = (os.pidfd_open(pid), pid)
+                self.code = said.get("exit-code", self.code)
+
+    def freeze(self, *, on: bool) -> bool:
+        """Let every process but process 1 stand still, or go on. Whether all of them do."""
+        if self.group.can_freeze:
+            self.group.freeze(on=on)
+            return not on or self.group.is_still()
+        if self.init is None or self.init[0] < 0:
+            return True
+        signalled: set[int] = set()
+        pending = kernel.children(self.init[1])
+        while pending:
+            pid = pending.pop()
+            pending += kernel.children(pid)
+            signalled.add(pid)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP if on else signal.SIGCONT)
+        return not on or all(_is_stopped(pid) for pid in signalled)
+
+    def is_over_cpu(self) -> bool:
+        """Whether it has used more CPU than it may."""
+        return self.cpu_limit is not None and self.group.cpu() - self._cpu_before > self.cpu_limit
+
+    def kill(self, reason: str = "") -> None:
+        """End every process in it. The first reason counts."""
+        self.reason = self.reason or reason
+        if self.outer is None:
+            return
+        with contextlib.suppress(OSError):
+            self.group.freeze(on=False)
+        if self.init is None:
+            # It is just being started. Held, it can't start another while its child is looked for.
+            self._signal(self.outer, signal.SIGSTOP)
+            for pid in kernel.children(self.outer[1]):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        else:
+            self._signal(self.init, signal.SIGKILL)
+        self._signal(self.outer, signal.SIGKILL)
+
+    def _signal(self, target: tuple[int, int], number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(target[0], number)
+
+    def result(self) -> dict[str, Any]:
+        """How it ended, once all of its processes have."""
+        reason = self.reason
+        if not reason and self.code == 128 + signal.SIGXCPU:
+            reason = "cpu"
+        if not reason and self.group.was_refused("memory"):
+            reason = "memory"
+        if not reason and self.code != 0 and self.group.was_refused("pids"):
+            reason = "processes"
+        return {"exit": self.code, "reason": reason}
+
+    def remove(self) -> None:
+        """Take away what is left of it; its processes are gone."""
+        self.group.remove()
+        with contextlib.suppress(OSError):  # Nothing was mounted there.
+            kernel.unmount(f"{self.folder}/work")
+        kernel.unmount(self.folder)
+        Path(self.folder).rmdir()
+
+
+def _is_stopped(pid: int) -> bool:
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TtZX"
+    return True
+
+
+def _memory(data: bytes) -> int:
+    fd = os.memfd_create("quintain", os.MFD_CLOEXEC)
+    os.write(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

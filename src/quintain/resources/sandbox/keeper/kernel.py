@@ -1,0 +1,167 @@
+"""System calls that Python 3.11 has no function for: namespaces and mounts."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+NEWNS, NEWUSER, NEWTIME = 0x00020000, 0x10000000, 0x00000080
+RDONLY, NOSUID, NODEV, REMOUNT, BIND, REC, PRIVATE, SHARED = 1, 2, 4, 32, 4096, 16384, 1 << 18, 1 << 20
+_DETACH = 2
+_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same on every architecture
+_AT_FDCWD, _AT_EMPTY_PATH, _CLOEXEC = -100, 0x1000, 0o2000000
+_CLONE, _RECURSIVE, _EMPTY, _IDMAP = 1, 0x8000, 4, 0x00100000
+_SUBREAPER = 36
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _check(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def unshare(flags: int) -> None:
+    """Leave some of the namespaces that this process shares with others."""
+    _check(_libc.unshare(flags), f"unshare({flags:#x})")
+
+
+def mount(source: str, target: str, kind: str | None, *, flags: int = 0, data: str = "") -> None:
+    """Mount a file system, or change a mount, by mount(2)."""
+    kind_bytes = kind.encode() if kind else None
+    done = _libc.mount(source.encode(), target.encode(), kind_bytes, ctypes.c_ulong(flags), data.encode())
+    _check(done, f"mount {kind or source} on {target}")
+
+
+def unmount(target: str) -> None:
+    """Take a mount away; what still uses it keeps it until then."""
+    _check(_libc.umount2(target.encode(), _DETACH), f"unmount {target}")
+
+
+def become_subreaper() -> None:
+    """Be the parent of whatever loses its own below this process."""
+    _check(_libc.prctl(_SUBREAPER, 1, 0, 0, 0), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def enter_namespaces() -> bool:
+    """Live in a mount namespace of one's own. Whether that took a user namespace as well.
+
+    Raises:
+        OSError: The kernel lets this user have neither.
+    """
+    uid, gid = os.getuid(), os.getgid()
+    try:
+        unshare(NEWNS)
+    except PermissionError:
+        unshare(NEWUSER | NEWNS)
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+        mount("none", "/", None, flags=REC | PRIVATE)
+        return True
+    mount("none", "/", None, flags=REC | PRIVATE)
+    return False
+
+
+def fix_time() -> None:
+    """Let the clocks that count from the machine's start begin at 0, for the children of this process."""
+    unshare(NEWTIME)
+    lines: list[str] = []
+    for name, clock in (("monotonic", time.CLOCK_MONOTONIC), ("boottime", time.CLOCK_BOOTTIME)):
+        seconds, nanoseconds = divmod(-time.clock_gettime_ns(clock), 10**9)
+        lines.append(f"{name} {seconds} {nanoseconds}\n")
+    Path("/proc/self/timens_offsets").write_text("".join(lines))
+
+
+def can_fix_time() -> bool:
+    """Whether `fix_time` works here."""
+    child = os.fork()
+    if child == 0:
+        try:
+            fix_time()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def mapping(uid: int) -> int:
+    """A user namespace, as a descriptor, that shows the files of user and group 0 as those of `uid`.
+
+    What user 0 itself makes there is shown as its own, and is user 1's in truth: overlayfs makes its working folder so.
+    """
+    ready, tell = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            unshare(NEWUSER)
+            os.write(tell, b".")
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(tell)
+    try:
+        if not os.read(ready, 1):
+            raise OSError("no user namespace for the owners of files")
+        for kind in ("uid_map", "gid_map"):
+            Path(f"/proc/{child}/{kind}").write_text(f"0 {uid} 1\n1 0 1\n")
+        return os.open(f"/proc/{child}/ns/user", os.O_RDONLY)
+    finally:
+        os.close(ready)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+class _Attributes(ctypes.Structure):
+    _fields_ = (
+        ("set", ctypes.c_uint64),
+        ("clear", ctypes.c_uint64),
+        ("propagation", ctypes.c_uint64),
+        ("userns", ctypes.c_uint64),
+    )
+
+
+def mount_mapped(source: str, target: str, userns: int) -> None:
+    """Bind a folder, its files owned as the user namespace says. Needs Linux 5.12 and a file system that can."""
+    tree = _check(
+        _libc.syscall(_OPEN_TREE, _AT_FDCWD, source.encode(), _CLONE | _CLOEXEC | _RECURSIVE), f"open_tree {source}"
+    )
+    try:
+        wanted = _Attributes(set=_IDMAP, userns=userns)
+        size = ctypes.c_size_t(ctypes.sizeof(wanted))
+        done = _libc.syscall(_MOUNT_SETATTR, tree, b"", _AT_EMPTY_PATH, ctypes.byref(wanted), size)
+        _check(done, f"other owners for {source}")
+        done = _libc.syscall(_MOVE_MOUNT, tree, b"", _AT_FDCWD, target.encode(), _EMPTY)
+        _check(done, f"move_mount {target}")
+    finally:
+        os.close(tree)
+
+
+def own(folder: str, uid: int) -> None:
+    """Give everything below a folder, and the folder, to a user. Follows no link, crosses into nothing else."""
+    pending = [folder]
+    os.chown(folder, uid, uid, follow_symlinks=False)
+    while pending:
+        with os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.stat(follow_symlinks=False).st_uid != uid:
+                    # A change of owner takes these bits away.
+                    mode = entry.stat(follow_symlinks=False).st_mode & 0o7777
+                    os.chown(entry.path, uid, uid, follow_symlinks=False)
+                    if mode & 0o6000 and not entry.is_symlink():
+                        Path(entry.path).chmod(mode)
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that this process started, directly."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return []

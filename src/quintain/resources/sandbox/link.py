@@ -1,0 +1,286 @@
+"""This side of the keeper: one keeper per process, one line per sandbox; a line that is closed ends its sandbox."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from quintain.errors import EpisodeError
+
+from . import keeper as _keeper
+from .keeper.cgroups import discard
+from .policy import ETC, SandboxUnavailable
+
+INSTALL = "apt-get install bubblewrap"
+_BOOT = """import sys, types
+package = sys.modules["keeper"] = types.ModuleType("keeper")
+package.__path__ = [sys.argv[1]]
+from keeper.loop import main
+main()
+"""
+_CODE = Path(str(_keeper.__file__)).parent
+_LONGEST = 2**16
+_FOREIGN = 1_900_000_000
+_starting = threading.Lock()
+
+
+def lost(why: str) -> EpisodeError:
+    """The keeper, or what it kept, is gone: the world is broken."""
+    return EpisodeError(f"the keeper of the sandboxes is gone: {why}", part="S", kind="session_lost")
+
+
+def other_user() -> int:
+    """A user who owns nothing on this machine and whom this process may become; 0 when there is none.
+
+    Root in a user namespace of its own would still be root to `/proc/sys` and to every file it can reach.
+    """
+    if os.geteuid() != 0:
+        return 0
+    ranges = [tuple(map(int, line.split())) for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    for first, _, count in ranges:
+        if first <= _FOREIGN < first + count:
+            return _FOREIGN + os.getpid() % 50_000
+    return max((first + count - 2 for first, _, count in ranges if count > 2), default=0)
+
+
+def _home() -> Path:
+    """A new folder that every user can reach."""
+    for parent in dict.fromkeys((tempfile.gettempdir(), "/tmp", "/var/tmp")):  # noqa: S108  # made safely
+        whole = Path(parent).resolve()
+        if all(folder.stat().st_mode & 0o001 for folder in (whole, *whole.parents)):
+            made = Path(tempfile.mkdtemp(prefix=f"quintain-{os.getpid()}-", dir=whole))
+            made.chmod(0o711)
+            return made
+    raise SandboxUnavailable("no folder for temporary files that every user can reach: set TMPDIR")
+
+
+class Keeper:
+    """A running keeper.
+
+    Attributes:
+        owner: The process that started it.
+        program: Where bubblewrap is.
+        kinds: What control groups can do here.
+        is_nested: Whether it lives in a user namespace of its own, for it is not root.
+        uid: The user that programs are to the kernel; 0 for the user of this process.
+        can_overlay: Whether files may be layers; False once that failed.
+        is_proven: Whether something ran in it.
+        waiting: Sandboxes that are kept ready, by policy.
+        root: The keeper's folder, by a descriptor, since it is mounted in its own namespace only.
+    """
+
+    def __init__(self, groups: str = "auto") -> None:
+        found = shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin")
+        if found is None:
+            raise SandboxUnavailable(f"programs are isolated by bubblewrap, which is not installed: {INSTALL}")
+        self.program, self.uid = found, other_user()
+        self.home = _home()
+        self.can_overlay = True
+        self.is_proven = False
+        self.waiting: dict[str, list[Any]] = {}
+        self.owner = os.getpid()
+        self._errors = os.memfd_create("quintain-keeper")
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            number = theirs.fileno()
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _BOOT, *map(str, (_CODE, number, self.home, groups, self.uid))],
+                env={},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+                pass_fds=[number],
+                start_new_session=True,
+            )
+        data, fds, _, _ = socket.recv_fds(self._line, _LONGEST, 1, socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            self.process.wait()
+            why = self.said()
+            self.clear([])
+            raise SandboxUnavailable(f"no mount namespace: {why}; user namespaces must be allowed, or be root")
+        hello = json.loads(data)
+        self.kinds: tuple[str, ...] = tuple(hello["kinds"])
+        self.is_nested: bool = hello["is_nested"]
+        self._groups: list[str] = hello["groups"]
+        self.root = Path(f"/proc/self/fd/{fds[0]}")
+        self._root_fd = fds[0]
+        (self.root / "etc").mkdir()
+        for name, text in ETC.items():
+            (self.root / "etc" / name).write_text(text)
+        atexit.register(self.stop)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is there, and this process's own: not that of the process this one was forked from."""
+        return self.owner == os.getpid() and self.process.poll() is None
+
+    def said(self) -> str:
+        """The end of what it wrote while it died."""
+        size = os.fstat(self._errors).st_size
+        return os.pread(self._errors, 2000, max(0, size - 2000)).decode(errors="replace").strip() or "no word why"
+
+    def open(self) -> Line:
+        """A new sandbox, empty.
+
+        Raises:
+            EpisodeError: The keeper is gone.
+        """
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            try:
+                socket.send_fds(self._line, [b"+"], [theirs.fileno()])
+            except OSError as error:
+                mine.close()
+                raise lost(self.said()) from error
+        return Line(self, mine)
+
+    def stop(self) -> None:
+        """End it, and with it every sandbox; returns when nothing is left."""
+        if self.owner != os.getpid() or self._line.fileno() < 0:
+            return
+        self._line.shutdown(socket.SHUT_RDWR)
+        self._line.close()
+        self.process.wait()
+        self.clear(self._groups)
+
+    def clear(self, groups: Sequence[str]) -> None:
+        """What a keeper does at its end, for one that couldn't."""
+        for group in groups:
+            discard(Path(group))
+        with contextlib.suppress(FileNotFoundError):
+            self.home.rmdir()
+        for fd in (self._errors, getattr(self, "_root_fd", -1)):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        self._line.close()
+        for ready in [ready for waiting in self.waiting.values() for ready in waiting]:
+            ready.close()
+        self.waiting = {}
+        atexit.unregister(self.stop)
+
+    def bury(self) -> None:
+        """Clear up after it died."""
+        self.process.wait()
+        self.clear(self._groups)
+
+
+_running: dict[str, Keeper] = {}
+
+
+def keeper(groups: str = "auto") -> Keeper:
+    """The keeper of this process, started at the first call.
+
+    Args:
+        groups: Which control groups may be used: "auto", "v1", "v2" or "none"; each has a keeper of its own.
+
+    Raises:
+        SandboxUnavailable: This machine cannot isolate.
+    """
+    with _starting:
+        known = _running.get(groups)
+        if known is not None and known.is_alive:
+            return known
+        if known is not None and known.owner == os.getpid():
+            known.bury()
+        _running[groups] = Keeper(groups)
+        return _running[groups]
+
+
+class Line:
+    """The line to one sandbox.
+
+    Attributes:
+        folder: Where its file system is for this process, once it is open; `inside` is where it is for the keeper.
+    """
+
+    def __init__(self, keeper: Keeper, line: socket.socket) -> None:
+        self.keeper, self._line = keeper, line
+        line.setblocking(False)  # noqa: FBT003  # its only parameter
+        self.folder = Path()
+        self.inside = ""
+        self._end: dict[str, Any] | None = None
+
+    async def opened(self) -> None:
+        """Wait until it is there."""
+        while "box" not in (words := await self.heard()):
+            pass
+        number = words["box"]
+        self.folder = self.keeper.root / str(number)
+        self.inside = f"{self.keeper.home}/{number}"
+
+    async def heard(self) -> dict[str, Any]:
+        """The next message.
+
+        Raises:
+            EpisodeError: The keeper is gone, or could not do what it was asked for.
+        """
+        try:
+            data = await asyncio.get_running_loop().sock_recv(self._line, _LONGEST)
+        except OSError as error:
+            raise lost(str(error)) from error
+        if not data:
+            raise lost(self.keeper.said())
+        words: dict[str, Any] = json.loads(data)
+        if "exit" in words:
+            self._end = words
+        if "error" in words:
+            raise EpisodeError(f"the sandbox failed: {words['error']}", part="S", kind="transport_local_resource")
+        return words
+
+    async def ended(self) -> dict[str, Any]:
+        """What came of the program, once every process in the sandbox is gone."""
+        while self._end is None:
+            await self.heard()
+        return self._end
+
+    def tell(self, do: str, fds: Sequence[int] = (), **words: Any) -> None:
+        """Ask for something; the answer is the next message.
+
+        Raises:
+            EpisodeError: The keeper is gone.
+        """
+        message = os.memfd_create("quintain")
+        try:
+            os.write(message, json.dumps({"do": do, **words}).encode())
+            socket.send_fds(self._line, [b"+"], [message, *fds])
+        except OSError as error:
+            raise lost(f"{error}; {self.keeper.said()}") from error
+        finally:
+            os.close(message)
+
+    async def ask(self, do: str, fds: Sequence[int] = (), **words: Any) -> dict[str, Any]:
+        """Ask for something and await the answer."""
+        self.tell(do, fds, **words)
+        while (answer := await self.heard()).get("done") != do:
+            pass
+        return answer
+
+    def close(self) -> None:
+        """End the sandbox and whatever lives in it; the keeper takes care of that by itself."""
+        if self._line.fileno() >= 0:
+            with contextlib.suppress(OSError):
+                self._line.shutdown(socket.SHUT_RDWR)  # A forked process may hold it too.
+            self._line.close()
+
+
+async def settled(groups: str = "auto") -> None:
+    """Wait until nothing is left of the sandboxes that have been closed."""
+    line = keeper(groups).open()
+    try:
+        await line.opened()
+        await line.ask("settle")
+    finally:
+        line.close()

@@ -1,0 +1,104 @@
+"""What a program writes, read as it comes, up to a limit: no more than that is ever held."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Callable
+
+_CHUNK = 2**16
+
+
+class Output:
+    """Two pipes that a program writes into.
+
+    Attributes:
+        ends: Their other ends, for the program: standard output and standard error.
+        is_cut: Whether there was more than the limit.
+    """
+
+    def __init__(self, limit: int, *, full: Callable[[], None]) -> None:
+        """`full` is called when the limit is passed; nothing is read from then on."""
+        self._full, self._limit = full, limit
+        pipes = [os.pipe(), os.pipe()]
+        self.ends = [pipes[0][1], pipes[1][1]]
+        self._reads = [pipes[0][0], pipes[1][0]]
+        self._is_open = [True, True]
+        self._parts: list[list[bytes]] = [[], []]
+        self._left = limit
+        self.is_cut = False
+        self._arrived = asyncio.Event()
+        for fd in self._reads:
+            os.set_blocking(fd, False)
+
+    def started(self) -> None:
+        """The program has its ends now; close ours."""
+        for fd in self.ends:
+            os.close(fd)
+        self.ends = []
+
+    def listen(self) -> None:
+        """Take in what comes, from the running loop."""
+        loop = asyncio.get_running_loop()
+        for number, fd in enumerate(self._reads):
+            if self._is_open[number]:
+                loop.add_reader(fd, self._read, number)
+
+    def mute(self) -> None:
+        """Take in nothing for now: who writes has to wait once the pipe is full."""
+        loop = asyncio.get_running_loop()
+        for fd in self._reads:
+            loop.remove_reader(fd)
+
+    def _read(self, number: int) -> bool:
+        """Take in one chunk; whether there was any."""
+        try:
+            data = os.read(self._reads[number], _CHUNK)
+        except BlockingIOError:
+            return False
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._reads[number])
+            self._is_open[number] = False
+        kept = data[: self._left]
+        self._left -= len(kept)
+        self._parts[number].append(kept)
+        if len(kept) < len(data) and not self.is_cut:
+            self.is_cut = True
+            self.mute()
+            self._full()
+        self._arrived.set()
+        return bool(data)
+
+    async def arrived(self) -> None:
+        """Until there is something new, or an end."""
+        await self._arrived.wait()
+        self._arrived.clear()
+
+    def drain(self) -> None:
+        """Take in what the pipes hold; nobody writes any more."""
+        for number in (0, 1):
+            while self._is_open[number] and not self.is_cut and self._read(number):
+                pass
+
+    def take(self) -> tuple[bytes, bytes]:
+        """What has come since this was last called: standard output and standard error."""
+        out, err = (b"".join(parts) for parts in self._parts)
+        self._parts = [[], []]
+        return out, err
+
+    def put_back(self, out: bytes, err: bytes) -> None:
+        """Let this be the next to be taken."""
+        self._parts = [[out, *self._parts[0]], [err, *self._parts[1]]]
+
+    def renew(self) -> None:
+        """Count from 0 again."""
+        self._left, self.is_cut = self._limit, False
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        with contextlib.suppress(RuntimeError):  # There is no loop any more.
+            self.mute()
+        for fd in (*self._reads, *self.ends):
+            os.close(fd)
+        self._reads, self.ends = [], []

@@ -1,0 +1,203 @@
+"""What a program may do and use, and what came of it: plain data, and the words that bubblewrap understands."""
+
+from __future__ import annotations
+
+import functools
+import math
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from quintain.errors import QuintainError
+from quintain.resources.workspace import FileChange
+
+from . import seccomp
+
+Promise = Literal["isolation", "time", "output", "disk", "memory", "processes", "cpu", "monotonic", "clock"]
+"""What can be asked of a machine: see `Sandbox.guarantees`."""
+
+HOME = "/workspace"
+"""Where a program finds the workspace."""
+
+_ENVIRONMENT = {
+    "HOME": "/tmp",  # noqa: S108  # the sandbox's own
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONHASHSEED": "0",
+    "TMPDIR": "/tmp",  # noqa: S108
+    "TZ": "UTC",
+    "USER": "user",
+}
+_UID = 1000
+_ROOT = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
+_ETC = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
+ETC = {
+    "passwd": f"root:x:0:0:root:/root:/bin/sh\nuser:x:{_UID}:{_UID}::/tmp:/bin/sh\n",
+    "group": f"root:x:0:\nuser:x:{_UID}:\n",
+    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+"""Files of /etc that every sandbox sees, beside the loader's."""
+
+
+class SandboxUnavailable(QuintainError):
+    """This machine cannot isolate a program as asked, so nothing was run; the message says what would help."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a program may use, with all that it starts.
+
+    In a session `seconds` and `output_bytes` count for each request, the others from its beginning.
+
+    Attributes:
+        seconds: Of real time.
+        cpu_seconds: Of all processors together, checked every 20 ms.
+        memory_bytes: Of all processes together, with what they write into files in memory.
+        processes: Processes and threads at once.
+        output_bytes: Standard output and standard error together; what writes more is ended.
+        disk_bytes: What it may add to the workspace, `/tmp` and `/dev/shm` together.
+        files: How many files and folders it may add there.
+        open_files: Descriptors of one process.
+    """
+
+    seconds: float = 30.0
+    cpu_seconds: float = 30.0
+    memory_bytes: int = 512 * 2**20
+    processes: int = 64
+    output_bytes: int = 2**20
+    disk_bytes: int = 256 * 2**20
+    files: int = 20_000
+    open_files: int = 256
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if not 0 < getattr(self, name) < 2**62:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a program is isolated.
+
+    Attributes:
+        require: What the machine must guarantee; where it cannot, nothing is run.
+        python: The interpreter, a path that holds for every user of the machine.
+        readable: Folders and files of the machine that programs may read, beside `/usr`.
+        env: Variables, beside those that are always set.
+        network: Hosts that may be reached. Only the empty tuple is available: programs have no network.
+        pool: Sandboxes that are kept ready; each takes about 10 MB.
+        overlay: Whether the files of a workspace may be layers of an overlay, where the machine can do that; else they
+            are copied for each program.
+        groups: The control groups that may be used: whichever can be written, those of one version, or none.
+    """
+
+    require: tuple[Promise, ...] = ()
+    python: str = "/usr/bin/python3"
+    readable: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    network: tuple[str, ...] = ()
+    pool: int = 0
+    overlay: bool = True
+    groups: Literal["auto", "v1", "v2", "none"] = "auto"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a program.
+
+    Attributes:
+        status: Its exit status; 128 and the signal's number where a signal ended it, as shells have it.
+        out: Standard output, as UTF-8; what is not becomes U+FFFD.
+        err: Standard error.
+        is_cut: Whether it wrote more than `Limits.output_bytes`; the rest is lost.
+        reason: The limit that it was ended for: "time", "cpu", "memory", "processes" or "output"; empty when it
+            ended by itself. "ended" for a session that a program ended, which then begins anew.
+        changes: What it changed in the workspace, by path.
+    """
+
+    status: int
+    out: str = ""
+    err: str = ""
+    is_cut: bool = False
+    reason: str = ""
+    changes: tuple[FileChange, ...] = ()
+
+    @property
+    def signal(self) -> int:
+        """The signal that ended it; 0 for none."""
+        return self.status - 128 if self.status - 128 in set(signal.Signals) else 0
+
+
+def environment(policy: Policy, env: Mapping[str, str]) -> dict[str, str]:
+    """All variables of a program."""
+    return {**_ENVIRONMENT, **policy.env, **env}
+
+
+@functools.cache
+def can_disable_userns(program: str) -> bool:
+    """Whether this bubblewrap can keep programs from making user namespaces (the seccomp filter does so too)."""
+    helped = subprocess.run([program, "--help"], capture_output=True, text=True, check=False, env={})
+    return "--disable-userns" in helped.stdout
+
+
+@functools.cache
+def filter_hex() -> str:
+    """The seccomp filter of this machine."""
+    return seccomp.assemble().hex()
+
+
+def arguments(policy: Policy, *, program: str, env: Mapping[str, str]) -> list[str]:
+    """What bubblewrap is told. The keeper puts the sandbox's folder where a word begins with `{box}`."""
+    words = ["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+    words += ["--unshare-cgroup-try", "--uid", str(_UID), "--gid", str(_UID), "--hostname", "sandbox"]
+    words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    words += ["--disable-userns"] if can_disable_userns(program) else []
+    words += ["--ro-bind", "/usr", "/usr", *_links(), "--dir", "/etc"]
+    for path in _ETC:
+        words += ["--ro-bind-try", path, path]
+    for name in ETC:
+        words += ["--ro-bind", f"{{box}}/../etc/{name}", f"/etc/{name}"]
+    for path in policy.readable:
+        words += ["--ro-bind", path, path]
+    words += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+    for name, target in (("shm", "/dev/shm"), ("tmp", "/tmp"), ("work", HOME)):  # noqa: S108
+        words += ["--bind", f"{{box}}/{name}", target]
+    words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
+    for name, value in environment(policy, env).items():
+        words += ["--setenv", name, value]
+    return words
+
+
+def _links() -> Iterator[str]:
+    for name in _ROOT:
+        path = Path(name)
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), name)
+        elif path.is_dir():
+            yield from ("--ro-bind", name, name)
+
+
+def rlimits(limits: Limits, *, has_groups: bool) -> dict[str, tuple[int, int]]:
+    """Limits of each process alone, soft and hard, which hold whether or not there are control groups."""
+    cpu = math.ceil(limits.cpu_seconds)
+    found = {"RLIMIT_NOFILE": limits.open_files, "RLIMIT_CORE": 0, "RLIMIT_MSGQUEUE": 0}
+    if not has_groups:
+        found["RLIMIT_AS"] = limits.memory_bytes
+    # The first signal says why; who ignores it is killed a second later.
+    return {name: (value, value) for name, value in found.items()} | {"RLIMIT_CPU": (cpu, cpu + 1)}
+
+
+def mounting(limits: Limits) -> dict[str, Any]:
+    """The limits that the keeper holds."""
+    return {
+        "seconds": limits.seconds,
+        "cpu": limits.cpu_seconds,
+        "memory": limits.memory_bytes,
+        "processes": limits.processes,
+        "disk": limits.disk_bytes,
+        "files": limits.files,
+    }

@@ -1,0 +1,243 @@
+"""One sandbox from its beginning to its end: lay out the files, start the program, take over what it changed."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import marshal
+import os
+import resource
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from quintain.errors import EpisodeError
+from quintain.resources.workspace import FileChange, QuotaExceeded, Workspace
+from quintain.resources.workspace.staging import Stage, collect, restage, stage
+
+from . import inside, policy
+from .link import Keeper, Line
+from .output import Output
+from .policy import Limits, Policy, Result, SandboxUnavailable
+
+T = TypeVar("T")
+
+PRLIMIT = "/usr/bin/prlimit"
+"""Bounds the processes of one user where control groups cannot."""
+_KILLED, _NOT_FOUND = 128 + 9, 127
+_MISSING = b"bwrap: execvp "
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be run.
+
+    Attributes:
+        argv: The program and its arguments; empty for `code`.
+        code: Python, for the interpreter of the policy.
+        stdin: What it reads.
+        env: Variables of its own.
+    """
+
+    argv: tuple[str, ...] = ()
+    code: str = ""
+    stdin: bytes = b""
+    env: Mapping[str, str] = {}
+
+
+async def elsewhere(work: Callable[[], T]) -> T:
+    """Work in another thread. When this is cancelled it is still waited for, since it changes what others will use."""
+    task = asyncio.ensure_future(asyncio.to_thread(work))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
+
+
+def started(
+    keeper: Keeper, rules: Policy, limits: Limits, *, argv: Sequence[str], fds: Sequence[int], env: Any
+) -> Line:
+    """A new sandbox in which a program starts at once; nothing is awaited."""
+    line = keeper.open()
+    line.tell("start", fds, **_start(keeper, rules, limits, argv=argv, env=env))
+    return line
+
+
+def _start(keeper: Keeper, rules: Policy, limits: Limits, *, argv: Sequence[str], env: Any) -> dict[str, Any]:
+    if "pids" not in keeper.kinds and Path(PRLIMIT).exists():
+        argv = [PRLIMIT, f"--nproc={limits.processes}", "--", *argv]
+    return {
+        "bwrap": policy.arguments(rules, program=keeper.program, env=env),
+        "seccomp": policy.filter_hex(),
+        "argv": list(argv),
+        "rlimits": policy.rlimits(limits, has_groups="memory" in keeper.kinds),
+        "is_time_fixed": "monotonic" in keeper.kinds,
+        "program": keeper.program,
+    }
+
+
+class Ready:
+    """A sandbox that waits for its program: bubblewrap has done its work, and an interpreter runs in it."""
+
+    def __init__(self, keeper: Keeper, rules: Policy) -> None:
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, Path(os.devnull).open("r+b", buffering=0) as nothing:
+            null = nothing.fileno()
+            argv = (rules.python, "-c", inside.WAITING)
+            most = Limits(open_files=4096)
+            self.line = started(keeper, rules, most, argv=argv, fds=[null, null, null, theirs.fileno()], env={})
+        self._has_groups = "memory" in keeper.kinds
+        self._has_pids = "pids" in keeper.kinds
+
+    def send(self, rules: Policy, limits: Limits, request: Request, fds: Sequence[int]) -> None:
+        """Let it become the program; `fds` become its descriptors 0, 1, 2, 3..."""
+        bounds = policy.rlimits(limits, has_groups=self._has_groups)
+        bounds |= {} if self._has_pids else {"RLIMIT_NPROC": (limits.processes, limits.processes)}
+        words = {
+            "argv": list(request.argv) or ([rules.python, "-c", request.code] if request.env else []),
+            "code": request.code,
+            "env": policy.environment(rules, request.env),
+            "folder": policy.HOME,
+            "rlimits": [(getattr(resource, name), value) for name, value in bounds.items()],
+        }
+        with _memory(marshal.dumps(words, 2)) as payload:
+            socket.send_fds(self._control, [b"+"], [payload, *fds])
+        self._control.close()
+
+    def close(self) -> None:
+        """It is not wanted any more."""
+        self._control.close()
+        self.line.close()
+
+
+@contextlib.contextmanager
+def _memory(data: bytes) -> Any:
+    fd = os.memfd_create("input", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        with open(fd, "wb", closefd=False) as file:
+            file.write(data)
+        os.lseek(fd, 0, os.SEEK_SET)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+class Live:
+    """A sandbox with a workspace laid out and a program in it.
+
+    Attributes:
+        line: To the keeper.
+        output: What the program writes.
+    """
+
+    def __init__(self, line: Line, stage: Stage, output: Output) -> None:
+        self.line, self._stage, self.output = line, stage, output
+        self._most = 0
+
+    @classmethod
+    async def begin(
+        cls,
+        keeper: Keeper,
+        files: Workspace,
+        request: Request,
+        *,
+        rules: Policy,
+        limits: Limits,
+        overlay: bool,
+        ready: Ready | None = None,
+        control: Sequence[int] = (),
+    ) -> Live:
+        """Start a program on the files of a workspace.
+
+        Args:
+            keeper: Whose sandbox.
+            files: What the program finds.
+            request: The program.
+            rules: How it is isolated.
+            limits: What it may use.
+            overlay: Whether the files may be layers, else they are copied.
+            ready: A sandbox that waits for it.
+            control: Descriptors that it gets beside the three usual ones.
+        """
+        line = ready.line if ready else keeper.open()
+        output = Output(limits.output_bytes, full=lambda: line.tell("kill", reason="output"))
+        try:
+            await line.opened()
+            staged = await _lay_out(line, files, limits, overlay=overlay)
+            with _memory(request.stdin) as stdin:
+                fds = [stdin, *output.ends, *control]
+                if ready:
+                    ready.send(rules, limits, request, fds)
+                else:
+                    argv = request.argv or (rules.python, "-c", request.code)
+                    await line.ask("start", fds, **_start(keeper, rules, limits, argv=argv, env=request.env))
+            output.started()
+        except BaseException:
+            line.close()
+            output.close()
+            raise
+        return cls(line, staged, output)
+
+    async def ended(self) -> tuple[int, str]:
+        """Exit status and reason, once every process is gone.
+
+        Raises:
+            SandboxUnavailable: The program never started, for bubblewrap could not isolate it.
+        """
+        end = await self.line.ended()
+        self.output.drain()
+        if end["exit"] is not None or end["reason"]:
+            return (_KILLED if end["exit"] is None else end["exit"]), end["reason"]
+        out, err = self.output.take()
+        if err.startswith(_MISSING):
+            self.output.put_back(out, err.removeprefix(_MISSING))
+            return _NOT_FOUND, ""
+        raise SandboxUnavailable(f"bubblewrap could not isolate: {err.decode(errors='replace').strip()}")
+
+    async def settle(self, files: Workspace, status: int, reason: str) -> Result:
+        """Let the workspace hold what the folder holds now, and say what came of the program."""
+        out, err = (data.decode(errors="replace") for data in self.output.take())
+        changes: list[FileChange] = []
+        try:
+            changes = await elsewhere(lambda: collect(files, self._stage))
+        except QuotaExceeded as error:
+            reason, err = reason or "disk", f"{err}{error}\n"
+        return Result(status=status, out=out, err=err, is_cut=self.output.is_cut, reason=reason, changes=tuple(changes))
+
+    async def renew(self, files: Workspace) -> None:
+        """Show the program what Python changed in the workspace since. Its files must be a copy."""
+        await elsewhere(lambda: restage(files, self._stage))
+        await self.line.ask("own")
+
+    def close(self) -> None:
+        """End it, if it has not ended, and give back what it held."""
+        self.line.close()
+        self.output.close()
+
+
+async def _lay_out(line: Line, files: Workspace, limits: Limits, *, overlay: bool) -> Stage:
+    keeper = line.keeper
+    for is_layered in (True, False):
+        if is_layered and not (overlay and keeper.can_overlay):
+            continue
+        folder = line.folder / "stage" / ("overlay" if is_layered else "copy")
+        staged = await elsewhere(
+            lambda: stage(files, folder, overlay=is_layered, userxattr=keeper.is_nested)  # noqa: B023
+        )
+        where: dict[str, Any] = {"lower": staged.lower and str(staged.lower)}
+        for name, path in (("upper", staged.upper), ("work", staged.work)):
+            where[name] = path and str(path.relative_to(line.folder / "stage"))
+        try:
+            await line.ask("mount", **where, **policy.mounting(limits))
+        except EpisodeError:
+            if not is_layered:
+                raise
+            keeper.can_overlay = False  # The kernel, or the file system of the base, has none.
+        else:
+            return staged
+    raise AssertionError("a copy is always tried")

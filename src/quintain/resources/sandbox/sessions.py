@@ -1,0 +1,250 @@
+"""Programs that live on between requests: a shell, an interpreter.
+
+What a session *is* is its history: the files at its beginning, what it was asked, and a digest of each answer. The
+living process is a cache of that. A fork, or a copy in another process, has the history alone; its next request plays
+that again in a new process, on the files of then, and compares every answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from typing import Literal
+
+import msgspec
+
+from quintain import codec
+from quintain.errors import KINDS, EpisodeError
+from quintain.resources.workspace import Workspace
+
+from . import inside
+from .link import Keeper
+from .policy import Limits, Policy, Result
+from .running import Live, Ready, Request
+
+Kind = Literal["shell", "python"]
+
+DIVERGED = "quintain:session_diverged" if "quintain:session_diverged" in KINDS else "quintain:replay_diverged"
+_LONGEST = 16
+"""Bytes of an answer: an exit status and NUL."""
+
+
+class Stored(msgspec.Struct, frozen=True, array_like=True):
+    """One request of a history, as bytes; see `Entry`."""
+
+    before: bytes | None
+    at: float
+    text: str
+    digest: str
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One request of a history.
+
+    Attributes:
+        before: The files, where they were not as the request before left them. Nobody changes this workspace.
+        at: The world's time, which files got that it wrote.
+        text: The command or the code.
+        digest: Of the answer and of what changed.
+    """
+
+    before: Workspace | None
+    at: float
+    text: str
+    digest: str
+
+
+class _Moment:
+    """A world whose clock stands still."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+
+    @property
+    def clock(self) -> _Moment:
+        return self
+
+
+class History:
+    """A session as plain data.
+
+    Attributes:
+        kind: What answers.
+        entries: What it was asked; empty for one that begins with the next request.
+        left: Digest of the files as the last request left them.
+    """
+
+    def __init__(self, kind: Kind, entries: tuple[Entry, ...] = (), left: str = "") -> None:
+        self.kind: Kind = kind
+        self.entries = entries
+        self.left = left
+
+    def fork(self) -> History:
+        """The same history; entries never change."""
+        return History(self.kind, self.entries, self.left)
+
+    def dump(self) -> tuple[Kind, str, list[Stored]]:
+        """Everything, as plain data."""
+        stored = [
+            Stored(None if one.before is None else one.before.dump(), one.at, one.text, one.digest)
+            for one in self.entries
+        ]
+        return self.kind, self.left, stored
+
+    def name(self) -> tuple[str, str, list[tuple[str, float, str, str]]]:
+        """What a digest is made of."""
+        entries = [(one.before.digest() if one.before else "", one.at, one.text, one.digest) for one in self.entries]
+        return self.kind, self.left, entries
+
+    @classmethod
+    def load(cls, kind: Kind, left: str, stored: list[Stored]) -> History:
+        """The inverse of `dump`."""
+        entries = [
+            Entry(None if one.before is None else Workspace.load(one.before), one.at, one.text, one.digest)
+            for one in stored
+        ]
+        return cls(kind, tuple(entries), left)
+
+
+class Session:
+    """A history, and the process that has lived it, where there is one."""
+
+    def __init__(self, history: History) -> None:
+        self.history = history
+        self._live: Live | None = None
+        self._control: socket.socket | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process is there."""
+        return self._live is not None
+
+    async def ask(
+        self, files: Workspace, text: str, *, keeper: Keeper, rules: Policy, limits: Limits, ready: Ready | None
+    ) -> Result:
+        """One request.
+
+        Raises:
+            EpisodeError: Its history could not be lived again: an answer was another one.
+        """
+        try:
+            if self._live is None or self._live.line.keeper is not keeper:
+                self.close()
+                await self._revive(files, keeper=keeper, rules=rules, limits=limits, ready=ready)
+            live = self._live
+            assert live is not None
+            await live.renew(files)
+            known = self.history.entries
+            before = files.fork() if not known or files.digest() != self.history.left else None
+            at = float(files.now())
+            result = await self._one(files, text, limits)
+        except BaseException:
+            self.close()  # Whatever state it is in, it is none that the history tells of.
+            raise
+        if result.reason or self._live is None:
+            self.history = History(self.history.kind)
+            self.close()
+        else:
+            entry = Entry(before, at, text, _digest(result))
+            self.history = History(self.history.kind, (*known, entry), files.digest())
+        return result
+
+    async def _revive(
+        self, files: Workspace, *, keeper: Keeper, rules: Policy, limits: Limits, ready: Ready | None
+    ) -> None:
+        entries = self.history.entries
+        own = files
+        if entries:
+            assert entries[0].before is not None
+            own = entries[0].before.fork()
+        mine, theirs = socket.socketpair()
+        mine.setblocking(False)  # noqa: FBT003  # its only parameter
+        request = Request(argv=("/bin/bash", "--norc", "--noprofile", "-c", inside.SHELL))
+        if self.history.kind == "python":
+            request = Request(code=inside.PYTHON)
+        self._control = mine
+        with theirs:
+            self._live = await Live.begin(
+                keeper,
+                own,
+                request,
+                rules=rules,
+                limits=limits,
+                overlay=False,
+                ready=ready,
+                control=[theirs.fileno()],
+            )
+        for number, entry in enumerate(entries):
+            own = entry.before.fork() if entry.before else own
+            own.bind(_Moment(entry.at))
+            await self._live.renew(own)
+            result = await self._one(own, entry.text, limits)
+            if _digest(result) != entry.digest:
+                raise EpisodeError(
+                    f"request {number} of a session, {entry.text[:200]!r}, now has another answer: {_told(result)}",
+                    part="S",
+                    kind=DIVERGED,
+                )
+
+    async def _one(self, files: Workspace, text: str, limits: Limits) -> Result:
+        live, control = self._live, self._control
+        assert live is not None
+        assert control is not None
+        live.output.renew()
+        live.output.listen()
+        try:
+            await live.line.ask("thaw", seconds=limits.seconds)
+            status = await self._answer(control, text)
+            reason = ""
+            if status is None:
+                status, reason = await live.ended()
+                reason = reason or "ended"
+            else:
+                await live.line.ask("freeze")
+        finally:
+            live.output.mute()
+        live.output.drain()
+        result = await live.settle(files, status, reason)
+        if reason:
+            self.close()
+        return result
+
+    async def _answer(self, control: socket.socket, text: str) -> int | None:
+        """The exit status; None when there is none, for the program is gone or talks nonsense."""
+        loop = asyncio.get_running_loop()
+        said = b""
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            await loop.sock_sendall(control, text.encode("utf-8", "surrogateescape") + b"\0")
+            while not said.endswith(b"\0") and len(said) < _LONGEST:
+                data = await loop.sock_recv(control, _LONGEST)
+                if not data:
+                    return None
+                said += data
+        number = said.removesuffix(b"\0")
+        if said.endswith(b"\0") and number.isdigit() and int(number) < 256:
+            return int(number)
+        assert self._live is not None
+        self._live.line.tell("kill", reason="ended")
+        return None
+
+    def close(self) -> None:
+        """End the process; the history stays."""
+        if self._live is not None:
+            self._live.close()
+        if self._control is not None:
+            self._control.close()
+        self._live = self._control = None
+
+
+def _digest(result: Result) -> str:
+    """Names an answer, but for the times of files: those are the world's."""
+    changes = [
+        (one.path, one.after and (one.after.kind, one.after.mode, one.after.size, one.after.target, one.after.digest))
+        for one in result.changes
+    ]
+    return codec.digest(codec.dumps((result.status, result.out, result.err, result.is_cut, result.reason, changes)))
+
+
+def _told(result: Result) -> str:
+    return f"status {result.status}, {result.out[-200:]!r}, {result.err[-200:]!r}, {len(result.changes)} files changed"
