@@ -24,20 +24,23 @@ from .queues import Queue
 Method = Callable[..., object] | str
 """A method of the world or of one of its parts; or its name, with the names of the parts in front: "mailbox.sweep"."""
 
-WAVES = 1_000
-"""How often an agenda may wake at one instant."""
-
 
 class Agenda(State):
-    """Base class of the parts that call methods later. A part of a world must be in it before it is used."""
+    """Base class of the parts that call methods later. Such a part joins its world first, and is used then.
+
+    Attributes:
+        limit: How many rows may run at one instant that were put at this very instant by others of the same part.
+    """
+
+    limit: int = 10_000
 
     alarm: int = 0
     """Number of the timer in the world's clock; 0 when none is set."""
     alarm_due: float = math.inf
-    waves: int = 0
-    """How often it woke at this instant already."""
     woke: float = -math.inf
     """When it woke last."""
+    rush: int = 0
+    """Rows that ran at that instant, beyond those that were there when it came."""
 
     def agenda(self) -> Queue[Any]:
         """The rows that wait."""
@@ -51,16 +54,19 @@ class Agenda(State):
         """Run what is due. The world's clock calls it.
 
         Raises:
-            RuntimeError: Rows go on putting rows for one and the same instant, or a method raised a ToolError.
+            RuntimeError: Rows put rows for one and the same instant, beyond the limit; or a method raised a ToolError.
         """
         now, queue, last = self.clock.now, self.agenda(), self.latest()
         self.alarm, self.alarm_due = 0, math.inf
-        self.waves = self.waves + 1 if self.woke == now else 1
-        self.woke = now
-        if self.waves > WAVES:
-            self.arm()
-            raise RuntimeError(f"{queue.first()} is wave {self.waves} of the instant {now}: one sets off the other")
+        again, self.woke = self.woke == now, now
+        if not again:
+            self.rush = 0
         while (first := queue.first()) is not None and (first.row.due, first.row.number) <= (now, last):
+            self.rush += again
+            if self.rush > self.limit:
+                self.arm()
+                name = type(self).__name__
+                raise RuntimeError(f"{name}: {first.row} is one of over {self.limit} that set off each other at {now}")
             self.run_due(first.key, first.row)
 
     def latest(self) -> int:

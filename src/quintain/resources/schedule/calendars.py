@@ -65,7 +65,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             UsageError: It never opens again.
         """
-        return self._first(at, self._compiled.opens, self._never_opens)
+        return self._first(at, self._compiled.opens, never=self._never_opens, verb="opens")
 
     def next_close(self, at: float) -> float:
         """The first moment from `at` on at which it is closed: `at` itself when it is.
@@ -73,7 +73,7 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         Raises:
             UsageError: It never closes again.
         """
-        return self._first(at, self._compiled.closes, self._never_closes)
+        return self._first(at, self._compiled.closes, never=self._never_closes, verb="closes")
 
     def add(self, at: float, seconds: float) -> float:
         """The first moment with so many open seconds between `at` and it.
@@ -81,10 +81,12 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         What ends with the working day ends at its close, not at the next opening; 0 seconds end at once.
 
         Raises:
-            UsageError: `seconds` is negative or not finite, or so much open time never comes.
+            UsageError: `seconds` is negative or not finite, or so much open time does not come before the year 9999.
         """
         if not 0 <= seconds < float("inf"):
             raise UsageError(f"a calendar adds 0 or more seconds, got {seconds}")
+        zones.offset(self.zone, at)
+        zones.offset(self.zone, at + seconds)  # no sooner than that
         left = _exact(seconds)
         if not left:
             return float(at)
@@ -151,14 +153,13 @@ class Calendar(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             shift = offset * SECOND
             yield (first if start == at else _exact(start)) + shift, _exact(end) + shift, shift
 
-    def _first(self, at: float, find: Callable[[int, int], int], never: Callable[[int], bool]) -> float:
+    def _first(self, at: float, find: Callable[[int, int], int], *, never: Callable[[int], bool], verb: str) -> float:
         for low, high, offset in self._walls(at):
             found = find(low, high)
             if found < high:
                 return float(at) if found == low and low - offset == _exact(at) else (found - offset) / SECOND
             if never(high):
                 break
-        verb = "opens" if never == self._never_opens else "closes"
         raise UsageError(f"this calendar never {verb} after {at}")
 
     def _never_opens(self, wall: int) -> bool:

@@ -73,8 +73,9 @@ class Backoff(msgspec.Struct, frozen=True, kw_only=True):
 
     def wait(self, attempt: int, rng: Rng) -> float:
         """Seconds from the refusal of this attempt, counted from 1, to the next."""
-        # The exponent is bounded so that the power stays a number; beyond it every wait is `most`, or all are equal.
-        plain = min(self.first * self.factor ** min(attempt - 1, 64), self.most) if self.first else 0.0
+        plain = min(self.first, self.most)
+        for _ in range(attempt - 1):  # a power would overflow, and differ between machines in its last bits
+            plain = min(plain * self.factor, self.most)
         return round(plain * (1 + self.jitter * (2 * rng.random() - 1)), 3)
 
 

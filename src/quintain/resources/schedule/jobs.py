@@ -90,14 +90,13 @@ class Jobs(Agenda):
             raise UsageError(f"there is a job {name!r} already: {self.jobs[name].rule}")
         if count is not None and count < 1:
             raise UsageError(f"a job has 1 or more occurrences, got {count}")
-        found, given, now = named(self, method), arguments or {}, self.clock.now
+        found, given, now = named(self, method), frozen(arguments or {}), self.clock.now
         check(self, found, **given)
         due = following(rule, self.calendar, after=now, start=now)
         if due is None or due > until:
             raise UsageError(f"job {name!r} never occurs: {rule} after {now}, and until {until}")
         self.count += 1
-        job = Job(name, self.count, due, rule, found, frozen(given), now, count, float(until))
-        self._put(job)
+        self._put(job := Job(name, self.count, due, rule, found, given, now, count, float(until)))
         return job
 
     def pause(self, name: str) -> None:

@@ -329,7 +329,7 @@ class Outbox(Agenda):
             lane = self.lanes.get(name)
             if lane is not None:
                 behind = lane.first
-                self.deliveries[str(behind)] = replace(self.deliveries[str(behind)], due=math.inf, held=False)
+                self.deliveries[str(behind)] = replace(self.deliveries[str(behind)], due=math.inf)
             self.lanes[name] = Lane(row.number, row.number if lane is None else lane.last)
         self._put(replace(row, due=due, ready=due, behind=behind))
 

@@ -52,8 +52,9 @@ class Timers(Agenda):
             raise UsageError(f"a call is due at {due}, but it is {self.clock.now} already")
         name = named(self, method)
         check(self, name, **arguments)
+        plain = frozen(arguments)
         self.count += 1
-        self.calls[str(self.count)] = Call(float(due), self.count, name, frozen(arguments))
+        self.calls[str(self.count)] = Call(float(due), self.count, name, plain)
         self.arm()
         return self.count
 
