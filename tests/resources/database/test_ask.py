@@ -133,3 +133,86 @@ def test_no_limit_outlives_its_question(db: Database) -> None:
     with pytest.raises(qn.ToolError):
         db.ask("SELECT hex(zeroblob(100))", limits=Limits(length=50))
     assert len(db.ask("SELECT hex(zeroblob(100))").rows[0][0]) == 200
+
+
+# -- what a role must not get round
+
+SEARCH = """
+CREATE VIRTUAL TABLE notes USING fts5(body, owner UNINDEXED); CREATE TABLE secret (x); INSERT INTO secret VALUES ('s');
+INSERT INTO notes VALUES ('red apple', 1), ('green apple', 2), ('red pear', 2), ('red red cherry', 2);
+"""
+VIEWS = {
+    "reader": {"notes": "SELECT rowid AS id, body, notes, rank FROM main.notes WHERE owner = who()"},
+    'it\'s "me"': {"a`b'c\"d": "SELECT body FROM main.notes"},
+}
+
+
+@pytest.fixture(scope="module")
+def search() -> Database:
+    return Database(SEARCH, roles=VIEWS)
+
+
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        ("SELECT body FROM notes ORDER BY id", [["green apple"], ["red pear"], ["red red cherry"]]),
+        ("SELECT count(*) FROM notes", [[3]]),
+        ("SELECT id FROM notes WHERE notes MATCH 'red' ORDER BY rank", [[4], [3]]),
+        ("SELECT id FROM notes WHERE notes MATCH 'red' ORDER BY bm25(notes) DESC", [[3], [4]]),
+        ("SELECT snippet(notes, 0, '[', ']', '..', 5) FROM notes WHERE notes MATCH 'pear'", [["red [pear]"]]),
+        ("WITH red AS (SELECT id FROM notes WHERE notes MATCH 'red') SELECT count(*) FROM red", [[2]]),
+        ("SELECT a.id FROM notes a JOIN notes b USING (id) WHERE b.notes MATCH 'cherry'", [[4]]),
+    ],
+)
+def test_a_role_searches_what_it_sees(search: Database, sql: str, rows: list[Any]) -> None:
+    for _ in range(2):
+        assert search.ask(sql, role="reader", who=2).rows == rows
+        assert search.fork().ask("SELECT count(*) FROM notes", role="reader", who=1).rows == [[1]]
+
+
+def test_a_role_searches_in_every_branch(search: Database) -> None:
+    twin = search.fork()
+    twin.execute("INSERT INTO notes VALUES ('red plum', 2); CREATE TABLE more (x)")
+    for _ in range(2):
+        for one, count in ((search, 2), (twin, 3)):
+            found = one.ask("SELECT count(*) FROM notes WHERE notes MATCH 'red'", role="reader", who=2)
+            assert found.rows == [[count]]
+    assert search.ask("SELECT * FROM [a`b'c\"d]", role='it\'s "me"').rows[0] == ["red apple"]
+
+
+SPOOFS = [
+    'WITH "reader.notes" AS (SELECT x FROM main.secret) SELECT * FROM "reader.notes"',
+    "WITH [reader.notes](x) AS (SELECT x FROM main.secret) SELECT * FROM `reader.notes`",
+    "WITH 'reader.notes' AS (SELECT x FROM main.secret) SELECT * FROM 'reader.notes'",
+    'SELECT (WITH /* \' */ "reader.notes" AS (SELECT x FROM secret) SELECT x FROM [reader.notes]) FROM notes',
+    'WITH RECURSIVE "reader.notes"(x) AS (SELECT 1 UNION SELECT x FROM secret) SELECT * FROM "reader.notes"',
+    'SELECT * FROM (SELECT x FROM secret) AS "reader.notes"',
+    "WITH notes AS (SELECT x FROM main.secret) SELECT * FROM notes",
+    "WITH notes_content AS (SELECT x FROM main.secret) SELECT * FROM notes_content",
+    "WITH json_each AS (SELECT x FROM main.secret) SELECT * FROM json_each",
+    "SELECT * FROM notes; SELECT * FROM secret",
+    "SELECT * FROM notes; SELECT * FROM notes_content",
+    "SELECT * FROM main.notes('red')",
+    "SELECT * FROM notes WHERE body IN (SELECT c0 FROM notes_content)",
+    "SELECT * FROM notes WHERE body IN (SELECT x FROM secret)",
+    "SELECT * FROM notes UNION SELECT x, x, x, x FROM secret",
+    "SELECT max((SELECT x FROM main.secret)) FROM notes WHERE notes MATCH 'red'",
+    "SELECT count(*) FROM secret",
+    "SELECT 1 FROM main.notes",
+    *(f"SELECT * FROM notes_{shadow}" for shadow in ("content", "data", "idx", "docsize", "config")),
+    *(f"SELECT count(*) FROM main.notes_{shadow}" for shadow in ("content", "data", "idx", "docsize", "config")),
+]
+
+
+@pytest.mark.parametrize("sql", SPOOFS)
+def test_a_role_does_not_get_round_its_views(search: Database, sql: str) -> None:
+    for _ in range(2):  # the second time full-text search has prepared what it needs
+        search.ask("SELECT * FROM notes WHERE notes MATCH 'red' ORDER BY rank", role="reader", who=2)
+        with pytest.raises(qn.ToolError):
+            search.ask(sql, role="reader", who=2)
+
+
+def test_quotes_in_names_hide_no_view(search: Database) -> None:
+    for spelled in ('"it\'s ""me"".a`b\'c""d"', "'it''s \"me\".a`b''c\"d'", '`it\'s "me".a``b\'c"d`'):
+        with pytest.raises(qn.ToolError, match="no such table"):
+            search.ask(f"WITH {spelled} AS (SELECT x FROM secret) SELECT * FROM {spelled}", role='it\'s "me"', who=2)

@@ -3,6 +3,12 @@
 A role sees, under the name of each table, the view that the author wrote for it, and nothing else: the guard of its
 connection lets only those views reach the tables below. The connection is one that no other role uses, and it never
 stands on a world that could still change.
+
+SQLite tells the guard the name of the innermost view, but it tells it the name of a statement's own WITH in the same
+way. So a statement that spells the name of such a view is refused before SQLite sees it.
+
+Full-text search reads its tables by statements of its own, which the guard is asked about too. They are prepared while
+the asker's statement runs, and that one has passed by then: so only from there on may these tables be read.
 """
 
 from __future__ import annotations
@@ -85,11 +91,14 @@ class Reader(Connection):
         self.who: Any = None
         self.budget: list[float] = []
         """Looks at the limits that are left, and the end on the monotonic clock; empty for no limit."""
+        self.is_running = False
+        """Whether the asker's statement is prepared, so that what is prepared now is full-text search's."""
         self._name = role.partition(":")[2]
         self._known: object = None
         self._views: set[str] = set()
         self._visible: set[str] = set()  # their names as SQL compares them
         self._hidden: set[str] = set()  # and those of everything else; what is in neither is a statement's own WITH
+        self._virtual: set[str] = set()  # what full-text search reads
         super().__init__(image, role)
         own = weakref.ref(self)
         # They must not refer to this object: SQLite holds them where the garbage collector does not see them.
@@ -113,6 +122,8 @@ class Reader(Connection):
         self._views = {name for name in names if name.startswith(prefix)}
         self._visible = {name.lower() for name in self._views}
         self._hidden = {name.lower() for name in names}
+        virtual = "SELECT name FROM pragma_table_list WHERE type IN ('shadow', 'virtual')"
+        self._virtual = {name for (name,) in self.engine(virtual)}
         for view in self._views:
             own = quoted(view.removeprefix(prefix))
             columns = self.engine(f"SELECT name FROM pragma_table_info({_text(view)})")  # noqa: S608
@@ -126,6 +137,17 @@ class Reader(Connection):
             self._known = None
             known = sorted({name.partition(".")[0] for name in names if "." in name})
             raise UsageError(f"no role {self._name!r}; this database has {known}")
+
+    def check(self, sql: str) -> None:
+        """Refuse a statement that names a view by which its role sees a table.
+
+        Raises:
+            Refused: It does, in one of the four ways to quote a name; for it has a dot.
+        """
+        for view in self._views:
+            spelled = [f"[{view}]", *(quote + view.replace(quote, quote * 2) + quote for quote in "\"'`")]
+            if any(one in sql for one in spelled):
+                raise Refused(f"no such table: {view}")
 
     def refusal(self, action: int, names: tuple[str, str, str], view: str) -> str:
         if self.is_trusted:
@@ -141,7 +163,7 @@ class Reader(Connection):
 
     def _may_read(self, names: tuple[str, str, str], view: str) -> bool:
         table, _, database = names
-        if view in self._views or table in _FUNCTIONS:
+        if view in self._views or table in _FUNCTIONS or (self.is_running and table in self._virtual):
             return True
         name = table.lower()
         if not database and name not in self._hidden and not name.startswith("sqlite_"):
@@ -181,8 +203,10 @@ def _fetched(reader: Reader, sql: str, limits: Limits) -> Answer:
         statements += 1
         if statements > 1:
             raise Refused("one statement at a time")
+        reader.is_running = True
         return True
 
+    reader.check(sql)
     cursor: Any = reader.sqlite.cursor()
     cursor.exec_trace = only_one
     columns: list[str] = []
@@ -198,6 +222,7 @@ def _fetched(reader: Reader, sql: str, limits: Limits) -> Answer:
                 break
             rows.append([_shown(value) for value in row])
     finally:
+        reader.is_running = False
         cursor.close(force=True)
     return Answer(columns, rows, is_cut)
 
