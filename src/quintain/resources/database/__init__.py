@@ -88,7 +88,7 @@ class Database(Holder):
 
     __slots__ = ()
 
-    def __new__(cls, *schema: str | type[Any], url: str | None = None, **_: Any) -> Self:
+    def __new__(cls, *_: Any, url: str | None = None, **__: Any) -> Self:
         """A database here, or on the server."""
         if url is None:
             return super().__new__(cls)

@@ -1,0 +1,277 @@
+"""A PostgreSQL database as part of a world: the same `Database`, for worlds that processes share or that outlive them.
+
+    server    the databases on a server, whose they are, and who drops them when their owner is dead
+    images    contents, copied before they are changed; snapshots as savepoints while that is possible
+    session   one connection, in a world's time and chance
+    content   digests, dumps, sequences: a world read and written as a whole
+
+A world is a database of its own on the server, made from a template that all processes share. Milliseconds: a world's
+first use 30-70 (a copy of the template), a fork or a snapshot that is followed by writes the same, a fork that is only
+read none. A snapshot on the way and the way back to it: well below one. SQLite does all of this in microseconds; what
+PostgreSQL brings is its SQL, and worlds in common.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeVar, cast
+
+import msgspec
+
+if importlib.util.find_spec("psycopg") is None:
+    raise ImportError("a Database with a url needs psycopg: pip install 'quintain[postgres]'")
+
+import quintain.resources.database as sqlite
+from quintain.errors import UsageError
+from quintain.resources.database import Answer, ImageError, Limits, Refused, RowChange, rows
+
+from . import asking, content, difference
+from .content import MARK, Dump
+from .holding import Holding
+from .images import Image, Position
+from .seeding import Plan
+from .server import ServerError, known, server
+from .session import World
+
+__all__ = ["Database", "ServerError", "Snapshot"]
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[a-z0-9_]{1,30}")
+
+
+class Snapshot(sqlite.Snapshot):
+    """What a database held at one moment."""
+
+    __slots__ = ("__weakref__", "place")
+
+    def __init__(self, place: Image | Position) -> None:
+        self.place = place
+        if isinstance(place, Image):
+            place.users.add(self)
+
+
+class Database(sqlite.Database):
+    """Tables in PostgreSQL. Made by `Database(..., url=...)`; the verbs are those of the SQLite one.
+
+    The url names a superuser of PostgreSQL 15 or later; a server for worlds is one of its own. The tables are in the
+    schema `main`. Placeholders are `?` and `:name`; values are numbers, text, bytes and None, as SQLite gives them.
+    `now()`, CURRENT_TIMESTAMP and `random()` answer from the world. The order of rows needs an ORDER BY.
+
+    Args:
+        schema: As for SQLite: classes, or text in PostgreSQL's SQL.
+        seed: A function that is given the database, or a `.sql` file (of pg_dump: with `--inserts`).
+        roles: As for SQLite; views are read with the rights of a role of the server that has no others.
+        url: The server, and the database there in which it is noted whose the worlds are.
+        shared: A name: several processes open the same world and see each other's commits. It outlives them, until
+            `remove()`. Of the laws of a Resource these hold: `digest()` names the content that is there at the moment;
+            `fork()`, and so every copy of a State, gives a private copy of that content, and so does `load(dump())`.
+
+    Raises:
+        ServerError: The server cannot be reached.
+        DefinitionError: The schema or the seed is wrong, or the server will not do.
+    """
+
+    __slots__ = ("_held",)
+
+    def __init__(
+        self,
+        *schema: str | type[Any],
+        seed: Callable[[Any], object] | Path | None = None,
+        roles: Mapping[str, Mapping[str, str]] | None = None,
+        url: str | None = None,
+        shared: str = "",
+    ) -> None:
+        if url is None:
+            raise UsageError("a Database on PostgreSQL needs a url: postgresql://user@host:port/dbname")
+        if shared and not _NAME.fullmatch(shared):
+            raise UsageError(f"shared must match {_NAME.pattern}, got {shared!r}")
+        there = server(url)
+        template, facts = Plan(schema, seed, roles or {}).template(there)
+        image = Image(there, template, facts)
+        if shared:
+            image.publish(shared)
+        self._held = Holding(image)
+
+    @classmethod
+    def on(cls, image: Image) -> Database:
+        """A database that holds this."""
+        database = object.__new__(Database)
+        database._held = Holding(image)
+        return database
+
+    def bind(self, world: Any) -> None:
+        self._held.world = cast(World, world)
+
+    # -- SQL
+
+    def execute(self, sql: str, *values: Any, **names: Any) -> list[tuple[Any, ...]]:
+        """Run SQL and fetch all rows. Values are for `?`, names for `:name`. Outside a transaction it is one.
+
+        Raises:
+            SQLError, ConstraintError: PostgreSQL says no: for bad SQL, for bad data. `__cause__` is psycopg's error.
+            Refused: It would reach beyond this database or leave something behind in the connection.
+            ServerError: The server is gone.
+        """
+        return self._held.run(sql, values, names)[1]
+
+    def all(self, type: type[T], sql: str, *values: Any, **names: Any) -> list[T]:
+        """The rows as instances of `type`: a Struct, field by column name; or the type of the only column.
+
+        Raises:
+            msgspec.ValidationError: A row is not of that type; the message ends in the path.
+        """
+        columns, found = self._held.run(sql, values, names)
+        if not found:
+            return []
+        read = rows.reader(type, columns)
+        return [read(row) for row in found]
+
+    def insert(self, *structs: msgspec.Struct) -> int:
+        """Insert instances of the schema's classes, all or none; the integer key of the last, 0 where it has none."""
+        last = 0
+        with self.transaction():
+            for one in structs:
+                values = rows.plain(one)
+                key = rows.given_key(type(one))
+                if key is not None and values[key] is None:
+                    del values[key]
+                names = ", ".join(map(rows.quoted, values))
+                what = f"({names}) VALUES ({', '.join('?' * len(values))})" if values else "DEFAULT VALUES"
+                table = rows.quoted(rows.table_name(type(one)))
+                returned = f"RETURNING {rows.quoted(key)}" if key is not None else ""
+                found = self.execute(f"INSERT INTO {table} {what} {returned}", *values.values())
+                last = cast(int, found[0][0]) if found else 0
+        return last
+
+    def transaction(self) -> contextlib.AbstractContextManager[None]:
+        return self._held.transaction()
+
+    def ask(self, sql: str, *, role: str = "", who: Any = None, limits: Limits | None = None) -> Answer:
+        """One SELECT from somebody who must not be trusted, as a role of the server that may read, and nothing else.
+
+        Args:
+            sql: The statement.
+            role: Whose view; only what `roles` gave it can be read. Empty for every table.
+            who: What `who()` is in the views of the role: it compares with numbers and with text.
+            limits: `steps` means nothing to PostgreSQL: `seconds` ends a statement. `length` bounds a value that is
+                returned; while a value is computed it may take up to a gigabyte on the server.
+
+        Raises:
+            ToolError: It is refused, wrong, or takes too long; the message is for the one who asked.
+        """
+        self._held.still("ask")
+        asker = asking.Asker(role=role, who=who, limits=limits or Limits())
+        return asking.ask(self._held, sql, asker)
+
+    # -- a Resource
+
+    def fork(self) -> Self:
+        """An independent twin. It costs nothing until one of the two writes; then that one is copied."""
+        self._held.still("fork")
+        twin = self.on(self._held.settled())
+        twin._held.world, twin._held.is_reversed = self._held.world, self._held.is_reversed
+        return cast(Self, twin)
+
+    def dump(self) -> bytes:
+        """The name of the template, what changed the schema since, and every table that differs from it, whole.
+
+        The url is in it without its password; elsewhere it comes from PGPASSWORD or ~/.pgpass.
+        """
+        self._held.still("dump")
+        return self._held.dumped().pack()
+
+    @classmethod
+    def load(cls, data: bytes, *_: Any) -> Self:
+        """The inverse of `dump`, where the server has the template. The database is made when it is used first.
+
+        Raises:
+            ImageError: It has not, or these are no bytes of a database.
+            ServerError: The server cannot be reached.
+        """
+        if not data.startswith(MARK):
+            raise ImageError("no dump of a database on PostgreSQL")
+        dump = Dump.unpack(data)
+        there = server(known(dump.url))
+        if not there.exists(there.template(dump.template)):
+            raise ImageError(f"template {dump.template} is not on {dump.url}; build the same database there first")
+        return cast(Self, cls.on(Image(there, dump.template, dump.facts, dump=dump)))
+
+    def digest(self) -> str:
+        """Names schema, rows and sequences, however they came to be: 32 hex digits. Reads everything after a write."""
+        self._held.still("digest")
+        return self._held.digest()
+
+    def logical_digest(self) -> str:
+        """The same as `digest`."""
+        return self.digest()
+
+    def __repr__(self) -> str:
+        return f"Database({self._held.image.server.public}, {self._held.image.name or 'not yet made'})"
+
+    # -- snapshots and differences
+
+    def snapshot(self) -> Snapshot:
+        """What it holds now: a savepoint, where it stands in a transaction of its own, else no work at all."""
+        self._held.still("snapshot")
+        return Snapshot(self._held.snapshot())
+
+    def restore(self, snapshot: sqlite.Snapshot) -> None:
+        """Hold again what a snapshot of this database, or of any fork of it, holds.
+
+        Back to a snapshot that nothing but its own future stands on: a ROLLBACK. Snapshots on the way that somebody
+        still has are dumped first, and cost a copy when they are used again.
+        """
+        self._held.still("restore")
+        if not isinstance(snapshot, Snapshot):
+            raise UsageError("a snapshot of a SQLite database cannot be restored on PostgreSQL")
+        self._held.restore(snapshot.place)
+
+    def diff(self, other: sqlite.Database) -> list[RowChange]:
+        """What turns the rows of this database into those of the other, by table and key.
+
+        Reads all rows of the tables that differ. The key of a row without a primary key is the whole row, and which of
+        several equal ones it is.
+        """
+        if not isinstance(other, Database):
+            raise UsageError("a database on PostgreSQL differs from one in SQLite in every way")
+        self._held.still("diff")
+        other._held.still("diff")
+        return difference.changes(self._held, other._held)
+
+    def export(self, path: Path | str) -> None:
+        """There are no files to export: `pg_dump` writes one."""
+        image = self._held.image
+        raise Refused(f"PostgreSQL has its own: pg_dump --dbname {image.server.public!r}, database {image.name!r}")
+
+    def reverse_unordered_selects(self, *, on: bool = True) -> None:
+        """Development mode, for this database and its later forks: all rows are laid the other way round.
+
+        A scan meets them in reverse then; rows that are written later lie behind them in both modes.
+        """
+        held = self._held
+        held.still("reverse_unordered_selects")
+        if held.image.is_shared:
+            raise Refused("a shared world is not turned round; fork() it")
+        if on != held.is_reversed:
+            dump = content.reverse(held.dumped(whole=True))
+            held.restore(Image(held.image.server, held.image.template, dump.facts, dump=dump))
+            held.is_reversed = on
+
+    # -- the end
+
+    def close(self) -> None:
+        """Give the database on the server back now; what is not closed goes when nobody refers to it any more."""
+        self._held.close()
+
+    def remove(self) -> None:
+        """Drop a shared world, for everybody."""
+        image = self._held.image
+        if not image.is_shared:
+            raise UsageError("only a shared world is removed; close() this one")
+        self.close()
+        image.server.remove(image.name)

@@ -1,0 +1,315 @@
+"""Who changes what: statements, transactions and snapshots of one world on the images and tails below it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import weakref
+from collections.abc import Callable, Generator
+from typing import Any, NamedTuple, TypeVar
+
+from quintain.resources.database import Refused
+
+from . import content, sql
+from .content import Dump, Facts, Sequences
+from .images import Image, Position, Tail
+from .session import Session, Table, World, WritesError
+from .sql import Statement
+
+T = TypeVar("T")
+
+_claims = threading.Lock()
+
+
+class Level(NamedTuple):
+    """One level of a transaction, and what was known when it began."""
+
+    facts: Facts
+    sequences: Sequences
+
+
+class Holding:
+    """A world's place, and the unit of work that may move it.
+
+    Attributes:
+        image: What it holds, or what its tail stands on.
+        tail: The transaction that holds more; None when everything is committed.
+        world: Whose random numbers and time SQL sees.
+        is_reversed: Whether its rows were laid the other way round.
+    """
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.tail: Tail | None = None
+        self.world: World | None = None
+        self.is_reversed = False
+        self._levels: list[Level] = []
+        self._session: Session | None = None
+        self._thread = 0
+        image.users.add(self)
+
+    # -- statements
+
+    def run(self, text: str, given: tuple[Any, ...], named: dict[str, Any]) -> Table:
+        """All statements of a text, all or none; the columns of the first that has rows, and all rows."""
+        statements = sql.parse(text)
+        for one in statements:
+            if one.refusal:
+                raise Refused(one.refusal)
+        values = [one.values(given, named) for one in statements]
+        if all(one.is_read for one in statements) and not self.tail:
+            with self._claimed(), contextlib.suppress(WritesError):
+                if not self._levels:
+                    return self._reading(statements, values)
+        with self.transaction():
+            assert self._session is not None
+            return self._all(self._session, statements, values)
+
+    def _reading(self, statements: tuple[Statement, ...], values: list[list[Any]]) -> Table:
+        with self.image.lock:
+            session = self.image.session()
+            if len(statements) < 2:
+                return self._all(session, statements, values)
+            session.engine("BEGIN READ ONLY")
+            try:
+                return self._all(session, statements, values)
+            finally:
+                session.engine("ROLLBACK")
+                session.forget()
+
+    def _all(self, session: Session, statements: tuple[Statement, ...], values: list[list[Any]]) -> Table:
+        columns: list[str] = []
+        rows: list[Any] = []
+        for statement, some in zip(statements, values, strict=True):
+            facts = self.facts
+            draws = facts.draws or statement.draws
+            session.attune(self.world, draws=draws)
+            names, found = session.run(statement, some)
+            if draws:
+                session.drawn(self.world)
+            if statement.is_definition:
+                self._know(Facts((*facts.log, statement.text), draws))
+            columns = columns or names
+            rows += found
+        return columns, rows
+
+    # -- transactions
+
+    @contextlib.contextmanager
+    def transaction(self) -> Generator[None, None, None]:
+        """One level: what happens inside is undone when it raises."""
+        with self._claimed():
+            session = self._begin()
+            failed = True
+            try:
+                yield
+                failed = False
+            finally:
+                self._end(session, failed=failed)
+
+    def still(self, verb: str) -> None:
+        """Raises Refused in the middle of a transaction."""
+        if self._levels:
+            raise Refused(f"{verb}() in the middle of a transaction")
+
+    @contextlib.contextmanager
+    def _claimed(self) -> Generator[None, None, None]:
+        """One thread at a time."""
+        me = threading.get_ident()
+        with _claims:
+            if self._thread not in {0, me}:
+                raise Refused("a database is used by one thread at a time; give the other one a fork")
+            first, self._thread = self._thread == 0, me
+        try:
+            yield
+        finally:
+            if first:
+                self._thread = 0
+
+    def _begin(self) -> Session:
+        depth = len(self._levels)
+        if depth:
+            session = self._session
+            assert session is not None
+        else:
+            self._make_ours()
+            self.image.lock.acquire()
+            session = self.tail.session if self.tail else self.image.session()
+        try:
+            facts = self.facts
+            names = self.image.shape(session, facts).sequences
+            begin = f"SAVEPOINT level_{depth}" if depth or self.tail else "BEGIN READ WRITE"
+            found = session.engine(f"{begin}; {content.counters(names)}")
+        except BaseException:
+            if not depth:
+                self.image.lock.release()
+            raise
+        self._levels.append(Level(facts, content.counted(found)))
+        session.is_busy = True
+        self._session = session
+        return session
+
+    def _end(self, session: Session, *, failed: bool) -> None:
+        level = self._levels.pop()
+        depth = len(self._levels)
+        is_whole = not depth and not self.tail
+        try:
+            if not failed:
+                failed = True
+                if not depth and self.tail:
+                    self.tail.check()
+                session.engine("COMMIT" if is_whole else f"RELEASE level_{depth}")
+                failed = False
+                self._changed()
+        finally:
+            try:
+                if failed and not session.connection.closed:
+                    self._undo(session, level, depth=depth, is_whole=is_whole)
+            finally:
+                if not depth:
+                    session.is_busy = False
+                    self._session = None
+                    self.image.lock.release()
+
+    def _undo(self, session: Session, level: Level, *, depth: int, is_whole: bool) -> None:
+        self._know(level.facts)
+        session.engine("ROLLBACK" if is_whole else f"ROLLBACK TO level_{depth}; RELEASE level_{depth}")
+        session.forget()
+        if not level.sequences:
+            return
+        if is_whole:
+            session.engine("BEGIN READ WRITE")
+        now = content.sequences(session, self.image.shape(session, level.facts))
+        content.rewind(session, level.sequences, now)
+        if is_whole:
+            session.engine("COMMIT")
+
+    # -- places
+
+    @property
+    def facts(self) -> Facts:
+        """What is known of the schema now."""
+        return (self.tail or self.image).facts
+
+    def _know(self, facts: Facts) -> None:
+        (self.tail or self.image).facts = facts
+
+    def _changed(self) -> None:
+        (self.tail or self.image).digest = ""
+
+    def _make_ours(self) -> None:
+        """Stand where nothing that is written is seen by anybody else."""
+        if self.tail and self.tail.commit():
+            self.tail = None
+        if self.tail or self.image.is_shared:
+            return
+        if self.image.is_alone:
+            self.image.owner = weakref.ref(self)
+            return
+        if self.image.name and self.image.is_owned(self):
+            with self.image.lock:
+                self.tail = Tail(self.image)
+            return
+        twin = self.image.copied()
+        twin.owner = weakref.ref(self)
+        self.move(twin)
+
+    def move(self, image: Image) -> None:
+        """Hold this from now on."""
+        self.image.users.discard(self)
+        self.image = image
+        image.users.add(self)
+
+    def settled(self) -> Image:
+        """An image of what it holds, which others may hold, too."""
+        if self.tail:
+            tail, self.tail = self.tail, None
+            with self.image.lock:
+                if not tail.commit():
+                    self.move(tail.leave())
+        if self.image.is_shared:
+            return Image(self.image.server, self.image.template, self.facts, dump=self.image.dumped())
+        return self.image
+
+    def snapshot(self) -> Image | Position:
+        """Where it stands."""
+        if self.tail:
+            with self.image.lock:
+                return self.tail.mark()
+        return self.settled()
+
+    def restore(self, place: Image | Position) -> None:
+        """Stand there again."""
+        if isinstance(place, Position) and place.tail is not None:
+            if self.tail is place.tail:
+                with self.image.lock:
+                    place.tail.go_back(place)
+                return
+            self._part(place.tail)
+        image = place.image if isinstance(place, Position) else place
+        assert image is not None
+        if self.tail:
+            tail, self.tail = self.tail, None
+            with self.image.lock:
+                tail.close()
+        if self.image.is_shared:
+            self._overwrite(image.dumped())
+        else:
+            self.move(image)
+
+    def close(self) -> None:
+        """Hold nothing any more."""
+        self.still("close")
+        if self.tail:
+            tail, self.tail = self.tail, None
+            with self.image.lock:
+                tail.close()
+        self.image.users.discard(self)
+        if not self.image.users:
+            self.image.drop()
+
+    def _part(self, tail: Tail) -> None:
+        """Have everything leave a tail of another world."""
+        with tail.image.lock:
+            for other in list(tail.image.users):
+                if isinstance(other, Holding) and other.tail is tail:
+                    other.still("the other database's restore")
+                    other.tail = None
+                    other.move(tail.leave())
+                    return
+            tail.close()
+
+    def _overwrite(self, dump: Dump) -> None:
+        """Give a shared world another content, for all who use it."""
+        with self.transaction():
+            assert self._session is not None
+            if dump.facts.log != self.facts.log:
+                raise Refused("a shared world is restored to snapshots with its own schema only")
+            content.fill(self._session, dump)
+
+    # -- reading
+
+    def read(self, use: Callable[[Session], T]) -> T:
+        """Read with the connection that sees what this world holds."""
+        with self._claimed():
+            if self.tail:
+                return use(self.tail.session)
+            with self.image.lock:
+                return use(self.image.session())
+
+    def dumped(self, *, whole: bool = False) -> Dump:
+        with self._claimed():
+            return self.tail.dumped(whole=whole) if self.tail else self.image.dumped(whole=whole)
+
+    def digest(self) -> str:
+        """Of the content."""
+        place = self.tail or self.image
+        if place.digest and not self.image.is_shared:
+            return place.digest
+
+        def look(session: Session) -> str:
+            shape = self.image.shape(session, self.facts)
+            return content.name_of(shape, content.digests(session, shape), content.sequences(session, shape))
+
+        place.digest = self.read(look)
+        return place.digest

@@ -1,0 +1,356 @@
+"""A PostgreSQL server: connections to it, and who owns which of the databases that worlds are.
+
+    quintain_<home>_t_<digest>        a template: seeded, complete, and never connected to again
+    quintain_<home>_w_<owner>_<n>     a world, of one process
+    quintain_<home>_s_<name>          a shared world, which outlives the processes that use it
+
+`home` is the database that the url names; a process keeps one connection to it, and with that an advisory lock on its
+number. A world whose owner's number nobody locks belongs to a process that is dead, however it died; whoever
+starts next drops it. A template gets its name when it is complete, so nothing half-made is ever found under one.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import secrets
+import threading
+import weakref
+from collections import OrderedDict, deque
+from collections.abc import Generator, Sequence
+from typing import Any, NoReturn, Protocol
+
+import psycopg
+from psycopg import conninfo
+from psycopg import errors as pg
+from psycopg.abc import AdaptContext
+from psycopg.adapt import AdaptersMap
+
+from quintain import codec
+from quintain.errors import DefinitionError, EpisodeError
+
+from .values import ADAPTERS
+
+_OLDEST = 150_000
+"""PostgreSQL 15: the first with STRATEGY, and with what keeps an asker apart."""
+_SECONDS = 10
+"""Until a server that does not answer counts as gone."""
+_BUILDING = 120
+"""Seconds that a process waits for another one to build a template before it builds its own."""
+_LOOKS = 2000
+"""At a connection that is about to go."""
+_WARM = 24
+"""Connections that wait open; a world beyond pays 3 ms for the next one."""
+_OWNERS, _BUILDERS = 0x51_0001, 0x51_0002
+"""Classes of advisory locks."""
+_SETTINGS = {
+    "search_path": "main,public,quintain,pg_catalog",
+    "timezone": "UTC",
+    "datestyle": "ISO",
+    "intervalstyle": "iso_8601",
+    "lc_messages": "C",
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+    "synchronize_seqscans": "off",
+    "synchronous_commit": "off",
+    "default_transaction_read_only": "on",
+    "idle_session_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "lock_timeout": f"{_SECONDS}s",
+    "quintain.now": "",
+    "quintain.key": "",
+    "quintain.counter": "0",
+    "quintain.who": "",
+}
+"""What would let one connection answer unlike another; and no waiting for a lock for ever."""
+
+
+class ServerError(EpisodeError):
+    """The server cannot be reached, or went away. In an episode S is to blame, and it is no reward."""
+
+    def __init__(self, url: str, error: object, *, kind: str = "transport_peer_drop") -> None:
+        lost = kind == "transport_peer_drop"
+        said = " ".join(str(error).split())
+        advice = (
+            "worlds that were not shared are gone with it; begin the episode again"
+            if lost
+            else "is it running, and may this user connect? Try `psql` with the same url"
+        )
+        words = "the connection is lost" if lost else "cannot connect"
+        super().__init__(f"PostgreSQL at {url}: {words} ({said}). {advice}", part="S", kind=kind)
+
+
+class Resting(Protocol):
+    """What holds a connection that may be closed while nobody uses it."""
+
+    def rest(self) -> bool: ...
+
+
+class Keeper:
+    """The connection with which a server's databases are managed."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.connection = connection
+
+    def execute(self, text: str, values: Sequence[Any] | None = None) -> psycopg.Cursor[Any]:
+        return self.connection.execute(text.encode(), values)
+
+
+class Context(AdaptContext):
+    """What psycopg copies the conversion of values from."""
+
+    @property
+    def adapters(self) -> AdaptersMap:
+        return ADAPTERS
+
+    @property
+    def connection(self) -> None:
+        return None
+
+
+_servers: dict[tuple[str, int], Server] = {}
+_lock = threading.RLock()
+
+
+def server(url: str) -> Server:
+    """The server of this url, connected to.
+
+    Raises:
+        ServerError: It does not answer.
+        DefinitionError: It is too old, or its user is no superuser.
+    """
+    with _lock:
+        key = (url, os.getpid())
+        found = _servers.get(key)
+        if found is None:
+            found = _servers[key] = Server(url)
+            atexit.register(found.close)
+        return found
+
+
+def known(public: str) -> str:
+    """The url with its password, where this process knows it by the one without."""
+    with _lock:
+        return next((url for url, pid in _servers if pid == os.getpid() and shown(url) == public), public)
+
+
+def shown(url: str) -> str:
+    """A url without its password."""
+    parts: dict[str, Any] = conninfo.conninfo_to_dict(url)
+    if parts.pop("password", None) is None:
+        return url
+    return conninfo.make_conninfo("", **parts)
+
+
+class Server:
+    """See above."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.public = shown(url)
+        self._pid = os.getpid()
+        self._guard = threading.RLock()
+        self._dropped: deque[str] = deque()
+        self._warm: OrderedDict[int, weakref.ref[Resting]] = OrderedDict()
+        self._count = 0
+        self._keeper = Keeper(self.connect())
+        self._check()
+        self._keeper.execute("SET default_transaction_read_only = off")
+        home = self._keeper.connection.info.dbname
+        self._prefix = f"quintain_{codec.digest(home.encode())[:6]}"
+        self._owner = self._register()
+        self._sweep()
+
+    # -- connections
+
+    def connect(self, database: str | None = None) -> psycopg.Connection[Any]:
+        """A connection in which each statement is a transaction, until BEGIN.
+
+        Raises:
+            ServerError: There is none to be had.
+        """
+        parts: dict[str, Any] = conninfo.conninfo_to_dict(self.url)
+        if database is not None:
+            parts["dbname"] = database
+        settings = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+        parts["options"] = f"{parts.get('options') or ''} {settings}".strip()
+        parts.setdefault("connect_timeout", _SECONDS)
+        parts.setdefault("tcp_user_timeout", _SECONDS * 1000)
+        parts.setdefault("application_name", "quintain")
+        try:
+            return psycopg.connect(
+                conninfo.make_conninfo("", **parts),
+                autocommit=True,
+                cursor_factory=psycopg.RawCursor,
+                context=Context(),
+            )
+        except psycopg.OperationalError as error:
+            raise ServerError(self.public, error, kind="transport_unreachable") from error
+
+    def warm(self, one: Resting) -> None:
+        """Note that a connection was used; of too many, those used longest ago are closed."""
+        with self._guard:
+            self._warm[id(one)] = weakref.ref(one)
+            self._warm.move_to_end(id(one))
+            for key in list(self._warm)[: max(len(self._warm) - _WARM, 0)]:
+                oldest = self._warm[key]()
+                if oldest is None or oldest.rest():
+                    del self._warm[key]
+
+    def lost(self, error: BaseException) -> NoReturn:
+        """Say that the server went away."""
+        raise ServerError(self.public, error) from error
+
+    # -- databases
+
+    def name(self) -> str:
+        """For the next world of this process."""
+        with self._guard:
+            self._count += 1
+            return f"{self._prefix}_w_{self._owner}_{self._count}"
+
+    def template(self, digest: str) -> str:
+        """The name of a template."""
+        return f"{self._prefix}_t_{digest}"
+
+    def shared(self, name: str) -> str:
+        """The name of a shared world."""
+        return f"{self._prefix}_s_{name}"
+
+    def exists(self, database: str) -> bool:
+        with self.keeper() as keeper:
+            return keeper.execute("SELECT FROM pg_database WHERE datname = $1", [database]).fetchone() is not None
+
+    def create(self, database: str, template: str = "template0") -> None:
+        """A database that is a copy of another one, to which nobody is connected."""
+        collation = " ENCODING 'UTF8' LOCALE 'C'" if template == "template0" else ""
+        with self.keeper() as keeper:
+            self._drop(keeper)
+            # A connection that was closed is gone a moment later. The server would look again only after 100 ms.
+            for _ in range(_LOOKS):
+                if not keeper.execute("SELECT FROM pg_stat_activity WHERE datname = $1", [template]).fetchone():
+                    break
+                keeper.execute("SELECT pg_sleep(0.0005)")
+            keeper.execute(f'CREATE DATABASE "{database}" TEMPLATE "{template}"{collation} STRATEGY file_copy')
+
+    def drop(self, database: str) -> None:
+        """Have a world dropped when there is time."""
+        self._dropped.append(database)
+
+    def finish(self, database: str, name: str) -> bool:
+        """Close a complete database to everybody, and give it its name; whether nobody else was first."""
+        with self.keeper() as keeper:
+            keeper.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
+            try:
+                keeper.execute(f'ALTER DATABASE "{database}" RENAME TO "{name}"')
+            except pg.DuplicateDatabase:
+                self.drop(database)
+                return False
+            return True
+
+    def publish(self, database: str, name: str) -> bool:
+        """Give a world the name of a shared one; whether nobody else was first."""
+        with self.keeper() as keeper:
+            try:
+                keeper.execute(f'ALTER DATABASE "{database}" RENAME TO "{name}"')
+            except pg.DuplicateDatabase:
+                self.drop(database)
+                return False
+            return True
+
+    def remove(self, database: str) -> None:
+        """Drop a database now, whoever uses it."""
+        with self.keeper() as keeper:
+            keeper.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
+
+    @contextlib.contextmanager
+    def building(self, digest: str) -> Generator[None, None, None]:
+        """Alone with the building of a template, among all processes that are patient for long enough."""
+        number = int(digest[:7], 16)
+        with self.keeper() as keeper:
+            keeper.execute(f"SET lock_timeout = '{_BUILDING}s'")
+            held = True
+            try:
+                keeper.execute("SELECT pg_advisory_lock($1, $2)", [_BUILDERS, number])
+            except pg.LockNotAvailable:
+                held = False  # whoever has it may hang; two that build do no harm, for one name goes to one of them
+            try:
+                yield
+            finally:
+                keeper.execute(f"SET lock_timeout = '{_SECONDS}s'")
+                if held:
+                    keeper.execute("SELECT pg_advisory_unlock($1, $2)", [_BUILDERS, number])
+
+    def reader(self, number: int) -> str:
+        """The name of the server's role for one role of a world; it may nothing but what a template grants it."""
+        name = f"quintain_reader_{number}"
+        with self.keeper() as keeper, contextlib.suppress(pg.DuplicateObject, pg.UniqueViolation):
+            keeper.execute(f'CREATE ROLE "{name}" NOLOGIN')
+        return name
+
+    @contextlib.contextmanager
+    def keeper(self) -> Generator[Keeper, None, None]:
+        """The connection that holds this process's lease.
+
+        Raises:
+            ServerError: The server went away.
+        """
+        if os.getpid() != self._pid:
+            raise DefinitionError("a Database does not live on in a process that os.fork() made: dump() and load() it")
+        with self._guard:
+            try:
+                yield self._keeper
+            except psycopg.OperationalError as error:
+                if not self._keeper.connection.closed:
+                    raise
+                with _lock:
+                    _servers.pop((self.url, self._pid), None)  # the next one connects anew
+                self.lost(error)
+
+    def close(self) -> None:
+        """Drop the worlds of this process."""
+        if os.getpid() != self._pid or self._keeper.connection.closed:
+            return
+        with contextlib.suppress(psycopg.Error):  # a server that is gone keeps nothing that is worth an error at exit
+            for name in self._databases(f"{self._prefix}_w_{self._owner}_"):
+                self._keeper.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            self._keeper.connection.close()
+
+    # -- inside
+
+    def _check(self) -> None:
+        version = self._keeper.connection.info.server_version
+        if version < _OLDEST:
+            raise DefinitionError(f"PostgreSQL at {self.public} is {version // 10_000}; worlds need 15 or later")
+        if self._keeper.connection.info.parameter_status("is_superuser") != "on":
+            user = self._keeper.connection.info.user
+            raise DefinitionError(f"{user!r} of {self.public} is no superuser; a server for worlds is one of its own")
+
+    def _register(self) -> int:
+        while True:
+            owner = secrets.randbelow(2**31)
+            row = self._keeper.execute("SELECT pg_try_advisory_lock($1, $2)", [_OWNERS, owner]).fetchone()
+            if row and row[0] and not self._databases(f"{self._prefix}_w_{owner}_"):
+                return owner
+
+    def _sweep(self) -> None:
+        """Drop the worlds of owners that are dead."""
+        prefix = f"{self._prefix}_w_"
+        mine = f"{prefix}{self._owner}_"
+        for name in self._databases(prefix):
+            if name.startswith(mine):
+                continue
+            lock = [_OWNERS, int(name.removeprefix(prefix).partition("_")[0])]
+            row = self._keeper.execute("SELECT pg_try_advisory_lock($1, $2)", lock).fetchone()
+            if row and row[0]:
+                self._keeper.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+                self._keeper.execute("SELECT pg_advisory_unlock($1, $2)", lock)
+
+    def _databases(self, prefix: str) -> list[str]:
+        found = self._keeper.execute("SELECT datname FROM pg_database WHERE starts_with(datname, $1)", [prefix])
+        return [name for (name,) in found.fetchall()]
+
+    def _drop(self, keeper: Keeper) -> None:
+        while self._dropped:
+            keeper.execute(f'DROP DATABASE IF EXISTS "{self._dropped.popleft()}" WITH (FORCE)')

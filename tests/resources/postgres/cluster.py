@@ -1,0 +1,135 @@
+"""A PostgreSQL server of the tests' own, in a temporary folder; it stops when nobody uses it any more.
+
+Who uses it holds a shared lock on a file. A guardian waits for the exclusive one, gets it when the last user is gone,
+however it went, stops the server and removes the folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+INSTALL = "apt-get install postgresql"
+SETTINGS = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "listen_addresses": "''",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+}
+GUARDIAN = """
+import fcntl, os, shutil, signal, subprocess, sys
+if os.fork():
+    os._exit(0)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+folder, *stop = sys.argv[1:]
+with open(f"{folder}/using", "r+") as file:
+    fcntl.flock(file, fcntl.LOCK_EX)
+    quiet = subprocess.DEVNULL
+    subprocess.run(stop, check=False, stdin=quiet, stdout=quiet, stderr=quiet)
+    shutil.rmtree(folder, ignore_errors=True)
+"""
+
+
+class Cluster:
+    """A server in a folder, whose name must be short: its socket is there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.url = f"postgresql://postgres@/postgres?host={folder}"
+        self._binaries = binaries()
+        # A server refuses to be root.
+        self._user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
+
+    def make(self) -> None:
+        """Initialise and start it."""
+        if self._user:
+            os.chown(self.folder, self._user.pw_uid, self._user.pw_gid)
+        self.run("initdb", "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
+        lines = [f"{name} = {value}\n" for name, value in SETTINGS.items()]
+        with (self.data / "postgresql.conf").open("a") as file:
+            file.writelines([*lines, f"unix_socket_directories = '{self.folder}'\n"])
+        self.start()
+        subprocess.run(
+            [sys.executable, "-c", GUARDIAN, str(self.folder), *self.command("pg_ctl", "-m", "immediate", "stop")],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for the tests
+            cwd="/",
+            check=True,
+        )
+
+    def start(self) -> None:
+        self.run("pg_ctl", "-w", "-l", str(self.folder / "log"), "start")
+
+    def stop(self) -> None:
+        """As a crash would."""
+        self.run("pg_ctl", "-w", "-m", "immediate", "stop")
+
+    def command(self, program: str, *arguments: str) -> list[str]:
+        return [str(self._binaries / program), "-D", str(self.data), *arguments]
+
+    def run(self, program: str, *arguments: str) -> None:
+        log = self.folder / f"{program}.log"
+        with log.open("wb") as file:
+            done = subprocess.run(
+                self.command(program, *arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=file,
+                check=False,
+                cwd=self.folder,
+                start_new_session=True,
+                **self._identity(),
+            )
+        if done.returncode:
+            pytest.skip(f"no PostgreSQL server ({INSTALL}): {program} says {log.read_text().strip()}")
+
+    def _identity(self) -> dict[str, Any]:
+        if self._user is None:
+            return {}
+        return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
+
+
+def binaries() -> Path:
+    """Where the newest server's programs are."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: float(path.parent.name))
+    found = shutil.which("initdb")
+    if found:
+        folders.append(Path(found).resolve().parent)
+    usable = [one for one in folders if (one / "initdb").exists() and (one / "postgres").exists()]
+    if not usable:
+        pytest.skip(f"there is no PostgreSQL server here: {INSTALL}")
+    return usable[-1]
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Generator[Cluster, None, None]:
+    """The server in this folder; who comes first starts it."""
+    cluster = Cluster(folder)
+    with contextlib.ExitStack() as stack:
+        while True:
+            folder.mkdir(mode=0o755, exist_ok=True)
+            using = stack.enter_context((folder / "using").open("a"))
+            fcntl.flock(using, fcntl.LOCK_SH)
+            with contextlib.suppress(FileNotFoundError):
+                if (folder / "using").stat().st_ino == os.fstat(using.fileno()).st_ino:
+                    break  # else a guardian has just removed it
+        starting = stack.enter_context((folder / "starting").open("a"))
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        if not (folder / "ready").exists():
+            cluster.make()
+            (folder / "ready").touch()
+        fcntl.flock(starting, fcntl.LOCK_UN)
+        yield cluster

@@ -1,0 +1,38 @@
+"""One server for all tests, and the worlds that most of them begin with."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from quintain.resources.database import Database
+from quintain.state import Shared
+from tests.resources.postgres.cluster import running
+from tests.resources.postgres.shop import shop
+
+
+@pytest.fixture(scope="session")
+def url() -> Generator[str, None, None]:
+    """Of the server that all workers share."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))[:12]
+    with running(Path(tempfile.gettempdir()) / f"quintain-{run}") as cluster:
+        yield cluster.url
+
+
+@pytest.fixture
+def db(url: str) -> Database:
+    one = shop(url)
+    one.bind(Shared())
+    return one
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def either(request: pytest.FixtureRequest) -> Database:
+    """A shop on each backend."""
+    one = shop(request.getfixturevalue("url") if request.param == "postgres" else None)
+    one.bind(Shared())
+    return one
