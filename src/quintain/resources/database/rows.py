@@ -30,6 +30,34 @@ from quintain.errors import DefinitionError
 
 T = TypeVar("T")
 
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a database writes what differs.
+
+    Attributes:
+        types: Of INTEGER, REAL, TEXT, BLOB and JSON.
+        blob: A literal of bytes, `{}` their hexadecimal digits.
+        given: What an integer key of one column says, which the database gives where a row says none.
+        reference: What a foreign key says at its end.
+        table: What a table says at its end.
+        json: The check of a column of JSON, `{}` its name; empty where the type checks.
+    """
+
+    types: tuple[str, str, str, str, str]
+    blob: str
+    given: str = ""
+    reference: str = ""
+    table: str = ""
+    json: str = ""
+
+    def type(self, kind: str) -> str:
+        return self.types[_KINDS.index(kind)]
+
+
+_KINDS = ("INTEGER", "REAL", "TEXT", "BLOB", "JSON")
+SQLITE = Dialect(("INTEGER", "REAL", "TEXT", "BLOB", "TEXT"), "x'{}'", table=" STRICT", json="CHECK (json_valid({}))")
+
 _TEXTUAL = (dt.datetime, dt.date, dt.time, dt.timedelta, decimal.Decimal, uuid.UUID)
 _NATIVE: dict[Any, str] = {bool: "INTEGER", int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
@@ -88,14 +116,14 @@ def table_name(type_: type[Any]) -> str:
     return name + ("es" if re.search(r"(s|x|z|ch|sh)$", name) else "s")
 
 
-def create(type_: type[Any]) -> str:
+def create(type_: type[Any], dialect: Dialect = SQLITE) -> str:
     """The statements that create a class's table and indexes.
 
     Raises:
         DefinitionError: It is no Struct, or has no key.
     """
     table = table_name(type_)
-    columns = _columns(cast(Any, type_))
+    columns = _columns(cast(Any, type_), dialect)
     key = _key(type_)
     lines = [column.sql for column in columns]
     lines.append(f"PRIMARY KEY ({', '.join(map(quoted, key))})")
@@ -104,10 +132,11 @@ def create(type_: type[Any]) -> str:
             if isinstance(mark, References):
                 target, remote = _target(mark)
                 name = quoted(column.name)
-                lines.append(f"FOREIGN KEY ({name}) REFERENCES {target}{remote} ON DELETE {mark.on_delete.upper()}")
+                words = f"ON DELETE {mark.on_delete.upper()}{dialect.reference}"
+                lines.append(f"FOREIGN KEY ({name}) REFERENCES {target}{remote} {words}")
             elif isinstance(mark, Unique):
                 lines.append(f"UNIQUE ({quoted(column.name)})")
-    statements = ["CREATE TABLE {} (\n  {}\n) STRICT;".format(quoted(table), ",\n  ".join(lines))]
+    statements = ["CREATE TABLE {} (\n  {}\n){};".format(quoted(table), ",\n  ".join(lines), dialect.table)]
     for column in columns:
         # A foreign key is looked up whenever the row that it refers to goes, so it is worth an index.
         if any(isinstance(mark, Indexed | References) for mark in column.marks) and key != [column.name]:
@@ -120,6 +149,18 @@ def insertion(row: Any) -> tuple[str, list[Any]]:
     """The statement that inserts a row, and its values."""
     sql, columns = _insertion(cast(Any, type(row)))
     return sql, [_plain(column, getattr(row, column.field)) for column in columns]
+
+
+def plain(row: Any) -> dict[str, Any]:
+    """A row's values as a database has them, by column."""
+    return {column.name: _plain(column, getattr(row, column.field)) for column in _columns(cast(Any, type(row)))}
+
+
+def given_key(type_: type[Any]) -> str | None:
+    """The column of an integer key that the database gives where a row says none; None for other keys."""
+    key = _key(type_)
+    kinds = {column.name: column.kind for column in _columns(cast(Any, type_))}
+    return key[0] if len(key) == 1 and kinds[key[0]] == "INTEGER" else None
 
 
 def reader(type_: type[T], names: Sequence[str]) -> Callable[[Sequence[Any]], T]:
@@ -156,15 +197,15 @@ def _json(type_: Any) -> tuple[str, ...]:
 
 
 @functools.cache
-def _columns(type_: Any) -> tuple[_Column, ...]:
+def _columns(type_: Any, dialect: Dialect = SQLITE) -> tuple[_Column, ...]:
     if not _is_struct(type_):
         raise DefinitionError(f"a table is made of a msgspec.Struct, not of {type_!r}")
     hints = typing.get_type_hints(type_, include_extras=True)
     key = _key(type_)
-    return tuple(_column(field, hints[field.name], key) for field in msgspec.structs.fields(type_))
+    return tuple(_column(field, hints[field.name], key, dialect=dialect) for field in msgspec.structs.fields(type_))
 
 
-def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str]) -> _Column:
+def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str], *, dialect: Dialect) -> _Column:
     marks: tuple[Any, ...] = ()
     if typing.get_origin(hint) is typing.Annotated:
         hint, *rest = typing.get_args(hint)
@@ -172,7 +213,9 @@ def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str]) -> _Col
     plain = _without_none(hint)
     kind = _kind(plain)
     name = field.encode_name
-    words = [quoted(name), "TEXT" if kind == "JSON" else kind]
+    words = [quoted(name), dialect.type(kind)]
+    if key == [name] and kind == "INTEGER" and dialect.given:
+        words.append(dialect.given)
     # An INTEGER key that may be None in the class is one that SQLite gives.
     if plain is hint or (name in key and kind != "INTEGER"):
         words.append("NOT NULL")
@@ -180,16 +223,16 @@ def _column(field: msgspec.structs.FieldInfo, hint: Any, key: list[str]) -> _Col
     default = cast(Any, make() if make in {list, dict} else field.default)
     if default not in (msgspec.NODEFAULT, None):
         plainly = _json_text(default) if kind == "JSON" else msgspec.to_builtins(default, builtin_types=(bytes,))
-        words.append(f"DEFAULT {_literal(plainly)}")
-    words.extend(_checks(quoted(name), plain, kind))
+        words.append(f"DEFAULT {_literal(plainly, dialect)}")
+    words.extend(_checks(quoted(name), plain, kind, dialect=dialect))
     return _Column(name, field.name, " ".join(words), kind, marks)
 
 
-def _checks(name: str, plain: Any, kind: str) -> Iterator[str]:
+def _checks(name: str, plain: Any, kind: str, *, dialect: Dialect) -> Iterator[str]:
     if plain is bool:
         yield f"CHECK ({name} IN (0, 1))"
     elif kind == "JSON":
-        yield f"CHECK (json_valid({name}))"
+        yield dialect.json.format(name)
     elif typing.get_origin(plain) is Literal:
         yield f"CHECK ({name} IN ({', '.join(map(_literal, typing.get_args(plain)))}))"
     elif isinstance(plain, type) and issubclass(plain, enum.Enum):
@@ -243,9 +286,9 @@ def _json_text(value: Any) -> str:
     return msgspec.json.encode(value, order="deterministic").decode()
 
 
-def _literal(value: Any) -> str:
+def _literal(value: Any, dialect: Dialect = SQLITE) -> str:
     if isinstance(value, bytes):
-        return f"x'{value.hex()}'"
+        return dialect.blob.format(value.hex())
     if isinstance(value, str):
         return "'" + value.replace("'", "''") + "'"
     return str(int(value)) if isinstance(value, bool) else repr(value)

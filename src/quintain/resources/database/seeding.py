@@ -44,22 +44,10 @@ class Plan:
 
     def recipe(self) -> str | None:
         """Digest of everything that decides the content; None when the seed is a function that reads what it closes."""
-        seed = self._seed
-        source: list[bytes] = []
-        if isinstance(seed, Path):
-            source = [seed.suffix.encode(), seed.read_bytes()]
-        elif seed is not None:
-            if (
-                getattr(seed, "__closure__", None)
-                or getattr(seed, "__defaults__", None)
-                or not inspect.isfunction(seed)
-            ):
-                return None
-            path = Path(inspect.getsourcefile(seed) or "")
-            if not path.is_file():
-                return None
-            source = [seed.__qualname__.encode(), path.read_bytes()]
-        return codec.digest(codec.dumps((_FORMAT, apsw.sqlite_lib_version(), self._schema, source)))
+        found = source(self._seed)
+        if found is None:
+            return None
+        return codec.digest(codec.dumps((_FORMAT, apsw.sqlite_lib_version(), self._schema, found)))
 
     def build(self, open_: Callable[[Image], Any]) -> Image:
         """The content. `open_` makes a database on an image, which the seed is given."""
@@ -82,6 +70,18 @@ class Plan:
             return image
         finally:
             retire(base)
+
+
+def source(seed: Any) -> list[bytes] | None:
+    """What decides what a seed does; None when it is a function that reads what it closes over."""
+    if seed is None:
+        return []
+    if isinstance(seed, Path):
+        return [seed.suffix.encode(), seed.read_bytes()]
+    if getattr(seed, "__closure__", None) or getattr(seed, "__defaults__", None) or not inspect.isfunction(seed):
+        return None
+    path = Path(inspect.getsourcefile(seed) or "")
+    return [seed.__qualname__.encode(), path.read_bytes()] if path.is_file() else None
 
 
 def view_name(role: str, table: str) -> str:
