@@ -90,6 +90,7 @@ class Keeper:
         self.can_overlay = True
         self.is_proven = False
         self.waiting: dict[str, list[Any]] = {}
+        self._spare: Line | None = None
         self.owner = os.getpid()
         self._errors = os.memfd_create("quintain-keeper")
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -138,6 +139,14 @@ class Keeper:
         Raises:
             EpisodeError: The keeper is gone.
         """
+        line, self._spare = self._spare or self._order(), None
+        return line
+
+    def prepare(self) -> None:
+        """Have the next sandbox made before it is asked for."""
+        self._spare = self._spare or self._order()
+
+    def _order(self) -> Line:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             try:
@@ -169,6 +178,9 @@ class Keeper:
         for ready in [ready for waiting in self.waiting.values() for ready in waiting]:
             ready.close()
         self.waiting = {}
+        if self._spare:
+            self._spare.close()
+        self._spare = None
         atexit.unregister(self.stop)
 
     def bury(self) -> None:

@@ -102,7 +102,9 @@ def take(found: Keeper, policy: Policy) -> Ready | None:
 
 
 def refill(found: Keeper, policy: Policy) -> None:
-    """Start as many as are missing; nothing is awaited."""
+    """Start as many as are missing, and have an empty one made; nothing is awaited."""
+    if found.is_alive:
+        found.prepare()
     if policy.pool and found.is_alive:
         waiting = found.waiting.setdefault(_key(policy), [])
         waiting += [Ready(found, policy) for _ in range(policy.pool - len(waiting))]

@@ -9,21 +9,17 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
-import resource
 import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from . import kernel
 from .cgroups import Group
-
-_HIGH = 100
-"""Descriptors are moved up to here before they are put where the program expects them."""
+from .seeds import Seed, memory
 
 
 class Owners:
@@ -87,16 +83,15 @@ class Box:
     Attributes:
         number: Names its folder.
         init: Descriptor and number of process 1 inside; None before it is known and when it is gone.
-        outer: The same of bubblewrap itself.
+        outer: The same of bubblewrap itself, and before it begins of the process that becomes it.
         reason: The limit that ended it; empty when none did.
         ends: When it must end, in seconds of CLOCK_MONOTONIC; None for never.
     """
 
     def __init__(self, number: int, *, home: str, group: Group, uid: int, is_nested: bool) -> None:
-        self.number, self.home, self.group, self._uid, self._is_nested = number, home, group, uid, is_nested
+        self.number, self.home, self.group, self._is_nested = number, home, group, is_nested
         self.folder = f"{home}/{number}"
         self.init: tuple[int, int] | None = None
-        self.outer: tuple[int, int] | None = None
         self.status: bytes = b""
         self.code: int | None = None
         self.reason = ""
@@ -104,6 +99,8 @@ class Box:
         self.cpu_limit: float | None = None
         self._cpu_before = 0.0
         self._layers = ""
+        self._seed = Seed(group.doors(), uid)
+        self.outer: tuple[int, int] | None = (os.pidfd_open(self._seed.pid), self._seed.pid)
         Path(self.folder).mkdir()
         kernel.mount("tmpfs", self.folder, "tmpfs", flags=kernel.NOSUID | kernel.NODEV, data="mode=711")
         for name in ("stage", "work", "tmp", "shm"):
@@ -146,24 +143,22 @@ class Box:
     def start(self, what: dict[str, Any], fds: list[int]) -> int:
         """Start bubblewrap; `fds` become the descriptors 0, 1, 2, 3... inside. Returns where it says what it does."""
         reads, writes = os.pipe()
+        own = [
+            memory("\0".join(self._placed(what["bwrap"])).encode() + b"\0"),
+            memory(bytes.fromhex(what["seccomp"])),
+            writes,
+        ]
+        first = len(fds)
+        argv = ["bwrap", "--args", str(first), "--seccomp", str(first + 1), "--json-status-fd", str(first + 2)]
+        words = {name: what[name] for name in ("rlimits", "is_time_fixed", "program")}
         try:
-            arguments = _memory("\0".join(self._placed(what["bwrap"])).encode() + b"\0")
-            filter_ = _memory(bytes.fromhex(what["seccomp"]))
-            passed = [*fds, arguments, filter_, writes]
-            first = len(fds)
-            argv = ["bwrap", "--args", str(first), "--seccomp", str(first + 1), "--json-status-fd", str(first + 2)]
-            argv += ["--", *what["argv"]]
-            outer = os.fork()
-            if outer == 0:
-                self._become(what, passed, argv)
-            for fd in (arguments, filter_):
-                os.close(fd)
+            self._seed.grow({**words, "argv": [*argv, "--", *what["argv"]]}, [*fds, *own])
         except BaseException:
             os.close(reads)
             raise
         finally:
-            os.close(writes)
-        self.outer = (os.pidfd_open(outer), outer)
+            for fd in own:
+                os.close(fd)
         return reads
 
     def _placed(self, words: list[str]) -> Iterator[str]:
@@ -172,34 +167,6 @@ class Box:
             is_ours = before in {"--bind", "--ro-bind"} and word.startswith("{box}")
             yield self.folder + word.removeprefix("{box}") if is_ours else word
             before = word
-
-    def _become(self, what: dict[str, Any], passed: list[int], argv: list[str]) -> NoReturn:
-        try:
-            for ignored in (signal.SIGTERM, signal.SIGPIPE, signal.SIGXFSZ):  # by Python, and not by programs
-                signal.signal(ignored, signal.SIG_DFL)
-            for door in self.group.doors():
-                Path(door).write_text("0")
-            for name, limits in what["rlimits"].items():
-                number = getattr(resource, name)
-                hard = resource.getrlimit(number)[1]
-                bounds = (limit if hard == resource.RLIM_INFINITY else min(limit, hard) for limit in limits)
-                resource.setrlimit(number, tuple(bounds))
-            if what["is_time_fixed"]:
-                kernel.fix_time()
-            moved = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH) for fd in passed]
-            for number, fd in enumerate(moved):
-                os.dup2(fd, number)
-            os.closerange(len(moved), _HIGH + len(moved))
-            if self._uid:
-                os.setgroups([])
-                os.setresgid(self._uid, self._uid, self._uid)
-                os.setresuid(self._uid, self._uid, self._uid)
-            os.execve(what["program"], argv, {})  # noqa: S606  # a shell has no place here
-        except BaseException as error:  # noqa: BLE001  # this process is a copy of the keeper, and must not go on
-            with contextlib.suppress(OSError):
-                os.write(2, f"quintain: {type(error).__name__}: {error}\n".encode())
-        finally:
-            os._exit(125)
 
     # -- what happens to it
 
@@ -232,6 +199,11 @@ class Box:
                 os.kill(pid, signal.SIGSTOP if on else signal.SIGCONT)
         return not on or all(_is_stopped(pid) for pid in signalled)
 
+    def is_over(self) -> bool:
+        """Whether the program has ended and left nobody: bubblewrap alone is still there, for some milliseconds."""
+        known = {target[1] for target in (self.init, self.outer) if target}
+        return self.code is not None and self.group.is_empty_but(known)
+
     def is_over_cpu(self) -> bool:
         """Whether it has used more CPU than it may."""
         return self.cpu_limit is not None and self.group.cpu() - self._cpu_before > self.cpu_limit
@@ -239,6 +211,7 @@ class Box:
     def kill(self, reason: str = "") -> None:
         """End every process in it. The first reason counts."""
         self.reason = self.reason or reason
+        self._seed.close()
         if self.outer is None:
             return
         with contextlib.suppress(OSError):
@@ -249,7 +222,7 @@ class Box:
             for pid in kernel.children(self.outer[1]):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        else:
+        elif self.init[0] >= 0:
             self._signal(self.init, signal.SIGKILL)
         self._signal(self.outer, signal.SIGKILL)
 
@@ -281,10 +254,3 @@ def _is_stopped(pid: int) -> bool:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TtZX"
     return True
-
-
-def _memory(data: bytes) -> int:
-    fd = os.memfd_create("quintain", os.MFD_CLOEXEC)
-    os.write(fd, data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd

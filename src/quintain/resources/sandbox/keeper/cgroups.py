@@ -192,6 +192,12 @@ class Group:
             return "frozen 1" in (folder / "cgroup.events").read_text()
         return (folder / "freezer.state").read_text().strip() == "FROZEN"
 
+    def is_empty_but(self, pids: set[int]) -> bool:
+        """Whether nobody else lives there; False where there are no groups to say so."""
+        for door in self.doors():
+            return set(map(int, Path(door).read_text().split())) <= pids
+        return False
+
     def cpu(self) -> float:
         """Seconds of CPU they have used; 0 where groups do not count."""
         if "cpuacct" not in self._folders:

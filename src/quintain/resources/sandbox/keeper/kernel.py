@@ -33,7 +33,7 @@ def unshare(flags: int) -> None:
 
 
 def mount(source: str, target: str, kind: str | None, *, flags: int = 0, data: str = "") -> None:
-    """Mount a file system, or change a mount, by mount(2)."""
+    """A file system at a place, or a change of what is mounted there."""
     kind_bytes = kind.encode() if kind else None
     done = _libc.mount(source.encode(), target.encode(), kind_bytes, ctypes.c_ulong(flags), data.encode())
     _check(done, f"mount {kind or source} on {target}")

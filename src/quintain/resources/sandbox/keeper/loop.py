@@ -43,7 +43,7 @@ class Client:
     def __init__(self, line: socket.socket, box: Box) -> None:
         self.line, self.box = line, box
         self.is_open = True
-        self.is_running = False
+        self.is_running = True
         self.is_reported = False
         self.is_settling = False
         self.reads = -1
@@ -108,7 +108,9 @@ class Keeper:
             return
         client = Client(line, box)
         self._clients.add(client)
+        assert box.outer is not None
         self._watch(line.fileno(), lambda: self._on_client(client))
+        self._watch(box.outer[0], lambda: self._on_outer_end(client))
         client.say(box=box.number)
 
     def _on_client(self, client: Client) -> None:
@@ -169,10 +171,7 @@ class Keeper:
     def _do_start(self, client: Client, words: dict[str, Any], fds: list[int]) -> None:
         box = client.box
         client.reads = box.start(words, fds)
-        client.is_running = True
-        assert box.outer is not None
         self._watch(client.reads, lambda: self._on_status(client))
-        self._watch(box.outer[0], lambda: self._on_outer_end(client))
         client.say(done="start")
 
     # -- processes
@@ -186,6 +185,8 @@ class Keeper:
             self._watch(box.init[0], lambda: self._on_init_end(client))
             if box.reason or not client.is_open:
                 box.kill()
+        if data and box.is_over():
+            self._report(client)
         if not data:
             self._forget(client.reads)
             client.reads = -1
@@ -212,11 +213,15 @@ class Keeper:
         if not client.is_running or not is_gone:
             return
         client.is_running = False
-        box.ends = box.cpu_limit = None
-        if client.is_open:
-            client.say(**box.result())
-        else:
+        self._report(client)
+        if not client.is_open:
             self._remove(client)
+
+    def _report(self, client: Client) -> None:
+        client.box.ends = client.box.cpu_limit = None
+        if client.is_open and not client.is_reported:
+            client.is_reported = True
+            client.say(**client.box.result())
 
     def _hang_up(self, client: Client) -> None:
         if client.is_open:
