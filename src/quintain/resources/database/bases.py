@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import tempfile
 import threading
 from collections.abc import Callable, Iterable
@@ -27,6 +28,8 @@ from .pages import SIZE, Base, Image
 
 _KEPT = 16
 """Bases whose connections are kept warm; of more, those opened first are closed."""
+
+_NAME = re.compile("[0-9a-f]{32}")
 
 EMPTY = Base()
 """What a database without schema stands on."""
@@ -52,6 +55,8 @@ def find(digest: str) -> Base:
     """
     if not digest:
         return EMPTY
+    if not _NAME.fullmatch(digest):
+        raise ImageError(f"{digest!r} is no digest of a base image")
     with _lock:
         found = _opened.get(digest)
         if found is not None:
@@ -80,7 +85,7 @@ def made(recipe: str | None, build: Callable[[], Image]) -> Base:
         key = folder() / f"{recipe}.key"
         if recipe is not None and key.exists():
             with contextlib.suppress(ImageError):  # changed or gone: it is built again
-                return find(key.read_text())
+                return find(key.read_text("ascii", "replace") or "an empty file")
         image = build()
         if not image.count:
             return EMPTY

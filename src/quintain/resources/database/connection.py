@@ -21,6 +21,10 @@ _STATEMENTS = 500
 """Prepared statements kept; apsw looks them up one by one, so more would cost."""
 _ENGINE = apsw.SQLITE_PREPARE_PERSISTENT
 """Marks the statements of the engine itself, so that the statement cache keeps them apart from those of a tool."""
+_LOOKS = 100_000
+"""Instructions of SQLite's machine, about 2 ms, after which Python gets a look at what interrupts it."""
+_LENGTH = 100_000_000
+"""Bytes of one value. SQLite's own limit is ten times that: seconds in which nothing interrupts it."""
 _IDLE = 16
 """Connections that may wait on one base; each holds some 600 KB."""
 
@@ -74,6 +78,7 @@ class Connection:
         self.sqlite.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
         self.sqlite.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
+        self.sqlite.limit(apsw.SQLITE_LIMIT_LENGTH, _LENGTH)
         for setting in (
             f"page_size={SIZE}",
             "journal_mode=MEMORY",
@@ -84,6 +89,8 @@ class Connection:
         ):
             self.engine(f"PRAGMA {setting}")
         self._functions()
+        # A time limit is a signal, and Python sees none while SQLite runs.
+        self.sqlite.set_progress_handler(lambda: False, _LOOKS)
         self.sqlite.authorizer = _Guard(self)
         self.is_trusted = False
 

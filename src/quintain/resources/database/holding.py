@@ -71,8 +71,8 @@ class Holder:
                 connection.abandon()
             else:
                 self.image = connection.file.commit()
+            give_back(connection)  # but not one that cannot even be brought back to order
         finally:
-            give_back(connection)
             self.unit = None
             self._thread = 0
 
