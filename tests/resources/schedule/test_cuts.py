@@ -56,7 +56,7 @@ CUTS = st.lists(st.floats(0, WEEKS, allow_nan=False), max_size=12).map(sorted)
 MOVES: Sequence[Callable[[Desk], Desk]] = (lambda world: world, Desk.copy, shipped)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(CUTS, st.lists(st.sampled_from(MOVES), min_size=13, max_size=13))
 def test_in_any_pieces_with_copies_between(cuts: list[float], moves: list[Callable[[Desk], Desk]]) -> None:
     whole, world = desk(), desk()

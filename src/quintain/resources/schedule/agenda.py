@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping
 from types import MethodType
 from typing import Any
 
+import msgspec
+
 from quintain import codec
 from quintain.errors import ToolError, UsageError
 from quintain.state import State
@@ -25,22 +27,32 @@ Method = Callable[..., object] | str
 """A method of the world or of one of its parts; or its name, with the names of the parts in front: "mailbox.sweep"."""
 
 
+class Alarm(msgspec.Struct, frozen=True):
+    """What an agenda knows of its timer in the clock.
+
+    Attributes:
+        number: The timer's; 0 when none is set.
+        due: When it fires.
+        woke: When it fired last.
+        rush: Rows that ran at that instant, beyond those that were there when it came.
+    """
+
+    number: int = 0
+    due: float = math.inf
+    woke: float = -math.inf
+    rush: int = 0
+
+
 class Agenda(State):
     """Base class of the parts that call methods later. Such a part joins its world first, and is used then.
 
     Attributes:
         limit: How many rows may run at one instant that were put at this very instant by others of the same part.
+        alarm: The one timer in the clock.
     """
 
     limit: int = 10_000
-
-    alarm: int = 0
-    """Number of the timer in the world's clock; 0 when none is set."""
-    alarm_due: float = math.inf
-    woke: float = -math.inf
-    """When it woke last."""
-    rush: int = 0
-    """Rows that ran at that instant, beyond those that were there when it came."""
+    alarm: Alarm = Alarm()
 
     def agenda(self) -> Queue[Any]:
         """The rows that wait."""
@@ -57,17 +69,19 @@ class Agenda(State):
             RuntimeError: Rows put rows for one and the same instant, beyond the limit; or a method raised a ToolError.
         """
         now, queue, last = self.clock.now, self.agenda(), self.latest()
-        self.alarm, self.alarm_due = 0, math.inf
-        again, self.woke = self.woke == now, now
-        if not again:
-            self.rush = 0
+        again = self.alarm.woke == now
+        self.alarm = Alarm(woke=now, rush=self.alarm.rush if again else 0)
         while (first := queue.first()) is not None and (first.row.due, first.row.number) <= (now, last):
-            self.rush += again
-            if self.rush > self.limit:
-                self.arm()
-                name = type(self).__name__
-                raise RuntimeError(f"{name}: {first.row} is one of over {self.limit} that set off each other at {now}")
+            if again:
+                self._count(first.row)
             self.run_due(first.key, first.row)
+
+    def _count(self, row: Any) -> None:
+        alarm = self.alarm = msgspec.structs.replace(self.alarm, rush=self.alarm.rush + 1)
+        if alarm.rush > self.limit:
+            self.arm()
+            name = type(self).__name__
+            raise RuntimeError(f"{name}: {row} is one of over {self.limit} that set off each other at {alarm.woke}")
 
     def latest(self) -> int:
         """The greatest number given to a row so far."""
@@ -75,14 +89,14 @@ class Agenda(State):
 
     def arm(self) -> None:
         """Set the timer in the clock to the first row. Call it after every change of the queue, before any method."""
-        first = self.agenda().first()
+        first, alarm = self.agenda().first(), self.alarm
         due = math.inf if first is None else first.row.due
-        if due == self.alarm_due:
+        if due == alarm.due:
             return
-        if self.alarm:
-            self.clock.cancel(self.alarm)
-        self.alarm = 0 if due == math.inf else self.clock.at(due, self.wake)
-        self.alarm_due = due
+        if alarm.number:
+            self.clock.cancel(alarm.number)
+        number = 0 if due == math.inf else self.clock.at(due, self.wake)
+        self.alarm = Alarm(number, due, alarm.woke, alarm.rush)
 
 
 def named(agenda: State, method: Method) -> str:
@@ -144,6 +158,11 @@ def _signature(function: Any) -> inspect.Signature:
     return inspect.signature(function)
 
 
+@functools.lru_cache(maxsize=1024)
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function)
+
+
 def _world(part: State) -> State:
     # The core has no public name for the world that a clock belongs to.
     return part.clock._world()  # pyright: ignore[reportPrivateUsage]
@@ -176,7 +195,7 @@ def _find(world: State, name: str) -> MethodType:
     method = getattr(target, last, None)
     if not inspect.ismethod(method):
         raise UsageError(f"{name!r}: {type(target).__name__} has no method {last!r}; it has {_methods(target)}")
-    if inspect.iscoroutinefunction(method):
+    if _is_async(method.__func__):
         raise TypeError(f"{name!r} is async; time passes inside one call, so it cannot wait")
     return method
 

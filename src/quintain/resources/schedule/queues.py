@@ -88,7 +88,7 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
     def __setitem__(self, key: str, row: Row) -> None:
         """Put a row, or move it to another time. A row that is due at infinity is kept, and never first."""
         self._table[key] = row
-        self._first = None
+        self._changed(key)
         if row.due < math.inf:
             heapq.heappush(self._heap, (row.due, row.number, key))
             self._entries += 1
@@ -101,7 +101,7 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
             KeyError: There is no such key.
         """
         del self._table[key]
-        self._first = None
+        self._changed(key)
         self._sweep()
 
     def __contains__(self, key: object) -> bool:
@@ -170,6 +170,12 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
         """Make the index from the rows."""
         run = sorted((row.due, row.number, key) for key, row in self._table.items() if row.due < math.inf)
         self._heap, self._runs, self._entries, self._first = [], [_Run(run)], len(run), None
+
+    def _changed(self, key: str) -> None:
+        """The first row is another one now, perhaps; if it was this row, its entry is at the front of the index."""
+        if self._first is not None and self._first.key == key:
+            self._drop((self._first.row.due, self._first.row.number, key))
+        self._first = None
 
     def _least(self) -> _Entry | None:
         least = self._heap[0] if self._heap else None
