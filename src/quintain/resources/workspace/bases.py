@@ -11,10 +11,13 @@ may build at the same time, and one that is killed leaves nothing half-written u
 
 from __future__ import annotations
 
+import collections
+import contextlib
 import mmap
 import os
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -31,7 +34,9 @@ _TAIL = 8 + len(_FORMAT)
 EMPTY = Base()
 """What a workspace without files stands on."""
 
-_opened: dict[str, Base] = {}
+_opened: weakref.WeakValueDictionary[str, Base] = weakref.WeakValueDictionary()
+_recent: collections.deque[Base] = collections.deque(maxlen=16)
+"""Bases that stay open although no workspace stands on them."""
 _lock = threading.RLock()
 
 
@@ -66,10 +71,10 @@ def made(entries: Mapping[bytes, Entry]) -> Base:
     rows = codec.dumps([row(path, entry) for path, entry in ordered])
     digest = codec.digest(rows)
     with _lock:
-        try:
-            return find(digest)
-        except ImageError:  # not here, or not any more what it was
-            _store(digest, rows, ordered)
+        if _path(digest).exists():
+            with contextlib.suppress(ImageError):  # changed: it is made again
+                return find(digest)
+        _store(digest, rows, ordered)
         return find(digest)
 
 
@@ -82,9 +87,11 @@ def find(digest: str) -> Base:
     if not digest:
         return EMPTY
     with _lock:
-        if digest not in _opened:
-            _opened[digest] = _open(digest)
-        return _opened[digest]
+        found = _opened.get(digest)
+        if found is None:
+            found = _opened[digest] = _open(digest)
+            _recent.append(found)
+        return found
 
 
 def entries(rows: Iterable[Row], chunks: Mapping[bytes, Chunk]) -> Iterator[tuple[bytes, Entry]]:
@@ -133,14 +140,18 @@ def _store(digest: str, rows: bytes, ordered: list[tuple[bytes, Entry]]) -> None
                         file.write(chunk.read())
             start = file.tell()
             file.write(rows + start.to_bytes(8, "little") + _FORMAT)
-        Path(temporary).replace(cache() / f"{digest}.base")
+        Path(temporary).replace(_path(digest))
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
 
 
+def _path(digest: str) -> Path:
+    return cache() / f"{digest}.base"
+
+
 def _open(digest: str) -> Base:
-    path = cache() / f"{digest}.base"
+    path = _path(digest)
     try:
         with path.open("rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))

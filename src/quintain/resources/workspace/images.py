@@ -135,7 +135,7 @@ class Base:
         held: What keeps its bytes alive.
     """
 
-    __slots__ = ("_chunks", "digest", "floor", "held", "layer", "stored", "total")
+    __slots__ = ("__weakref__", "_chunks", "digest", "floor", "held", "layer", "stored", "total")
 
     def __init__(self, digest: str = "", layer: Layer | None = None, held: Any = None) -> None:
         self.digest = digest

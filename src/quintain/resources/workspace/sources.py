@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from quintain.errors import ToolError, UsageError
 
@@ -19,7 +19,7 @@ from .paths import Quota, QuotaExceeded, encoded, parts, raw, shown
 Entries = dict[bytes, Entry]
 
 
-def entries(files: Any, quota: Quota) -> Entries:
+def entries(files: object, quota: Quota) -> Entries:
     """What a workspace begins with, with all folders.
 
     Raises:
@@ -29,7 +29,7 @@ def entries(files: Any, quota: Quota) -> Entries:
     if files is None:
         return {}
     if isinstance(files, Mapping):
-        return _mapping(cast(Mapping[Any, Any], files))
+        return _mapping(cast(Mapping[object, object], files))
     if not isinstance(files, Path):
         raise UsageError(f"a workspace begins with a mapping, a Path or nothing, not with a {type(files).__name__}")
     if files.is_dir():
@@ -40,11 +40,11 @@ def entries(files: Any, quota: Quota) -> Entries:
         return archive.unpack(file, quota)
 
 
-def _mapping(files: Mapping[Any, Any]) -> Entries:
+def _mapping(files: Mapping[object, object]) -> Entries:
     found: Entries = {}
     for path, data in files.items():
         try:
-            names = parts(raw(path))
+            names = parts(raw(path)) if isinstance(path, str | bytes) else []
         except ToolError as error:
             raise UsageError(f"the path {path!r}: {error}") from error
         if not names or b".." in names:

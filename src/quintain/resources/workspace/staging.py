@@ -246,7 +246,7 @@ def _settle(tree: Tree, found: dict[bytes, _Found]) -> None:
     """Give what was written its new time on disk, and remember how everything looks."""
     times = {one.status.st_mtime_ns for one in found.values() if one.is_written}
     order = {time: rank for rank, time in enumerate(sorted(times))}
-    tree.seen = {}
+    tree.seen, tree.opaque = {}, {path for path, one in found.items() if one.is_opaque}
     with Cursor(tree.root) as cursor:
         for path, one in sorted(found.items()):
             if one.entry is None:

@@ -47,6 +47,7 @@ class Tree:
         prefix: Of the extended attributes that overlayfs reads: "trusted" or "user".
         image: What it holds.
         seen: How everything looked that stands in it.
+        opaque: Folders in it through which the base does not show.
     """
 
     def __init__(self, root: Path, base: Base = EMPTY, *, prefix: str = "trusted") -> None:
@@ -56,6 +57,7 @@ class Tree:
         self.prefix = prefix
         self.image = Image.on(base)
         self.seen: dict[bytes, Seen] = {}
+        self.opaque: set[bytes] = set()
 
     def push(self, after: Image) -> None:
         """Hold another image. Costs O(changes)."""
@@ -77,7 +79,7 @@ class Tree:
             for name, _ in list(cursor.names()):
                 cursor.remove(name)
         self.image = Image.on(self.base)
-        self.seen = {}
+        self.seen, self.opaque = {}, set()
 
     def is_whiteout(self, cursor: Cursor, name: bytes, status: os.stat_result) -> bool:
         """Whether something says that the base's path is gone."""
@@ -103,22 +105,31 @@ class Tree:
 
     def _remove(self, cursor: Cursor, paths: list[bytes], after: Image, touched: set[bytes]) -> None:
         """Take away what is gone, or becomes something else."""
-        gone: bytes | None = None
+        gone: set[bytes] = set()
         for path in paths:
             old, new = self.image.get(path), after.get(path)
             if new is None:
                 self.seen.pop(path, None)
-            if old is None or (gone is not None and path.startswith(gone)):
-                continue
-            if new is not None and old.kind == new.kind == FOLDER:
-                continue
             folder, _, name = path.rpartition(b"/")
+            if old is None or (new is not None and old.kind == new.kind == FOLDER):
+                continue
+            gone.add(path)
+            self.opaque.discard(path)
+            if folder in gone:  # it went with that
+                continue
             self._enter(cursor, folder, after, touched)
             cursor.remove(name)
-            if new is None and path in self.below:
+            if new is None and path in self.below and self._shows(folder):
                 os.mknod(name, stat.S_IFCHR, os.makedev(0, 0), dir_fd=cursor.fd)
             touched.add(folder)
-            gone = path + b"/"
+
+    def _shows(self, folder: bytes) -> bool:
+        """Whether the base shows through a folder. In one that is opaque, a whiteout would be seen as it is."""
+        while folder and self.opaque:
+            if folder in self.opaque:
+                return False
+            folder = folder.rpartition(b"/")[0]
+        return True
 
     def _put(self, cursor: Cursor, path: bytes, entry: Entry, touched: set[bytes]) -> None:
         folder, _, name = path.rpartition(b"/")
@@ -136,12 +147,14 @@ class Tree:
         if entry.kind == FOLDER:
             touched.add(path)
             hidden = self.below.get(path)
-            if hidden is not None and hidden.kind == FOLDER:
+            if hidden is not None and hidden.kind == FOLDER and self._shows(folder):
                 cursor.down(name)
                 os.setxattr(cursor.fd, f"{self.prefix}.overlay.opaque", b"y")
+                self.opaque.add(path)
+                cursor.up()
         else:
             cursor.date(name, entry.mtime * SECOND)
-        self.see(path, cursor.lstat(name) if cursor.path == folder else os.fstat(cursor.fd))
+        self.see(path, cursor.lstat(name))
 
     def see(self, path: bytes, status: os.stat_result) -> None:
         """Remember how something looks."""
