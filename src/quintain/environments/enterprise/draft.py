@@ -1,0 +1,108 @@
+"""A task while it is being written: it is played as it is written, in the world that the tasks before it leave."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+from quintain.state import Rng
+
+from .desk import Desk, passcode_of
+from .goals import Call, Goal, call, play
+
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_WHO = """
+SELECT e.id FROM employees e JOIN role_grants g ON g.employee = e.id JOIN roles r ON r.id = g.role
+WHERE e.status = 'active' AND g.status = 'active' AND r.name = ? AND e.approval_limit >= ? ORDER BY e.id
+"""
+
+
+class Draft:
+    """One task in the making.
+
+    Attributes:
+        world: Where it has got to; its own copy.
+        rng: What chance decides.
+        memory: What the steps of one story know of each other: names and titles that prompts gave.
+        actor: Row of the employee who acts.
+        calls: The goal so far.
+        solution: The same with keys, and with what one would look at before.
+    """
+
+    def __init__(self, world: Desk, rng: Rng, memory: dict[str, Any]) -> None:
+        self.world = world
+        self.rng = rng
+        self.memory = memory
+        self.actor = 0
+        self.calls: list[Call] = []
+        self.solution: list[Call] = []
+
+    def sign_in(self, employee: int) -> None:
+        """Act as this employee."""
+        self.actor = self.world.actor = employee
+        who = {"employee": f"EMP-{employee}", "passcode": passcode_of(employee)}
+        self.solution.append(("sign_in", who))
+
+    def act_as(self, role: str, *, limit: int = 0, but: tuple[int, ...] = ()) -> int:
+        """Act as somebody with a role, who may approve so much, and is none of these."""
+        able = [number for (number,) in self.world.db.execute(_WHO, role, limit) if number not in but]
+        if not able:
+            raise ValueError(f"nobody else has the role {role} and may approve {limit}")
+        self.sign_in(self.rng.choice(able))
+        return self.actor
+
+    def look(self, tool: str, /, **arguments: Any) -> Any:
+        """Read something; part of the solution, not of the goal."""
+        self.solution.append((tool, arguments))
+        return call(self.world, tool, **arguments)
+
+    def do(self, tool: str, /, **arguments: Any) -> None:
+        """The next call of the goal.
+
+        Raises:
+            ValueError: The world refuses it, so whoever wrote the task is wrong.
+        """
+        made, refused = play(self.world, Goal(actor=self.actor, calls=((tool, arguments),)))
+        if refused:
+            raise ValueError(f"a task that cannot be done: {refused[0]}")
+        self.calls.append((tool, arguments))
+        self.solution += made
+
+    def pick(self, sql: str, *values: Any) -> tuple[Any, ...]:
+        """One of the rows, by chance."""
+        rows = self.world.db.execute(sql, *values)
+        if not rows:
+            raise ValueError(f"nothing to choose from: {sql} {values}")
+        return self.rng.choice(rows)
+
+    def get(self, sql: str, *values: Any) -> Any:
+        """The first column of the first row."""
+        return self.world.db.execute(sql, *values)[0][0]
+
+    def name(self, employee: int | None = None) -> str:
+        """An employee's name; the actor's when none is given."""
+        return str(self.get("SELECT name FROM employees WHERE id = ?", employee or self.actor))
+
+    def day(self, ahead: int) -> str:
+        """A date so many days from now."""
+        return (date.fromisoformat(self.world.today) + timedelta(days=ahead)).isoformat()
+
+    def number(self, low: int, high: int) -> int:
+        """A number from low to high."""
+        return low + self.rng.below(high - low + 1)
+
+    def fresh(self, words: str) -> str:
+        """A title that no record has."""
+        return f"{words} {self.number(10_000, 99_999)}"
+
+    @property
+    def goal(self) -> Goal:
+        return Goal(actor=self.actor, calls=tuple(self.calls))
+
+    @property
+    def introduction(self) -> str:
+        """Who the agent is."""
+        sql = "SELECT t.name FROM employees e JOIN teams t ON t.id = e.team WHERE e.id = ?"
+        team = self.get(sql, self.actor)
+        who = f"You are {self.name()} (EMP-{self.actor}, passcode {passcode_of(self.actor)}), {team}."
+        return f"{who} Today is {_WEEKDAYS[self.world.clock.date.weekday()]}, {self.world.today}."

@@ -1,0 +1,239 @@
+"""From a wish to a paid invoice, new suppliers, tenders, budgets and expenses."""
+
+from __future__ import annotations
+
+from quintain.environments.enterprise.draft import Draft
+from quintain.environments.enterprise.goals import ref
+
+_ITEMS = """
+SELECT c.name, c.price, s.name FROM catalog_items c JOIN suppliers s ON s.id = c.supplier
+WHERE c.active = 1 AND s.status = 'approved' AND c.price BETWEEN 40 AND 800 AND c.category = 'equipment' ORDER BY c.id
+"""
+_BUDGETS = """
+SELECT b.id, c.name FROM budgets b JOIN cost_centers c ON c.id = b.cost_center
+WHERE b.category = 'equipment' AND b.planned - b.committed - b.spent > 20000 ORDER BY b.id
+"""
+
+
+def request(d: Draft) -> str:
+    """Anybody asks for something."""
+    (number,) = d.pick("SELECT id FROM employees WHERE status = 'active' AND id > 100 ORDER BY id")
+    d.sign_in(number)
+    item, _, supplier = d.pick(_ITEMS)
+    budget, center = d.pick(_BUDGETS)
+    quantity, needed = d.number(2, 9), d.day(30)
+    title = d.fresh(f"{item} for {center}")
+    d.memory |= {"title": title, "item": item, "quantity": quantity, "supplier": supplier, "requester": number}
+    d.look("procurement_find_catalog_items", text=item)
+    d.look("finance_find_budgets", cost_center=center)
+    d.do("procurement_create_requisition", title=title, budget=f"BUD-{budget}", needed_by=needed)
+    d.do("procurement_add_requisition_line", requisition=title, item=item, quantity=quantity)
+    d.do("procurement_submit_requisition", requisition=title)
+    return (
+        f"We need {quantity} pieces of {item!r} by {needed}, on the equipment budget of {center!r}. Make a requisition "
+        f"called {title!r} with this one item and submit it for approval."
+    )
+
+
+def approve_requisition(d: Draft) -> str:
+    total = d.get("SELECT total FROM requisitions WHERE title = ?", d.memory["title"])
+    d.act_as("procurement.approver", limit=total, but=(d.memory["requester"],))
+    d.look("procurement_get_requisition", requisition=d.memory["title"])
+    d.do("procurement_approve_requisition", requisition=d.memory["title"])
+    return (
+        f"{d.name(d.memory['requester'])} waits for your approval of {d.memory['title']!r}. It was talked over; "
+        "approve."
+    )
+
+
+def order(d: Draft) -> str:
+    d.memory["buyer"] = d.act_as("procurement.staff", but=(d.memory["requester"],))
+    title, supplier = d.memory["title"], d.memory["supplier"]
+    d.memory["order"] = d.fresh("Order")
+    d.look("procurement_get_requisition", requisition=title)
+    d.do("procurement_create_purchase_order", title=d.memory["order"], requisition=title, supplier=supplier)
+    d.do("procurement_send_purchase_order", purchase_order=d.memory["order"])
+    return (
+        f"The requisition {title!r} is approved. Order it from {supplier} as {d.memory['order']!r} and send the order."
+    )
+
+
+def receive(d: Draft) -> str:
+    d.act_as("logistics.staff", but=(d.memory["buyer"],))
+    order_, quantity = d.memory["order"], d.memory["quantity"]
+    (warehouse,) = d.pick("SELECT name FROM warehouses ORDER BY id")
+    receipt = d.fresh("Receipt")
+    d.look("procurement_get_purchase_order", purchase_order=order_)
+    d.do("logistics_open_goods_receipt", title=receipt, purchase_order=order_, warehouse=warehouse)
+    line = ref("purchase_order_lines", purchase_order=order_, item=d.memory["item"])
+    d.do("logistics_count_goods_receipt_line", receipt=receipt, order_line=line, quantity=quantity, damaged=0)
+    d.do("logistics_post_goods_receipt", goods_receipt=receipt)
+    return (
+        f"A truck brought {quantity} x {d.memory['item']!r} for {order_!r} to {warehouse}, nothing damaged. Book "
+        "it in as "
+        f"{receipt!r}, count it and post the receipt."
+    )
+
+
+def enter_invoice(d: Draft) -> str:
+    d.act_as("finance.staff")
+    order_, supplier = d.memory["order"], d.memory["supplier"]
+    amount = d.get("SELECT total FROM purchase_orders WHERE title = ?", order_)
+    number, due = d.fresh("RE"), d.day(30)
+    d.memory |= {"invoice": number, "amount": amount}
+    d.look("procurement_get_purchase_order", purchase_order=order_)
+    arguments = {"number": number, "supplier": supplier, "purchase_order": order_, "amount": amount, "due_on": due}
+    d.do("finance_record_supplier_invoice", **arguments)
+    d.do("finance_match_supplier_invoice", supplier_invoice=number)
+    return (
+        f"{supplier} sends the invoice {number!r} for {order_!r}: {amount} euros, due on {due}. Enter it, and do the "
+        "three-way match if order and receipt agree."
+    )
+
+
+def approve_invoice(d: Draft) -> str:
+    d.act_as("finance.approver", limit=d.memory["amount"])
+    d.look("finance_get_supplier_invoice", supplier_invoice=d.memory["invoice"])
+    d.do("finance_approve_supplier_invoice", supplier_invoice=d.memory["invoice"])
+    return f"{d.memory['invoice']!r} of {d.memory['supplier']} is matched. Release it for payment."
+
+
+def prepare_payment(d: Draft) -> str:
+    d.memory["payer"] = d.act_as("finance.payer")
+    invoice, run = d.memory["invoice"], d.fresh("Run")
+    d.memory["run"] = run
+    d.look("finance_find_bank_accounts")
+    d.do("finance_prepare_payment_run", title=run, bank_account="Main account")
+    d.do("finance_add_payment_to_run", payment_run=run, invoice=invoice)
+    return (
+        f"Prepare a payment run {run!r} from the main account with the invoice {invoice!r} only; somebody else "
+        "executes it."
+    )
+
+
+def execute_payment(d: Draft) -> str:
+    d.act_as("finance.payer", but=(d.memory["payer"],))
+    d.look("finance_get_payment_run", payment_run=d.memory["run"])
+    d.do("finance_execute_payment_run", payment_run=d.memory["run"])
+    return f"{d.name(d.memory['payer'])} has prepared {d.memory['run']!r}. It is in order: execute it."
+
+
+def propose_supplier(d: Draft) -> str:
+    d.memory["proposer"] = d.act_as("procurement.staff")
+    (category,) = d.pick("SELECT name FROM supplier_categories ORDER BY id")
+    name, days, until = d.fresh(f"{category} Partner"), d.number(2, 6) * 10, d.day(700)
+    d.memory["supplier"] = name
+    d.do("procurement_propose_supplier", name=name, category=category, payment_days=days)
+    d.do("procurement_record_certificate", supplier=name, kind="quality", valid_until=until)
+    return (
+        f"We want to buy from {name!r} (category {category}, {days} days to pay). Propose it as a supplier, and record "
+        f"its quality certificate, valid until {until}."
+    )
+
+
+def approve_supplier(d: Draft) -> str:
+    d.act_as("procurement.approver", but=(d.memory["proposer"],))
+    d.look("procurement_get_supplier", supplier=d.memory["supplier"])
+    d.do("procurement_approve_supplier", supplier=d.memory["supplier"])
+    return f"{d.memory['supplier']!r} was proposed and has its certificate. Approve the supplier."
+
+
+def tender(d: Draft) -> str:
+    d.act_as("procurement.staff")
+    (category,) = d.pick("SELECT name FROM supplier_categories ORDER BY id")
+    title, closes = d.fresh(f"Tender {category}"), d.day(14)
+    one, two = d.rng.sample([n for (n,) in d.world.db.execute("SELECT name FROM suppliers ORDER BY id")], 2)
+    low, high = d.number(20, 40) * 100, d.number(41, 80) * 100
+    d.memory |= {"rfq": title, "winner": one}
+    d.do("procurement_open_request_for_quotation", title=title, category=category, closes_on=closes)
+    d.do("procurement_record_bid", rfq=title, supplier=one, amount=low, delivery_days=20)
+    d.do("procurement_record_bid", rfq=title, supplier=two, amount=high, delivery_days=10)
+    return (
+        f"Open a request for quotation {title!r} in {category}, closing on {closes}. Two bids are in already: "
+        f"{one} offers "
+        f"{low} euros in 20 days, {two} {high} euros in 10 days. Record both."
+    )
+
+
+def award(d: Draft) -> str:
+    d.act_as("procurement.manager")
+    d.look("procurement_get_request_for_quotation", request_for_quotation=d.memory["rfq"])
+    bid = ref("bids", rfq=d.memory["rfq"], supplier=d.memory["winner"])
+    d.do("procurement_award_request_for_quotation", request_for_quotation=d.memory["rfq"], bid=bid)
+    return f"Award {d.memory['rfq']!r} to the cheapest bid, please."
+
+
+def ask_for_budget(d: Draft) -> str:
+    """The owner of a cost center gives money away."""
+    sql = """SELECT b.id, b.category, c.owner FROM budgets b JOIN cost_centers c ON c.id = b.cost_center
+             WHERE b.planned - b.committed - b.spent > 12000 ORDER BY b.id"""
+    source, category, owner = d.pick(sql)
+    d.sign_in(owner)
+    target, name, kind = d.pick(
+        """SELECT b.id, c.name, b.category FROM budgets b JOIN cost_centers c ON c.id = b.cost_center
+           WHERE c.owner <> ? ORDER BY b.id""",
+        owner,
+    )
+    amount = d.number(10, 60) * 100
+    d.memory |= {"source": source, "target": target, "amount": amount, "owner": owner}
+    own = d.get("SELECT c.name FROM budgets b JOIN cost_centers c ON c.id = b.cost_center WHERE b.id = ?", source)
+    d.look("finance_find_budgets", cost_center=own)
+    d.look("finance_find_budgets", cost_center=name)
+    d.do(
+        "finance_request_budget_transfer",
+        source=f"BUD-{source}",
+        target=f"BUD-{target}",
+        amount=amount,
+        reason="They need it more than we do this year.",
+    )
+    return (
+        f"You have agreed to give {amount} euros of the {category} budget of {own!r} to the {kind} budget of {name!r}. "
+        "Request the transfer."
+    )
+
+
+def move_budget(d: Draft) -> str:
+    m = d.memory
+    d.act_as("finance.approver", but=(m["owner"],))
+    d.look("finance_find_budget_transfers", status="requested")
+    transfer = ref("budget_transfers", source=f"BUD-{m['source']}", target=f"BUD-{m['target']}", status="requested")
+    d.do("finance_approve_budget_transfer", budget_transfer=transfer)
+    return f"{d.name(m['owner'])} has just requested a budget transfer of {m['amount']} euros. Approve that one."
+
+
+def claim(d: Draft) -> str:
+    (number,) = d.pick("SELECT id FROM employees WHERE status = 'active' AND id > 72 ORDER BY id")
+    d.sign_in(number)
+    title, hotel, train, spent = d.fresh("Trip to the fair"), d.number(90, 240), d.number(30, 120), d.day(-3)
+    d.memory |= {"claim": title, "claimant": number}
+    d.do("finance_create_expense_claim", title=title)
+    d.do("finance_add_expense_line", claim=title, kind="hotel", amount=hotel, spent_on=spent)
+    d.do("finance_add_expense_line", claim=title, kind="travel", amount=train, spent_on=spent)
+    d.do("finance_submit_expense_claim", expense_claim=title)
+    return (
+        f"Claim your expenses as {title!r}: hotel {hotel} euros and train {train} euros (travel), both on {spent}. "
+        "Submit it."
+    )
+
+
+def approve_claim(d: Draft) -> str:
+    d.memory["approver"] = d.act_as("finance.approver", but=(d.memory["claimant"],))
+    d.look("finance_get_expense_claim", expense_claim=d.memory["claim"])
+    d.do("finance_approve_expense_claim", expense_claim=d.memory["claim"])
+    return f"The claim {d.memory['claim']!r} of {d.name(d.memory['claimant'])} has all receipts. Approve it."
+
+
+def reimburse(d: Draft) -> str:
+    d.act_as("finance.payer", but=(d.memory["approver"], d.memory["claimant"]))
+    d.look("finance_get_expense_claim", expense_claim=d.memory["claim"])
+    d.do("finance_reimburse_expense_claim", expense_claim=d.memory["claim"], bank_account="Main account")
+    return f"Pay the approved claim {d.memory['claim']!r} from the main account."
+
+
+PURCHASE = (
+    request, approve_requisition, order, receive, enter_invoice, approve_invoice, prepare_payment, execute_payment,
+)  # fmt: skip
+SUPPLIER = (propose_supplier, approve_supplier)
+TENDER = (tender, award)
+BUDGET = (ask_for_budget, move_budget)
+EXPENSES = (claim, approve_claim, reimburse)

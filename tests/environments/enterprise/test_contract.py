@@ -1,0 +1,17 @@
+"""The company keeps the promises of every environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import quintain as qn
+from quintain.environments.enterprise import env
+from quintain.testing import EnvironmentContract
+
+
+class TestEnterprise(EnvironmentContract):
+    first = 2
+    examples = 6
+
+    def environment(self) -> qn.Environment[Any]:
+        return env
