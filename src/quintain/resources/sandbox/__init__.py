@@ -134,7 +134,7 @@ class Sandbox:
         end = asyncio.ensure_future(live.ended())
         try:
             while not end.done():
-                live.output.listen()
+                live.output.listen(once=True)
                 arrival = asyncio.ensure_future(live.output.arrived())
                 try:
                     await asyncio.wait({end, arrival}, return_when=asyncio.FIRST_COMPLETED)

@@ -115,7 +115,7 @@ class Keeper:
         hello = json.loads(data)
         self.kinds: tuple[str, ...] = tuple(hello["kinds"])
         self.is_nested: bool = hello["is_nested"]
-        self._groups: list[str] = hello["groups"]
+        self.groups: list[str] = hello["groups"]
         self.root = Path(f"/proc/self/fd/{fds[0]}")
         self._root_fd = fds[0]
         (self.root / "etc").mkdir()
@@ -163,7 +163,7 @@ class Keeper:
         self._line.shutdown(socket.SHUT_RDWR)
         self._line.close()
         self.process.wait()
-        self.clear(self._groups)
+        self.clear(self.groups)
 
     def clear(self, groups: Sequence[str]) -> None:
         """What a keeper does at its end, for one that couldn't."""
@@ -186,7 +186,7 @@ class Keeper:
     def bury(self) -> None:
         """Clear up after it died."""
         self.process.wait()
-        self.clear(self._groups)
+        self.clear(self.groups)
 
 
 _running: dict[str, Keeper] = {}

@@ -28,6 +28,7 @@ class Output:
         self._parts: list[list[bytes]] = [[], []]
         self._left = limit
         self.is_cut = False
+        self._is_once = False
         self._arrived = asyncio.Event()
         for fd in self._reads:
             os.set_blocking(fd, False)
@@ -38,8 +39,9 @@ class Output:
             os.close(fd)
         self.ends = []
 
-    def listen(self) -> None:
-        """Take in what comes, from the running loop."""
+    def listen(self, *, once: bool = False) -> None:
+        """Take in what comes, from the running loop; with `once` one chunk, and then nothing more."""
+        self._is_once = once
         loop = asyncio.get_running_loop()
         for number, fd in enumerate(self._reads):
             if self._is_open[number]:
@@ -68,6 +70,8 @@ class Output:
             self.mute()
             self._full()
         self._arrived.set()
+        if self._is_once:
+            self.mute()
         return bool(data)
 
     async def arrived(self) -> None:

@@ -79,6 +79,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         for name in self.__struct_fields__:
             if not 0 < getattr(self, name) < 2**62:
                 raise ValueError(f"{name} must be above 0, got {getattr(self, name)}")
+        for name in ("seconds", "cpu_seconds"):  # An int would become a float in a copy, and change the digest.
+            msgspec.structs.force_setattr(self, name, float(getattr(self, name)))
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -177,7 +177,8 @@ class Box:
             with contextlib.suppress(json.JSONDecodeError):
                 said = json.loads(line)
                 pid = said.get("child-pid")
-                if pid and self.init is None:
+                # Whoever got hold of process 1 inside could say anything here; this one must be bubblewrap's child.
+                if pid and self.init is None and self.outer and pid in kernel.children(self.outer[1]):
                     with contextlib.suppress(ProcessLookupError):
                         self.init = (os.pidfd_open(pid), pid)
                 self.code = said.get("exit-code", self.code)

@@ -1,0 +1,81 @@
+"""What tests of sandboxes share: a loop to run in, files to begin with, and what the machine holds of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from quintain.resources.sandbox import Policy, Sandbox, SandboxUnavailable, link
+from quintain.resources.workspace import Workspace
+
+T = TypeVar("T")
+
+FILES = {"notes.txt": "one\n", "src/app.py": "print('app')\n", "src/data.bin": b"\0\xff", "old.txt": "old\n"}
+
+
+def files() -> Workspace:
+    return Workspace(FILES)
+
+
+def run(work: Callable[[], Awaitable[T]]) -> T:
+    """Await it in a loop of its own; what was closed is gone when this returns."""
+
+    async def whole() -> T:
+        return await work()
+
+    return asyncio.run(whole())
+
+
+def need(policy: Policy | None = None) -> None:
+    """Skip where this machine cannot isolate as asked, and say why."""
+    try:
+        run(Sandbox(policy).ready)
+    except SandboxUnavailable as error:
+        pytest.skip(str(error))
+
+
+def children(pid: int) -> set[int]:
+    """All processes below one."""
+    found: set[int] = set()
+    pending = [pid]
+    while pending:
+        listed = Path(f"/proc/{pending.pop()}/task").glob("*/children")
+        for path in listed:
+            new = {int(word) for word in path.read_text().split()} - found
+            found |= new
+            pending += new
+    return found
+
+
+def worked(groups: str = "auto") -> int:
+    """Ticks of CPU that everything in sandboxes has used, of this process."""
+    ticks = 0
+    for pid in children(link.keeper(groups).process.pid):
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        ticks += int(words[11]) + int(words[12])
+    return ticks
+
+
+def held(groups: str = "auto") -> dict[str, Any]:
+    """What stands for sandboxes here: processes, mounts, folders and groups of the keeper, descriptors of this one."""
+    keeper = link.keeper(groups)
+    keeper_pid = keeper.process.pid
+    return {
+        "processes": len(children(keeper_pid)),
+        "mounts": len(Path(f"/proc/{keeper_pid}/mountinfo").read_text().splitlines()),
+        "folders": len([path for path in keeper.root.iterdir() if path.name.isdigit()]),
+        "groups": sum(len([*Path(group).glob("*/")]) for group in keeper.groups),
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "descriptors of the keeper": len(os.listdir(f"/proc/{keeper_pid}/fd")),
+    }
+
+
+async def settled(groups: str = "auto") -> dict[str, Any]:
+    """The same, when everything that was closed is gone."""
+    await link.settled(groups)
+    return held(groups)
