@@ -79,7 +79,7 @@ class Database(Holder):
         schema: SQL text, or classes that become tables (see `quintain.resources.database.rows`), in this order.
         seed: What fills it: a function that is given the database, or a `.sql` file, or a SQLite file, which then
             takes the place of the schema. It runs once; the result is kept in the cache folder under a digest of the
-            schema and of the seed (of a function: of the module that it stands in).
+            schema and of the seed (of a function: of its module and those that it imports, see `sources.py`).
         roles: What `ask` lets a role read: for each table the SELECT that stands for it. In it, `who()` is the
             person that `ask` was told.
         url: Of a PostgreSQL server, on which the database then is: see `quintain.resources.postgres`.

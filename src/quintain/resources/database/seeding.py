@@ -14,7 +14,7 @@ from quintain import codec
 from quintain.errors import DefinitionError
 from quintain.state import Shared
 
-from . import rows
+from . import rows, sources
 from .connection import borrow, retire
 from .pages import SIZE, Base, Image, Page, normalised
 
@@ -78,10 +78,10 @@ def source(seed: Any) -> list[bytes] | None:
         return []
     if isinstance(seed, Path):
         return [seed.suffix.encode(), seed.read_bytes()]
-    if getattr(seed, "__closure__", None) or getattr(seed, "__defaults__", None) or not inspect.isfunction(seed):
+    if not inspect.isfunction(seed) or seed.__closure__ or seed.__defaults__ or seed.__kwdefaults__:
         return None
-    path = Path(inspect.getsourcefile(seed) or "")
-    return [seed.__qualname__.encode(), path.read_bytes()] if path.is_file() else None
+    found = sources.of(seed)
+    return None if found is None else list(found)
 
 
 def view_name(role: str, table: str) -> str:
