@@ -5,9 +5,9 @@ In the cache folder, which `QUINTAIN_CACHE` names (`~/.cache/quintain` when it i
     databases/<digest of the bytes>.db     an ordinary SQLite file
     databases/<digest of the recipe>.key   the name of the image that this recipe made
 
-A recipe is schema, roles and source of the seed (`sources.py`), with the versions of SQLite and of this format. Files are put there
-by one rename, so that processes may build at the same time, and one that is killed leaves nothing half-written under a
-name. Bytes are compared with their name when a process maps them first.
+A recipe is schema, roles and source of the seed (`sources.py`), with the versions of SQLite and of this format. Files
+are put there by one rename, so that processes may build at the same time, and one that is killed leaves nothing
+half-written under a name. Bytes are compared with their name when a process maps them first.
 """
 
 from __future__ import annotations
