@@ -15,6 +15,7 @@ from quintain.errors import UsageError
 from quintain.resources.schedule import Backoff, Event, Exponential, Faults, Outbox, Retry, Uniform
 from quintain.state import Rng, begin
 
+DAY = 86_400
 PLAIN = Backoff(first=10.0, factor=2.0, most=60.0, jitter=0.0)
 
 
@@ -33,6 +34,10 @@ class Desk(qn.State):
 
     def copy_in(self, event: Event) -> None:
         self.log.append(f"copy of {event.body}, attempt {event.attempt}@{self.clock.now:g}")
+
+    def take_half(self, event: Event) -> None:
+        if self.rng.below(2):
+            raise Retry("heads")
 
     def wait_a_week(self, event: Event) -> None:
         if event.attempt == 1:
@@ -194,6 +199,23 @@ def test_a_lost_word_brings_an_event_again(once: bool) -> None:
     assert len(world.log) == 40 + (0 if once else len(again)), "exactly one effect, or every attempt"
     taken = [int(line.split()[2].rstrip(",")) for line in world.log]
     assert taken == sorted(taken), "a repeated event still holds up those behind it"
+
+
+def test_what_was_taken_once_is_no_dead_letter() -> None:
+    """It comes again, for the word of it got lost, and this time it is refused until the attempts are used up."""
+    world = desk(duplicate=0.5)
+    world.outbox.subscribe("t", world.take_half, backoff=Backoff(attempts=3, first=1), once=False)
+    for number in range(200):
+        world.outbox.send("t", str(number))
+    world.clock.advance(DAY)
+    lines = list(world.outbox.log.values())
+    taken = {line.event for line in lines if line.outcome == "delivered"}
+    dead = {letter.event.number for letter in world.outbox.dead.values()}
+    assert dead == {line.event for line in lines if line.outcome == "dead"}
+    assert (taken | dead, taken & dead) == (set(range(1, 201)), set())
+    refused_last = [line for line in lines if line.attempt == 3 and line.outcome == "refused"]
+    assert refused_last, "or nothing was tried"
+    assert {line.event for line in refused_last} <= taken
 
 
 def test_reordering_breaks_the_order_of_a_key() -> None:

@@ -25,7 +25,7 @@ from .queues import Queue
 replace = msgspec.structs.replace
 
 Outcome = Literal["delivered", "refused", "dead", "duplicate"]
-"""Taken; to be tried again; refused for the last time; taken before, and kept from the subscriber."""
+"""Taken; to be tried again; refused for the last time and never taken; taken before, and kept from the subscriber."""
 
 
 class Retry(Exception):
@@ -277,11 +277,14 @@ class Outbox(Agenda):
             self._return(row, self.clock.now + row.to.backoff.wait(row.event.attempt, self.rng))
 
     def _refuse(self, row: Delivery, refusal: Retry) -> None:
-        if row.event.attempt >= row.to.backoff.attempts:
+        last = row.event.attempt >= row.to.backoff.attempts
+        if last and not row.taken:
             self._note(row, "dead", refusal.reason)
             self.dead[str(row.number)] = replace(row, due=math.inf, behind=0)
             return
         self._note(row, "refused", refusal.reason)
+        if last:
+            return
         wait = row.to.backoff.wait(row.event.attempt, self.rng) if refusal.after is None else refusal.after
         self._return(row, self.clock.now + wait)
 
