@@ -1,12 +1,15 @@
 """`Database` on 164 tables with foreign keys, at 1, 10 and 100 MB, beside other ways to copy the same SQLite database.
 
-"And read" includes the first read afterwards, for a switch drops the connection's page cache. Beside create, fork and
-restore stand: opening a serialized image, SQLite's backup API, a copied file, and `copy.deepcopy` of the rows as dicts.
+"And read" includes the first read afterwards, for a switch drops the connection's page cache. Other ways to have one
+more world of the same content, each with a read: opening a serialized image, SQLite's backup API, a copied file, the
+SQL text run anew, `copy.deepcopy` of the rows as dicts. Nested savepoints make none, but go back to one of them;
+`snapshot` and `restore` go anywhere.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import itertools
 import os
@@ -17,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
-from _table import Row, cpu, main, row
+from _table import Row, cpu, main, note, row
 
 from quintain.resources.database import Database
 from quintain.state import Shared
@@ -69,6 +72,7 @@ def database(megabytes: int, folder: Path) -> Database:
 READ = "SELECT name, amount FROM t3 WHERE id = ?"
 LIST = "SELECT id, name FROM t3 WHERE parent = ? ORDER BY id LIMIT 10"
 JOIN = "SELECT a.name, b.name FROM t4 a JOIN t3 b ON b.id = a.parent WHERE a.id = ?"
+TURNS = 600
 WRITE = "UPDATE t3 SET amount = ? WHERE id = ?"
 
 
@@ -84,37 +88,66 @@ def written(db: Database, count: int, *, tables: int = TABLES) -> Database:
     return fork
 
 
-def others(db: Database, folder: Path, *, times: int) -> Iterator[tuple[str, float]]:
-    """(strategy, microseconds) to have one more independent copy and read from it once."""
+def others(db: Database, folder: Path, *, at: str, times: int, is_small: bool) -> Iterator[Row]:
+    """Other strategies; beside each of them what `Database` takes for the same."""
     path = folder / "plain.db"
     db.export(path)
     image = path.read_bytes()
-    source = sqlite3.connect(path)
+    source = sqlite3.connect(path, isolation_level=None)
+
+    def used(one: sqlite3.Connection) -> None:
+        one.execute(READ, (5,)).fetchall()
+        one.close()
 
     def deserialize() -> None:
         one = sqlite3.connect(":memory:")
         one.deserialize(image)
-        one.execute(READ, (5,)).fetchall()
-        one.close()
+        used(one)
 
     def backup() -> None:
         one = sqlite3.connect(":memory:")
         source.backup(one)
-        one.execute(READ, (5,)).fetchall()
-        one.close()
+        used(one)
 
     def copied() -> None:
         target = folder / "copy.db"
         target.write_bytes(image)
-        one = sqlite3.connect(target)
-        one.execute(READ, (5,)).fetchall()
-        one.close()
+        used(sqlite3.connect(target))
 
-    rows = {n: {r[0]: list(r) for r in db.execute(f"SELECT * FROM t{n}")} for n in range(TABLES)}
-    yield "deserialize", microseconds(deserialize, times)
-    yield "backup API", microseconds(backup, times)
-    yield "file copy", microseconds(copied, times)
-    yield "copy.deepcopy of dicts", microseconds(lambda: copy.deepcopy(rows), 1)
+    def seeded() -> None:
+        one = sqlite3.connect(":memory:")
+        one.executescript(text)
+        used(one)
+
+    def undone() -> None:
+        source.execute("SAVEPOINT inner")
+        source.execute(WRITE, (next(VALUES), 5))
+        source.execute("ROLLBACK TO inner")
+        source.execute(READ, (5,)).fetchall()
+
+    one = written(db, 1)
+    forks = itertools.cycle([one, written(db, 2)])
+    forked = microseconds(lambda: next(forks).fork().execute(READ, 5), 10 * times)
+    strategies = [("deserialize", deserialize), ("backup API", backup), ("file copy", copied)]
+    if is_small:
+        text = "\n".join(source.iterdump())
+        rows = {n: {r[0]: list(r) for r in db.execute(f"SELECT * FROM t{n}")} for n in range(TABLES)}
+        strategies += [("SQL text run anew", seeded), ("copy.deepcopy of dicts", lambda: copy.deepcopy(rows))]
+    for name, work in strategies:
+        value = microseconds(work, times if work not in {seeded, strategies[-1][1]} else 1)
+        yield row(f"one more world by {name}, {at}", value, "us", peer="Database: fork", peer_value=forked)
+    start = db.snapshot()
+
+    def restored() -> None:
+        one.restore(start)
+        one.execute(WRITE, next(VALUES), 5)
+        one.restore(start)
+        one.execute(READ, 5)
+
+    source.execute("SAVEPOINT outer")
+    value = microseconds(undone, 10 * times)
+    ours = microseconds(restored, 10 * times)
+    yield row(f"a write undone by nested SAVEPOINT, {at}", value, "us", peer="Database: restore", peer_value=ours)
     source.close()
 
 
@@ -188,6 +221,21 @@ def statements(db: Database, at: str, *, times: int, is_goal: bool) -> Iterator[
 
     goal = 125 if is_goal else None
     yield row(f"the same, with a snapshot and a digest, {at}", microseconds(turn, times), "us", goal=goal)
+
+    def episode() -> None:
+        world = db.fork()
+        kept: list[object] = []
+        for number in range(TURNS):
+            with world.transaction():
+                world.execute(READ, 5)
+                world.execute(LIST, 5)
+                world.execute(JOIN, 5)
+                world.execute(f"UPDATE t{number % 20} SET amount = ? WHERE id = ?", next(count), 1 + number % 97)
+            kept += [world.snapshot(), world.digest()]
+
+    goal = 1e6 / 8_000 if is_goal else None
+    a_turn = microseconds(episode, max(1, times // 200)) / TURNS
+    yield row(f"a turn of {TURNS}, all snapshots and digests kept, {at}", a_turn, "us", goal=goal)
     twin = one.fork()
     with twin.transaction():
         for number in range(10):
@@ -200,11 +248,19 @@ def digests(db: Database, at: str, *, times: int, is_goal: bool) -> Iterator[Row
     """A digest alone; what is written before it is not counted."""
     for count, tables in ((1, 1), (10, 1), (10, 10), (1000, TABLES)):
         best = float("inf")
-        for _ in range(max(2, min(times, 200))):
-            fork = written(db, count, tables=tables)
-            best = min(best, cpu(fork.digest, repeats=1))
+        for _ in range(max(2, min(times, 100))):
+            forks = [written(db, count, tables=tables) for _ in range(10)]
+            best = min(best, cpu(functools.partial(_digest_all, forks), repeats=1) / len(forks))
         name = f"digest after {count:,} writes in {tables} tables, {at}"
         yield row(name, best * 1e6, "us", goal=10 if is_goal and count == 10 else None)
+    yield row(f"logical digest, the first on its base, {at}", cpu(db.logical_digest, repeats=1) * 1e6, "us")
+    fork = written(db, 10, tables=10)
+    yield row(f"logical digest after 10 writes, {at}", cpu(fork.logical_digest, repeats=1) * 1e6, "us")
+
+
+def _digest_all(databases: list[Database]) -> None:
+    for one in databases:
+        one.digest()
 
 
 def memory(db: Database, *, count: int) -> Iterator[Row]:
@@ -221,8 +277,27 @@ def memory(db: Database, *, count: int) -> Iterator[Row]:
     yield row(f"{len(live):,} live forks with 20 writes each", used, "MB", goal=1000 if count == 10_000 else None)
 
 
+def ratios(rows: list[Row]) -> Iterator[Row]:
+    """That what has a goal costs the same at any size."""
+    values = {one["name"]: one["value"] for one in rows}
+    for one in rows:
+        name, comma, size = one["name"].rpartition(", ")
+        large = values.get(f"{name}{comma}100 MB")
+        if one["goal"] is not None and size == "10 MB" and large:
+            yield row(f"{name}, 100 MB over 10 MB", large / one["value"], "x", goal=1.5)
+
+
 def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
     times = 3 if quick else 1000
+    rows: list[Row] = []
+    for one in _measured(quick=quick, times=times):
+        rows.append(one)
+        yield one
+    yield from ratios(rows)
+    note(f"load of the machine, over 1, 5 and 15 minutes: {os.getloadavg()}")
+
+
+def _measured(*, quick: bool, times: int) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["QUINTAIN_CACHE"] = str(folder)
@@ -233,9 +308,7 @@ def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
             yield from copies(db, at, times=times, is_goal=is_goal)
             yield from statements(db, at, times=times, is_goal=is_goal)
             yield from digests(db, at, times=times, is_goal=is_goal)
-            if megabytes < 100:
-                for strategy, value in others(db, folder, times=2 if quick else 5):
-                    yield row(f"a copy and a read by {strategy}, {at}", value, "us")
+            yield from others(db, folder, at=at, times=2 if quick else 5, is_small=megabytes < 100)
             if megabytes == 10 or quick:
                 yield from memory(db, count=20 if quick else 10_000)
 

@@ -67,18 +67,22 @@ def touched(before: Image, after: Image, *, root: int, changed: set[int]) -> Tou
     if old is new and changed.isdisjoint(old.leaves):
         return Touched(set(), changed & old.inner)
     accounted = changed & (old.inner | new.inner)
-    rowids: set[Any] = set()
+    stored: list[dict[Any, Any]] = []
     for image, mine, other in ((before, old, new), (after, new, old)):
         leaves = changed & mine.leaves
         if mine is not other:
             leaves |= mine.leaves - other.leaves
         accounted |= leaves
         usable = _usable(image)
+        rows: dict[Any, Any] = {}
         for number in leaves:
-            for rowid, overflow in _rows(image.page(number - 1), number, usable):
-                rowids.add(rowid)
-                accounted.update(_chain(image, overflow))
-    return Touched(rowids, accounted)
+            for rowid, local, overflow in _rows(image.page(number - 1), number, usable):
+                rows[rowid] = local
+                if overflow:
+                    accounted.update(chain := _chain(image, overflow))
+                    rows[rowid] = local, [image.page(one - 1) for one in chain]
+        stored.append(rows)
+    return Touched(_different(*stored), accounted)
 
 
 def touched_keys(before: Image, after: Image, *, root: int, width: int, changed: set[int]) -> Touched | None:
@@ -87,18 +91,25 @@ def touched_keys(before: Image, after: Image, *, root: int, width: int, changed:
         return None
     old, new = tree(before, root), tree(after, root)
     accounted: set[int] = set()
-    keys: set[Any] = set()
+    stored: list[dict[Any, Any]] = []
     for image, mine, other in ((before, old, new), (after, new, old)):
         pages = mine.inner | mine.leaves
         differing = changed & pages
         if mine is not other:
             differing |= pages - other.inner - other.leaves
         accounted |= differing
+        rows: dict[Any, Any] = {}
         for number in differing:
             for record, overflow in _records(image, number):
-                keys.add(_values(record, width))
+                rows[_values(record, width)] = record
                 accounted |= overflow
-    return Touched(keys, accounted)
+        stored.append(rows)
+    return Touched(_different(*stored), accounted)
+
+
+def _different(before: dict[Any, Any], after: dict[Any, Any]) -> set[Any]:
+    """Rows that are not stored in the same bytes; whether they differ is SQLite's to say."""
+    return {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
 
 
 def _walk(image: Image, root: int) -> Tree:
@@ -118,19 +129,20 @@ def _children(page: bytes, number: int) -> Iterator[int]:
     yield _number(page, start + 8)
 
 
-def _rows(page: bytes, number: int, usable: int) -> Iterator[tuple[int, int]]:
-    """(rowid, first overflow page or 0) of each row of a table's leaf."""
+def _rows(page: bytes, number: int, usable: int) -> Iterator[tuple[int, bytes, int]]:
+    """(rowid, what stands of it on the page, first overflow page or 0) of each row of a table's leaf."""
     most = usable - 35
     least = (usable - 12) * 32 // 255 - 23
     start = 100 if number == 1 else 0
     for place in range(_short(page, start + 3)):
         size, at = _varint(page, _short(page, start + 8 + 2 * place))
         rowid, at = _varint(page, at)
-        overflow = 0
+        local, overflow = size, 0
         if size > most:
             local = least + (size - least) % (usable - 4)
-            overflow = _number(page, at + (local if local <= most else least))
-        yield rowid - 2**64 if rowid >= 2**63 else rowid, overflow
+            local = local if local <= most else least
+            overflow = _number(page, at + local)
+        yield rowid - 2**64 if rowid >= 2**63 else rowid, page[at : at + local], overflow
 
 
 def _records(image: Image, number: int) -> Iterator[tuple[bytes, set[int]]]:
