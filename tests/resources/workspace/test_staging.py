@@ -271,7 +271,8 @@ SHELL: list[Callable[..., str]] = [
     lambda x, y, w: f"rm -rf {x}",
     lambda x, y, w: f"mkdir -p {x}",
     lambda x, y, w: f"mv -T {x} {y}",
-    lambda x, y, w: f"cp -r {x} {y}",
+    # Not into itself: what cp does then depends on the order in which a disk lists a folder.
+    lambda x, y, w: "true" if y.startswith(x) else f"[ -e {y} ] || cp -rT {x} {y}",
     lambda x, y, w: f"ln -sfn {y} {x}",
     lambda x, y, w: f"ln -f {x} {y}",
     lambda x, y, w: f"chmod {'700' if w else '755'} {x}",

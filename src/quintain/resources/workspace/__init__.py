@@ -77,7 +77,7 @@ class Workspace:
     __slots__ = ("_world", "image", "quota")
 
     def __init__(
-        self, files: Mapping[str, str | bytes] | Mapping[bytes, str | bytes] | Path | None = None, *,
+        self, files: Mapping[Any, str | bytes] | Path | None = None, *,
         quota: Quota | None = None,
     ) -> None:  # fmt: skip
         self.quota = quota or Quota()

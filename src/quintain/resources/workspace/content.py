@@ -20,7 +20,6 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from quintain.errors import QuintainError
 
@@ -43,7 +42,7 @@ class Spill:
     """Slots of one chunk each, in a file that has no name."""
 
     def __init__(self) -> None:
-        self._file: Any = None
+        self._fd: int | None = None
         self._count = 0
         self._free: list[int] = []
         self._lock = threading.Lock()
@@ -56,19 +55,20 @@ class Spill:
             OSError: The disk is full. Nothing is kept then.
         """
         with self._lock:
-            if self._file is None:
+            if self._fd is None:
                 cache().mkdir(parents=True, exist_ok=True)
-                self._file = tempfile.TemporaryFile(dir=cache())  # noqa: SIM115 (it lives as long as the process)
+                self._fd, path = tempfile.mkstemp(dir=cache())  # open as long as the process lives
+                Path(path).unlink()
             slot = self._free.pop() if self._free else self._count
             self._count = max(self._count, slot + 1)
             try:
                 written = 0
                 while written < len(data):
-                    written += os.pwrite(self._file.fileno(), data[written:], slot * CHUNK + written)
+                    written += os.pwrite(self._fd, data[written:], slot * CHUNK + written)
             except BaseException:
                 self._free.append(slot)
                 raise
-            return self._file.fileno(), slot * CHUNK, self.era
+            return self._fd, slot * CHUNK, self.era
 
     def drop(self, offset: int, era: int) -> None:
         """A chunk is gone."""
@@ -80,14 +80,12 @@ class Spill:
         self._free, self.era = [], self.era + 1
 
     def inherited(self) -> None:
-        """In the child: write to a file of its own, and leave the parent's open for reading."""
+        """In the child: write to a file of its own. The parent's stays open for reading."""
         self._lock = threading.Lock()
         self.forked()
-        _inherited.append(self._file)
-        self._file, self._count = None, 0
+        self._fd, self._count = None, 0
 
 
-_inherited: list[Any] = []
 _spill = Spill()
 os.register_at_fork(after_in_parent=_spill.forked, after_in_child=_spill.inherited)
 

@@ -195,9 +195,10 @@ class _Reader:
         if old is None:
             return _Found(new, status, is_written=True, is_opaque=False)
         # What was copied up from the base, for its permissions or by a program that then wrote nothing, has its time.
+        # Seconds decide: the nanoseconds that keep an order depend on how fast programs were.
         time = seen.mtime if seen else old.mtime * SECOND
         same = (new.content.digest, new.target) == (old.content.digest, old.target)
-        if time != status.st_mtime_ns or not same:
+        if time // SECOND != status.st_mtime_ns // SECOND or not same:
             return _Found(new, status, is_written=True, is_opaque=False)
         kept = old if old.mode == new.mode else old.at(old.mtime, mode=new.mode)
         return _Found(kept, status, is_written=False, is_opaque=False)
