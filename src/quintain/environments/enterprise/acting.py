@@ -51,7 +51,7 @@ class _Deed:
     def run(self, table: Table, arguments: dict[str, Any]) -> dict[str, Any]:
         action, number = self._action, 0
         if action.kind != "create":
-            number = self._desk.resolve(table, arguments[reading.parameter(table)])
+            number = self._desk.resolve(table, arguments[table.parameter])
             self._load(table, number)
         given = self._given(arguments)
         for rule in action.rules:

@@ -156,6 +156,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         return next((column.name for column in self.columns.values() if column.kind == "text"), "")
 
     @property
+    def parameter(self) -> str:
+        """What a tool calls the row that it is about."""
+        return self.one.replace(" ", "_").lower()
+
+    @property
     def status(self) -> str:
         """The column that its state machine moves; empty when it has none."""
         return next((column.name for column in self.columns.values() if column.kind == "state"), "")
@@ -256,7 +261,7 @@ def _action(table: Table, line: Line, more: Mapping[str, Any]) -> Action:
     kind: Kind = line.kind
     own = [_parameter(table, word) for word in line.columns if kind != "get"]
     others = [Column(**read_column(text, table.name)) for text in more.get("args", "").strip().splitlines()]
-    noun = table.name if kind == "find" else table.one.replace(" ", "_")
+    noun = table.name if kind == "find" else table.parameter
     if kind == "find" or line.verb == "edit":
         own = [msgspec.structs.replace(column, is_optional=True) for column in own]
     role = (
@@ -265,7 +270,7 @@ def _action(table: Table, line: Line, more: Mapping[str, Any]) -> Action:
         or (f"{table.department}.staff" if kind in {"create", "change", "remove"} and not line.own else "")
     )
     return Action(
-        name=more.get("name") or f"{table.department}_{line.verb}_{noun}",
+        name=more.get("name") or f"{table.department}_{_named(line.verb, noun)}",
         kind=kind,
         department=table.department,
         verb=line.verb,
@@ -281,6 +286,12 @@ def _action(table: Table, line: Line, more: Mapping[str, Any]) -> Action:
         effects=tuple(more.get("also", ())),
         children=line.columns if kind == "get" else (),
     )
+
+
+def _named(verb: str, noun: str) -> str:
+    """`close` a `ticket` is close_ticket, `move_to_queue` one is move_ticket_to_queue."""
+    first, _, rest = verb.partition("_")
+    return "_".join(filter(None, (first, noun, rest)))
 
 
 def _parameter(table: Table, word: str) -> Column:
@@ -312,9 +323,7 @@ def _check_action(table: Table, action: Action, tables: Mapping[str, Table]) -> 
     states = table.columns[table.status].options if table.status else ()
     for state in {*action.source, action.target} - {"", *states}:
         raise DefinitionError(f"{where}: {state!r} is no state of {table.name}: {states}")
-    if action.kind in {"get", "change", "remove"} and table.one.replace(" ", "_") in {
-        c.name for c in action.parameters
-    }:
+    if action.kind in {"get", "change", "remove"} and table.parameter in {c.name for c in action.parameters}:
         raise DefinitionError(f"{where}: its record and a parameter are both called {table.one!r}")
     for name in {*action.sets, *filter(None, [action.own])} - {"id", *table.columns}:
         raise DefinitionError(f"{where}: {table.name} has no column {name!r}")

@@ -96,7 +96,7 @@ def judge(goal: Goal, start: Desk, end: Desk) -> Verdict:
 
 
 def _wanted(goal: Goal, start: Desk) -> tuple[Counter[Fact], list[str]]:
-    """What playing the goal changes, and what of it cannot be played. Each turn asks again, so the last ones are kept."""
+    """What playing the goal changes, and what cannot be played. Each turn asks again, so the last ones are kept."""
     key = codec.dumps((start.db.digest(), start.clock.now, goal))
     if key not in _KEPT:
         expected = start.copy()

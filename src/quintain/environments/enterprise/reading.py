@@ -45,7 +45,7 @@ def get(desk: Desk, action: Action, arguments: dict[str, Any]) -> dict[str, Any]
     """One row, and those that refer to it."""
     table = company().tables[action.table]
     roles = desk.enter(action)
-    number = desk.resolve(table, arguments[parameter(table)])
+    number = desk.resolve(table, arguments[table.parameter])
     record = read(desk, table, number)
     check_visible(desk, table, record, roles=roles)
     found = shown(table, record)
@@ -107,11 +107,6 @@ def shown(table: Table, row: Sequence[Any], *, but: str = "") -> dict[str, Any]:
         else:
             found[column.name] = bool(value) if column.kind == "flag" else value
     return found
-
-
-def parameter(table: Table) -> str:
-    """What a tool calls the record that it is about."""
-    return table.one.replace(" ", "_")
 
 
 @functools.cache

@@ -14,7 +14,7 @@ import quintain as qn
 from .acting import act
 from .description import Action, Column, Table, company, plural
 from .desk import Desk
-from .reading import READ, parameter
+from .reading import READ
 
 _MOST = 10_000_000
 Reference = Annotated[str, msgspec.Meta(min_length=1, max_length=160)]
@@ -66,7 +66,7 @@ def _parameters(action: Action) -> dict[str, tuple[Any, Any, str]]:
     found: dict[str, tuple[Any, Any, str]] = {}
     table = company().tables.get(action.table)
     if table is not None and action.kind in {"get", "change", "remove"}:
-        found[parameter(table)] = (Reference, inspect.Parameter.empty, _how_to_name(table))
+        found[table.parameter] = (Reference, inspect.Parameter.empty, _how_to_name(table))
     for column in sorted(action.parameters, key=lambda column: column.is_optional):
         type_: Any = Literal[column.options] if column.options else _TYPES[column.kind]
         default = None if column.is_optional else inspect.Parameter.empty
@@ -117,8 +117,11 @@ def _does(action: Action) -> str:
             below = f", with its {plural(action.children)}" if action.children else ""
             return f"Show one {table.one}{below}."
         case _:
-            begin = _DOES.get(action.verb, f"{action.verb.replace('_', ' ').capitalize()} a")
             moved = f"; it becomes {action.target}" if action.target else ""
+            if "_" in action.verb:
+                words = action.name.removeprefix(f"{action.department}_").replace("_", " ")
+                return f"{words.capitalize()}{moved}."
+            begin = _DOES.get(action.verb, f"{action.verb.capitalize()} a")
             return f"{_article(begin, table.one)} {table.one}{moved}."
 
 

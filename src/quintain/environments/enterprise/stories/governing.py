@@ -83,7 +83,7 @@ def draft_contract(d: Draft) -> str:
     d.do(
         "corporate_add_contract_clause", contract=title, kind="notice_period", body="Three months to the end of a year."
     )
-    d.do("corporate_send_to_review_contract", contract=title)
+    d.do("corporate_send_contract_to_review", contract=title)
     return (
         f"Draft {title!r} with the supplier {supplier}: {value} euros a year, from {starts} to {ends}, with a "
         "clause on "

@@ -81,7 +81,7 @@ def ask_access(d: Draft) -> str:
     )
     d.memory |= {"asker": number, "login": login, "group": group, "name": name}
     d.look("it_find_user_accounts", employee=name)
-    d.do("it_request_access_request", account=login, access_group=group, reason="I need it for the yearly report.")
+    d.do("it_file_access_request", account=login, access_group=group, reason="I need it for the yearly report.")
     return f"Your account {login} needs the sensitive group {group!r}. Ask for access, with a reason."
 
 

@@ -39,7 +39,7 @@ def quote(d: Draft) -> str:
     d.memory["quote"] = title
     d.look("sales_get_opportunity", opportunity=d.memory["deal"])
     d.do("sales_draft_quote", title=title, opportunity=d.memory["deal"], valid_until=valid)
-    d.do("sales_set_discount_quote", quote=title, discount=discount)
+    d.do("sales_set_quote_discount", quote=title, discount=discount)
     d.do("sales_send_quote", quote=title)
     return (
         f"Quote your deal {d.memory['deal']!r} as {title!r}, valid until {valid}, with {discount} percent off, and "
@@ -68,7 +68,7 @@ def plan_shipment(d: Draft) -> str:
     d.look("logistics_stock_of_product", product=d.memory["product"])
     order = ref("sales_orders", quote=d.memory["quote"])
     d.do("logistics_plan_shipment", title=title, sales_order=order, warehouse="Berlin Central", ships_on=ships)
-    d.do("logistics_choose_carrier_shipment", shipment=title, carrier=carrier)
+    d.do("logistics_choose_shipment_carrier", shipment=title, carrier=carrier)
     return (
         f"The order of {d.memory['customer']} from the quote {d.memory['quote']!r} is released. Plan its shipment "
         f"{title!r} from Berlin Central for {ships}, with {carrier}."
@@ -127,10 +127,8 @@ def ask_discount(d: Draft) -> str:
     percent = d.number(8, 18)
     d.memory |= {"quote": title, "percent": percent}
     d.look("sales_get_quote", quote=title)
-    d.do(
-        "sales_request_discount_request", quote=title, percent=percent, reason="They compare us with somebody cheaper."
-    )
-    d.do("sales_set_discount_quote", quote=title, discount=percent)
+    d.do("sales_file_discount_request", quote=title, percent=percent, reason="They compare us with somebody cheaper.")
+    d.do("sales_set_quote_discount", quote=title, discount=percent)
     return (
         f"{customer} hesitates. Set {percent} percent in the draft {title!r}, and ask for the manager's approval "
         "of that "

@@ -26,8 +26,8 @@ def triage(d: Draft) -> str:
     )
     d.memory |= {"subject": subject, "agent": number}
     d.look("support_get_ticket", ticket=subject)
-    d.do("support_set_priority_ticket", ticket=subject, priority="high")
-    d.do("support_move_to_queue_ticket", ticket=subject, queue=queue)
+    d.do("support_set_ticket_priority", ticket=subject, priority="high")
+    d.do("support_move_ticket_to_queue", ticket=subject, queue=queue)
     d.do("support_assign_ticket", ticket=subject, assignee=name)
     d.do("support_add_ticket_comment", ticket=subject, public=True, body="We are on it and will call you today.")
     return (
@@ -160,7 +160,7 @@ def merge(d: Draft) -> str:
              WHERE a.status = 'open' AND b.status IN ('open', 'pending') ORDER BY a.id, b.id"""
     duplicate, stays = d.pick(sql)
     d.look("support_get_ticket", ticket=duplicate)
-    d.do("support_merge_into_ticket", ticket=duplicate, target=stays)
+    d.do("support_merge_tickets", ticket=duplicate, target=stays)
     return f"{duplicate!r} is the same matter as {stays!r} of the same customer. Merge the first into the second."
 
 
