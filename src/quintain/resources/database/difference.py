@@ -24,7 +24,7 @@ class RowChange(msgspec.Struct, frozen=True):
 
     Attributes:
         table: Name of its table.
-        key: Its primary key, or its rowid where the table has none.
+        key: Its primary key, or its rowid where the table has none; both where a part of the key is NULL.
         before: Column by column in the first database; None when it is not there.
         after: The same in the second.
     """
