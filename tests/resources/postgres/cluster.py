@@ -13,6 +13,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,17 @@ with open(f"{folder}/using", "r+") as file:
     subprocess.run(stop, check=False, stdin=quiet, stdout=quiet, stderr=quiet)
     shutil.rmtree(folder, ignore_errors=True)
 """
+
+
+ROOM = 2 * 2**30
+
+
+def folder(name: str) -> Path:
+    """In memory where there is room: to copy a database is to write 300 files."""
+    memory = Path("/dev/shm")
+    if memory.is_dir() and os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > ROOM:
+        return memory / name
+    return Path(tempfile.gettempdir()) / name
 
 
 class Cluster:

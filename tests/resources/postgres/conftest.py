@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Generator
-from pathlib import Path
 
 import pytest
 
 from quintain.resources.database import Database
 from quintain.state import Shared
-from tests.resources.postgres.cluster import running
+from tests.resources.postgres.cluster import folder, running
 from tests.resources.postgres.shop import shop
 
 
@@ -19,7 +17,7 @@ from tests.resources.postgres.shop import shop
 def url() -> Generator[str, None, None]:
     """Of the server that all workers share."""
     run = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(os.getpid()))[:12]
-    with running(Path(tempfile.gettempdir()) / f"quintain-{run}") as cluster:
+    with running(folder(f"quintain-{run}")) as cluster:
         yield cluster.url
 
 

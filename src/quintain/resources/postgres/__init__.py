@@ -34,7 +34,7 @@ from .content import MARK, Dump
 from .holding import Holding
 from .images import Image, Position
 from .seeding import Plan
-from .server import ServerError, known, server
+from .server import ServerError, known, reach
 from .session import World
 
 __all__ = ["Database", "ServerError", "Snapshot"]
@@ -90,7 +90,7 @@ class Database(sqlite.Database):
             raise UsageError("a Database on PostgreSQL needs a url: postgresql://user@host:port/dbname")
         if shared and not _NAME.fullmatch(shared):
             raise UsageError(f"shared must match {_NAME.pattern}, got {shared!r}")
-        there = server(url)
+        there = reach(url)
         template, facts = Plan(schema, seed, roles or {}).template(there)
         image = Image(there, template, facts)
         if shared:
@@ -196,7 +196,7 @@ class Database(sqlite.Database):
         if not data.startswith(MARK):
             raise ImageError("no dump of a database on PostgreSQL")
         dump = Dump.unpack(data)
-        there = server(known(dump.url))
+        there = reach(known(dump.url))
         if not there.exists(there.template(dump.template)):
             raise ImageError(f"template {dump.template} is not on {dump.url}; build the same database there first")
         return cast(Self, cls.on(Image(there, dump.template, dump.facts, dump=dump)))

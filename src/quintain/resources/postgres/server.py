@@ -113,7 +113,7 @@ _servers: dict[tuple[str, int], Server] = {}
 _lock = threading.RLock()
 
 
-def server(url: str) -> Server:
+def reach(url: str) -> Server:
     """The server of this url, connected to.
 
     Raises:
@@ -155,8 +155,13 @@ class Server:
         self._warm: OrderedDict[int, weakref.ref[Resting]] = OrderedDict()
         self._count = 0
         self._keeper = Keeper(self.connect())
-        self._check()
-        self._keeper.execute("SET default_transaction_read_only = off")
+        try:
+            self._check()
+        except DefinitionError:
+            self._keeper.connection.close()
+            raise
+        for name in ("lock_timeout", "idle_session_timeout"):
+            self._keeper.execute(f"SET {name} = '{_SETTINGS[name]}'")
         home = self._keeper.connection.info.dbname
         self._prefix = f"quintain_{codec.digest(home.encode())[:6]}"
         self._owner = self._register()
@@ -173,8 +178,8 @@ class Server:
         parts: dict[str, Any] = conninfo.conninfo_to_dict(self.url)
         if database is not None:
             parts["dbname"] = database
-        settings = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
-        parts["options"] = f"{parts.get('options') or ''} {settings}".strip()
+            settings = " ".join(f"-c {name}={value}" for name, value in _SETTINGS.items())
+            parts["options"] = f"{parts.get('options') or ''} {settings}".strip()
         parts.setdefault("connect_timeout", _SECONDS)
         parts.setdefault("tcp_user_timeout", _SECONDS * 1000)
         parts.setdefault("application_name", "quintain")
@@ -296,8 +301,7 @@ class Server:
         Raises:
             ServerError: The server went away.
         """
-        if os.getpid() != self._pid:
-            raise DefinitionError("a Database does not live on in a process that os.fork() made: dump() and load() it")
+        self.at_home()
         with self._guard:
             try:
                 yield self._keeper
@@ -308,9 +312,19 @@ class Server:
                     _servers.pop((self.url, self._pid), None)  # the next one connects anew
                 self.lost(error)
 
+    def at_home(self) -> None:
+        """Raises DefinitionError in a child of this process: its connections are its parent's."""
+        if not self.is_at_home:
+            raise DefinitionError("a Database does not live on in a process that os.fork() made: dump() and load() it")
+
+    @property
+    def is_at_home(self) -> bool:
+        """Whether this is the process that connected."""
+        return os.getpid() == self._pid
+
     def close(self) -> None:
         """Drop the worlds of this process."""
-        if os.getpid() != self._pid or self._keeper.connection.closed:
+        if not self.is_at_home or self._keeper.connection.closed:
             return
         with contextlib.suppress(psycopg.Error):  # a server that is gone keeps nothing that is worth an error at exit
             for name in self._databases(f"{self._prefix}_w_{self._owner}_"):

@@ -66,10 +66,12 @@ class Session:
 
     def __del__(self) -> None:
         if hasattr(self, "connection"):
-            self.connection.close()
+            self.close()
 
     def close(self) -> None:
-        self.connection.close()
+        """Close it; in a child of this process the socket is its parent's."""
+        if self.server.is_at_home:
+            self.connection.close()
 
     def run(self, statement: Statement, values: Sequence[Any]) -> Table:
         """One statement of the world's code.
@@ -79,6 +81,7 @@ class Session:
             ServerError: It is gone.
             WritesError: It would write, where that is not allowed.
         """
+        self.server.at_home()
         try:
             return _table(self.connection.execute(statement.text.encode(), values))
         except psycopg.Error as error:
@@ -94,6 +97,7 @@ class Session:
 
     def engine(self, text: str, values: Sequence[Any] = ()) -> list[Row]:
         """SQL of the engine's own: one statement, or several without values; the rows of the last one that has any."""
+        self.server.at_home()
         rows: list[Row] = []
         try:
             cursor = self.connection.execute(text.encode(), values or None)

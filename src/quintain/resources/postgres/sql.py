@@ -12,6 +12,7 @@ A text is cut into tokens that respect strings, dollar quotes, comments and quot
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -137,8 +138,10 @@ def parse(sql: str) -> tuple[Statement, ...]:
     """The statements of a text.
 
     Raises:
-        Refused: It would read the machine's clock.
+        Refused: It would read the machine's clock, or holds what would hide the rest of it from the server.
     """
+    if "\0" in sql:
+        raise Refused("SQL with a NUL character, at which the server would stop to read")
     found: list[Statement] = []
     place = 0
     for tokens in _split(_tokens(sql)):
@@ -289,10 +292,10 @@ def _body(text: str) -> tuple[str, set[str]]:
 
 def _refusal(kind: str, words: list[str]) -> str:
     """Why a world's code may not run it; empty when it may."""
-    start = set(words[:4])
+    before = itertools.takewhile(lambda word: word not in {"table", "view", "sequence"}, words)
     reason = _REFUSED.get(kind, "")
     is_set = kind == "set" and words[1:2] != ["constraints"]
-    is_temporary = kind == "create" and not start.isdisjoint({"temp", "temporary"})
+    is_temporary = (kind == "create" and not {"temp", "temporary"}.isdisjoint(before)) or "pg_temp" in words
     if is_set or is_temporary or "set_config" in words:
         reason = _SESSION
     elif kind in _MAKES and words[1:2] and words[1] in _ELSEWHERE:
