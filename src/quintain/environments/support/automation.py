@@ -1,0 +1,34 @@
+"""What the desk does every full hour: remind, solve and close what was left alone, and mark broken promises."""
+
+from __future__ import annotations
+
+from .desk import HOUR, moment
+from .schema.desk import Automation, SlaClock, Ticket
+from .tools.ticketing import Ticketing
+
+BREACHED = "sla_breached"
+
+
+class Automations(Ticketing):
+    """The hourly sweep."""
+
+    def sweep(self) -> None:
+        """Run every automation on the tickets that it is about."""
+        with self.db.transaction():
+            for automation in self.rows(Automation, "is_active = 1 ORDER BY id"):
+                idle = moment(self.clock.now - automation.idle_hours * HOUR)
+                tag = automation.actions.get("tag", "")
+                found = self.rows(
+                    Ticket,
+                    "status = ? AND updated <= ? AND NOT EXISTS"
+                    " (SELECT 1 FROM ticket_tags t WHERE t.ticket_id = tickets.id AND t.tag = ?) ORDER BY id",
+                    automation.status,
+                    idle,
+                    tag,
+                )
+                for ticket in found:
+                    self.act(ticket.id, automation.actions, actor="automation")
+            overdue = "due < ? AND met IS NULL AND left_minutes IS NULL AND is_breached = 0 ORDER BY id"
+            for clock in self.rows(SlaClock, overdue, self.now):
+                self.change(SlaClock, clock.id, is_breached=True)
+                self.tag(clock.ticket_id, BREACHED)

@@ -1,0 +1,232 @@
+"""A task while it is being written: its world, what is asked, and how one would do it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from . import policy
+from .desk import DAY, HOUR, moment, seconds
+from .draft import Draft, Level, known
+from .goals import Field, Filled, Free, Goal, Made, Told, Truth, amount, word
+from .schema.accounts import Account
+from .schema.billing import Card, Invoice, Payment, PaymentRetry
+from .schema.desk import Comment, Script, Ticket
+from .schema.people import Address, Customer, Group
+from .seed import base, words
+from .state import Support
+
+Words = dict[str, tuple[str, ...]]
+"""Language to the ways in which something is said in it."""
+
+
+class Case(Draft):
+    """One task in the making.
+
+    Attributes:
+        goals: What is asked.
+        calls: The solution.
+        tickets: The tickets of the job, the first one foremost.
+        asks_only: Whether nothing is to be repaired.
+    """
+
+    def __init__(self, key: bytes, level: Level) -> None:
+        super().__init__(key, level)
+        self.goals: list[Goal] = []
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.tickets: list[Ticket] = []
+        self.asks_only = False
+        self._free: list[Free] = []
+        self._foreign: list[str] = []
+        self._internal: list[str] = []
+        self._proofs: dict[int, dict[str, str]] = {}
+
+    # -- the world
+
+    def known_customer(self, **fields: Any) -> tuple[Customer, Address, Account, Card]:
+        """A customer with an address, an account and a card."""
+        customer = self.customer(**fields)
+        return customer, self.home(customer), self.account(customer), self.card(customer)
+
+    def write(self, customer: Customer, subject: str, say: Words, *, details: dict[str, str] | None = None,
+              facts: dict[str, str] | None = None, minutes: int | None = None) -> Ticket:  # fmt: skip
+        """A ticket: a customer writes what is wrong, and perhaps by what we know them.
+
+        Args:
+            customer: Who writes.
+            subject: Of the mail.
+            say: What may be said, by language.
+            details: Proofs of who they are.
+            facts: What fills the braces.
+            minutes: How long ago; drawn when left out.
+        """
+        language = customer.language if customer.language in say and (self.mess or customer.language == "en") else "en"
+        body = self.rng.choice(say[language]).format(**facts or {})
+        if details is not None:
+            body = f"{body} {words.proof(self.rng, details, language)}"
+        text = words.letter(self.rng, body, name=customer.name, language=language, mess=self.mess)
+        age = 60.0 * (10 + self.rng.below(80) if minutes is None else minutes)
+        subject = words.typos(self.rng, subject, 9) if self.mess > 1 else subject
+        at = moment(self.start - age)
+        ticket = self.add(Ticket, subject=subject, requester_id=customer.id, organisation_id=customer.organisation_id,
+                          channel="email", created=at, updated=at)  # fmt: skip
+        facts_of = {"author": "customer", "sender": customer.email, "is_public": True, "body": text, "at": at}
+        self.add(Comment, ticket_id=ticket.id, **facts_of)
+        self.tickets.append(ticket)
+        if details is not None:
+            self._proofs[customer.id] = details
+        return ticket
+
+    def script(self, cue: str, hours: float, does: str, /, **facts: Any) -> Script:
+        """Somebody outside does something, some hours after the cue; "start" is when the job begins."""
+        return self.add(Script, cue=cue, delay_seconds=int(hours * HOUR), does=does, facts=facts)
+
+    def details(
+        self, *, order: str | None = None, home: Address | None = None, card: Card | None = None
+    ) -> dict[str, str]:
+        """Proofs of who somebody is."""
+        given = {"number": order, "postcode": home.postcode if home else None, "last4": card.last4 if card else None}
+        return {kind: value for kind, value in given.items() if value is not None}
+
+    def will_identify(self, ticket: Ticket, details: dict[str, str], *, customer: Customer) -> None:
+        """When first written to, the customer answers with proofs."""
+        text = words.proof(self.rng, details, "en")
+        body = words.letter(self.rng, text, name=customer.name, mess=self.mess)
+        self.script(f"reply:{ticket.id}", 2 + self.rng.below(28), "answer", ticket=ticket.id, body=body)
+        self._proofs[customer.id] = details
+
+    def planned_retry(self, invoice: Invoice, hours: float, *, failure: str | None) -> PaymentRetry:
+        """A payment that the system will try again in some hours."""
+        retry = self.add(PaymentRetry, invoice_id=invoice.id, due=moment(self.start + hours * HOUR))
+        self.script("start", hours, "retry", invoice=invoice.id, failure=failure)
+        self.free("payment_retries", retry.id, "status")
+        self.paying(invoice)
+        return retry
+
+    def paying(self, invoice: Invoice) -> None:
+        """What changes when an invoice is paid or tried again by others."""
+        self.free("invoices", invoice.id, "status")
+        self.free("subscriptions", invoice.subscription_id or 0, "status")
+        self.free("accounts", invoice.account_id, "status")
+        self.goals.append(Made(table="payments", fields={"invoice_id": invoice.id}, count=None))
+
+    def pays_link(self, invoice: Invoice, hours: float) -> None:
+        """The customer will pay by link, some hours after it was sent."""
+        self.script(f"link:{invoice.id}", hours, "pay", invoice=invoice.id)
+        self.paying(invoice)
+
+    def reservation(self, invoice: Invoice, card: Card, *, days: float) -> tuple[Payment, str]:
+        """A pending payment made so many days ago, and the day on which it lapses."""
+        payment = self.payment(invoice, card, days=days, status="pending")
+        lapses = seconds(payment.at) + policy.PENDING_DAYS * DAY
+        self.script("start", (lapses - self.start) / HOUR, "lapse", payment=payment.id)
+        self.free("payments", payment.id, "status")
+        return payment, moment(lapses)[:10]
+
+    def free(self, table: str, key: int, *fields: str) -> None:
+        """Fields that others change."""
+        self._free.append(Free(table=table, key=key, fields=fields))
+
+    def foreign(self, *said: str) -> None:
+        """What belongs to somebody else and must not be told."""
+        self._foreign += said
+
+    def internal(self, *said: str) -> None:
+        """What is internal and must not be told."""
+        self._internal += said
+
+    # -- the solution
+
+    def play(self, tool: str, **arguments: Any) -> None:
+        """The next call of the solution."""
+        self.calls.append((tool, arguments))
+
+    def look(self, ticket: Ticket, account: Account | None = None) -> None:
+        """Read a ticket, who wrote it, and their account."""
+        self.play("get_ticket", ticket_id=ticket.id)
+        self.play("get_customer", customer_id=ticket.requester_id)
+        if account is not None:
+            self.play("get_account", account_id=account.id)
+
+    def verify(self, ticket: Ticket, customer: Customer) -> None:
+        """Check who writes, with what they gave."""
+        self.play("verify_identity", ticket_id=ticket.id, customer_id=customer.id, **self._proofs[customer.id])
+
+    def ask_who(self, ticket: Ticket, category: str) -> None:
+        """Ask for proofs and wait for the answer."""
+        text = ("Before we can help, please tell us two of these: the number of one of your orders or invoices, your "
+                "postcode, the last four digits of your card.")  # fmt: skip
+        self.play("reply", ticket_id=ticket.id, body=text)
+        self.play("update_ticket", ticket_id=ticket.id, status="pending", category=category)
+        self.play("wait", hours=40)
+        self.play("get_ticket", ticket_id=ticket.id)
+
+    def want(self, table: str, key: int, **fields: str | int | None) -> None:
+        """Ask for values of a row."""
+        self.goals += [Field(table=table, key=key, field=name, value=value) for name, value in fields.items()]
+
+    def want_set(self, table: str, key: int, field: str) -> None:
+        """Ask for a field that was empty to be filled."""
+        self.goals.append(Filled(table=table, key=key, field=field))
+
+    def made(self, table: str, **fields: str | int | None) -> None:
+        """Ask for one new row."""
+        self.goals.append(Made(table=table, fields=fields))
+
+    def say(self, ticket: Ticket, text: str, *facts: str) -> None:
+        """Tell the customer, and ask for it."""
+        self.play("reply", ticket_id=ticket.id, body=f"Hello,\n\n{text}\n\nBest regards\nHalden support")
+        self.goals.append(Told(ticket=ticket.id, facts=facts))
+
+    def file(self, ticket: Ticket, **fields: Any) -> None:
+        """Set fields of the ticket, and ask for them."""
+        if group := fields.pop("group", None):
+            self.play("list_groups")
+            fields["group_id"] = next(row.id for row in known(Group) if row.name == group)
+        self.play("update_ticket", ticket_id=ticket.id, **fields)
+        wanted = {"resolution": None} | fields
+        self.goals += [
+            Field(table="tickets", key=ticket.id, field=name, value=value, is_filing=True)
+            for name, value in wanted.items()
+        ]
+
+    def send_link(self, ticket: Ticket, invoice: Invoice, why: str) -> None:
+        """Send a link to pay with, and tell of it."""
+        self.play("send_payment_link", invoice_id=invoice.id)
+        self.made("payment_links", invoice_id=invoice.id)
+        self.tell_amount(ticket, invoice, f"{why} We have sent you a link to pay it.")
+
+    def tell_amount(self, ticket: Ticket, invoice: Invoice, text: str) -> None:
+        """Name an invoice and its amount."""
+        total = policy.money(invoice.total_cents)
+        self.say(
+            ticket, f"{text} (Invoice {invoice.number}, {total}.)", word(invoice.number), amount(invoice.total_cents)
+        )
+
+    # -- the end of it
+
+    def truth(self) -> Truth:
+        return Truth(
+            goals=tuple(self.goals),
+            asks_only=self.asks_only,
+            free=tuple(self._free),
+            tickets=tuple(ticket.id for ticket in self.tickets),
+            foreign=tuple(self._foreign),
+            internal=tuple(self._internal),
+        )
+
+    def world(self) -> Support:
+        """The start state: a fork of the base with the rows of this task."""
+        state = Support(db=base().fork())
+        with state.db.transaction():
+            state.db.insert(*self.rows)
+            for ticket in self.tickets:
+                state.clock.now = seconds(ticket.created)
+                state.welcome(ticket.id)
+        state.clock.now = self.start
+        state.wind()
+        return state
+
+    def start_function(self) -> Any:
+        """Builds the start state when first asked; the members of a group and the verifier share it."""
+        return functools.cache(self.world)

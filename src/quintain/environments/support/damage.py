@@ -1,0 +1,99 @@
+"""What changed that nobody asked for, row by row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from quintain.resources.database import RowChange
+
+from .automation import BREACHED
+from .desk import Desk
+from .goals import Field, Filled, Made, Truth
+
+BOOKS = frozenset({"ticket_events", "sla_clocks", "mails", "audit_log", "scripts", "verifications", "scans"})
+"""Tables in which the world itself writes down what happens."""
+OWN_TAGS = frozenset({BREACHED, "reminded", "no_answer", "rating_asked", "business"})
+"""Tags that the desk sets by itself."""
+FREE_FIELDS = frozenset(
+    {"status", "category", "resolution", "priority", "group_id", "assignee_id", "updated", "solved"}
+)
+"""Fields of the job's own tickets; how they should be is a question of filing."""
+REPLIES_SPARE = 6
+"""Letters and notes on the job's tickets that nobody minds."""
+
+
+def unasked(truth: Truth, start: Desk, final: Desk) -> list[str]:
+    """Changes that neither the job nor time explains, each named for a reader."""
+    changes = start.db.diff(final.db)
+    by_agent = {
+        change.after["ticket_id"]
+        for change in changes
+        if change.table == "ticket_events" and change.after is not None and change.after["actor"] == "agent"
+    }
+    told: Counter[int] = Counter()
+    found: list[str] = []
+    for change in changes:
+        if change.table in BOOKS:
+            continue
+        if change.table == "comments" and change.after is not None:
+            found += _comment(truth, change, told)
+        elif change.table == "tickets":
+            found += _ticket(truth, change, by_agent)
+        elif change.table == "ticket_tags":
+            row = change.after or change.before or {}
+            if row["ticket_id"] not in truth.tickets and row["tag"] not in OWN_TAGS:
+                found.append(f"the tag {row['tag']} on ticket {row['ticket_id']}")
+        else:
+            found += _row(truth, change)
+    return found
+
+
+def _comment(truth: Truth, change: RowChange, told: Counter[int]) -> Iterator[str]:
+    row = change.after
+    if row is None or row["author"] != "agent":
+        return
+    told[row["ticket_id"]] += 1
+    if row["ticket_id"] not in truth.tickets:
+        yield f"wrote on ticket {row['ticket_id']}"
+    elif told[row["ticket_id"]] > REPLIES_SPARE:
+        yield f"wrote on ticket {row['ticket_id']} more than anybody will read"
+
+
+def _ticket(truth: Truth, change: RowChange, by_agent: set[int]) -> Iterator[str]:
+    (key,) = change.key
+    if change.before is None or change.after is None:
+        return  # a customer wrote a new one
+    if key not in truth.tickets:
+        if key in by_agent:
+            yield f"changed ticket {key}"
+        return
+    yield from _fields(truth, change, FREE_FIELDS)
+
+
+def _row(truth: Truth, change: RowChange) -> Iterator[str]:
+    (key,) = change.key
+    if change.after is None:
+        yield f"{change.table} {key} is gone"
+    elif change.before is not None:
+        yield from _fields(truth, change, frozenset())
+    else:
+        row = change.after
+        if not any(isinstance(goal, Made) and goal.table == change.table and goal.fits(row) for goal in truth.goals):
+            facts = {name: value for name, value in row.items() if value is not None}
+            yield f"a new row in {change.table}: {facts}"
+
+
+def _fields(truth: Truth, change: RowChange, free: frozenset[str]) -> Iterator[str]:
+    assert change.before is not None
+    assert change.after is not None
+    (key,) = change.key
+    asked = {
+        goal.field
+        for goal in truth.goals
+        if isinstance(goal, Field | Filled) and (goal.table, goal.key) == (change.table, key)
+    }
+    others = {name for one in truth.free if (one.table, one.key) == (change.table, key) for name in one.fields}
+    for name, value in change.before.items():
+        if value != change.after[name] and name not in asked | others | free:
+            yield f"{change.table} {key}: {name} went from {value!r} to {change.after[name]!r}"

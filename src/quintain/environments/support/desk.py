@@ -1,0 +1,153 @@
+"""What all areas of the desk's world share: rows, time, the audit log, and what others do in answer."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import msgspec
+
+import quintain as qn
+from quintain.resources.database import Database
+from quintain.resources.database.rows import table_name
+from quintain.resources.schedule import Jobs, Timers
+
+from .schema.desk import AuditEntry, Script
+from .schema.row import Row
+
+P = ParamSpec("P")
+R = TypeVar("R")
+D = TypeVar("D", bound="Desk")
+W = TypeVar("W", bound=Row)
+
+READ_S = 20
+WRITE_S = 90
+"""Seconds that a look, and an act, take."""
+HOUR = 3600.0
+DAY = 24 * HOUR
+PAGE = 10
+
+
+def moment(at: float) -> str:
+    """A time as rows keep it."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def seconds(at: str) -> float:
+    """The inverse of `moment`."""
+    return datetime.fromisoformat(at).timestamp()
+
+
+def reading(method: Callable[Concatenate[D, P], R]) -> Callable[Concatenate[D, P], R]:
+    """A tool that only looks."""
+    return _timed(method, READ_S)
+
+
+def writing(method: Callable[Concatenate[D, P], R]) -> Callable[Concatenate[D, P], R]:
+    """A tool that changes something, wholly or not at all."""
+    return _timed(method, WRITE_S)
+
+
+def _timed(method: Callable[Concatenate[D, P], R], cost_s: int) -> Callable[Concatenate[D, P], R]:
+    @functools.wraps(method)
+    def timed(self: D, /, *values: P.args, **names: P.kwargs) -> R:
+        self.clock.advance(cost_s)
+        with self.db.transaction():
+            return method(self, *values, **names)
+
+    return qn.tool(timed)
+
+
+class Desk(qn.State):
+    """The database, and how the areas use it.
+
+    Attributes:
+        db: The tables of `schema`.
+        jobs: What recurs by itself.
+        timers: What others will do.
+    """
+
+    db: Database
+    jobs: Jobs = msgspec.field(default_factory=Jobs)
+    timers: Timers = msgspec.field(default_factory=Timers)
+
+    @property
+    def now(self) -> str:
+        """The time as rows keep it."""
+        return moment(self.clock.now)
+
+    @property
+    def today(self) -> str:
+        return self.now[:10]
+
+    # -- rows
+
+    def need(self, kind: type[W], id: int) -> W:
+        """The row of that number.
+
+        Raises:
+            ToolError: There is none.
+        """
+        found = self.db.one(kind, _select("*", kind, "id = ?"), id)
+        if found is None:
+            raise qn.ToolError(f"there is no row {id} in {table_name(kind)}")
+        return found
+
+    def rows(self, kind: type[W], where: str, *values: Any) -> list[W]:
+        """Rows by a condition, which may end in ORDER BY and LIMIT."""
+        return self.db.all(kind, _select("*", kind, where), *values)
+
+    def count(self, kind: type[Row], where: str, *values: Any) -> int:
+        """How many rows fulfil a condition."""
+        ((found,),) = self.db.execute(_select("count(*)", kind, where), *values)
+        return int(found)
+
+    def add(self, kind: type[W], /, **fields: Any) -> W:
+        """A new row, with the next number."""
+        ((last,),) = self.db.execute(_select("coalesce(max(id), 0)", kind, "1"))
+        row = kind(id=last + 1, **fields)
+        self.db.insert(row)
+        return row
+
+    def change(self, kind: type[Row], id: int, /, **fields: Any) -> None:
+        """Set fields of a row."""
+        names = ", ".join(f'"{name}" = ?' for name in fields)
+        sql = f"UPDATE {table_name(kind)} SET {names} WHERE id = ?"  # noqa: S608 (tables and fields of ours)
+        self.db.execute(sql, *fields.values(), id)
+
+    # -- what others see and do
+
+    def audit(self, action: str, customer_id: int | None, record: str) -> None:
+        """Note that an agent did something to what a customer has."""
+        self.add(AuditEntry, at=self.now, action=action, customer_id=customer_id, record=record)
+
+    def cue(self, name: str) -> bool:
+        """Let those act who waited for this; whether anybody did."""
+        waiting = self.rows(Script, "cue = ? AND is_spent = 0 ORDER BY id", name)
+        for script in waiting:
+            self.change(Script, script.id, is_spent=True)
+            self.timers.after(script.delay_seconds, self.happen, script_id=script.id)
+        return bool(waiting)
+
+    def happen(self, script_id: int) -> None:
+        """What a script says comes to pass."""
+        raise NotImplementedError(f"{type(self).__name__} knows no scripts, so {script_id} cannot happen")
+
+
+def _select(what: str, kind: type[Row], where: str) -> str:
+    return f"SELECT {what} FROM {table_name(kind)} WHERE {where}"  # noqa: S608 (all of it is ours)
+
+
+def shown(row: msgspec.Struct, *hidden: str) -> dict[str, Any]:
+    """A row for a reader: without what is empty."""
+    return {
+        name: value for name, value in msgspec.structs.asdict(row).items() if value is not None and name not in hidden
+    }
+
+
+def paged(found: list[Any], page: int) -> dict[str, Any]:
+    """One page of a list."""
+    rows = found[(page - 1) * PAGE : page * PAGE]
+    return {"found": len(found), "page": page, "pages": -(-len(found) // PAGE), "rows": rows}

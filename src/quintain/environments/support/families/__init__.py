@@ -1,0 +1,1 @@
+"""The kinds of trouble. Each module has, for each level, the ways in which its trouble comes."""

@@ -1,0 +1,171 @@
+"""What a task asks for: effects in the world, each of which can say why it is missing.
+
+A goal looks at rows and at what the customer was told, never at a flag alone. It leaves open what the policy leaves
+open: wording, order, and how it was found out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+import msgspec
+
+from .desk import Desk
+
+_MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+           "December")  # fmt: skip
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A field of a row has a value; capital letters and spaces at the ends do not count."""
+
+    table: str
+    key: int
+    field: str
+    value: str | int | None
+    is_filing: bool = False
+    """Whether it is about how the ticket is filed rather than what was repaired."""
+
+    def missing(self, world: Desk, start: Desk) -> str:
+        del start
+        found = _value(world, self.table, key=self.key, field=self.field)
+        value = found[0][0] if found else "no row"
+        name = f"{self.table} {self.key}: {self.field}"
+        return "" if _plain(value) == _plain(self.value) else f"{name} should be {self.value!r}, is {value!r}"
+
+
+class Filled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """A field of a row that was empty is not any more."""
+
+    table: str
+    key: int
+    field: str
+
+    def missing(self, world: Desk, start: Desk) -> str:
+        del start
+        ((value,),) = _value(world, self.table, key=self.key, field=self.field)
+        return "" if value is not None else f"{self.table} {self.key}: {self.field} is still empty"
+
+
+class Made(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """So many new rows of a table have these values; without a count it only explains them."""
+
+    table: str
+    fields: dict[str, str | int | None]
+    count: int | None = 1
+
+    def missing(self, world: Desk, start: Desk) -> str:
+        if self.count is None:
+            return ""
+        where = " AND ".join(["id > ?", *(f'"{name}" IS ?' for name in self.fields)])
+        ((found,),) = world.db.execute(
+            f"SELECT count(*) FROM {self.table} WHERE {where}",  # noqa: S608 (names of ours)
+            floor(start, self.table),
+            *self.fields.values(),
+        )
+        return "" if found == self.count else f"{found} new rows in {self.table} with {self.fields}, not {self.count}"
+
+    def fits(self, row: Mapping[str, Any]) -> bool:
+        """Whether it is about this row."""
+        return all(row[name] == value for name, value in self.fields.items())
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """The customer was told some facts, in whatever words and in one reply or several."""
+
+    ticket: int
+    facts: tuple[str, ...]
+    """Patterns; see `amount`, `day` and `word`."""
+
+    def missing(self, world: Desk, start: Desk) -> str:
+        said = replies(world, start, self.ticket)
+        if not said:
+            return f"ticket {self.ticket} was not answered"
+        lacking = [fact for fact in self.facts if not re.search(fact, said, re.IGNORECASE)]
+        return f"the replies on ticket {self.ticket} do not tell {' nor '.join(lacking)}" if lacking else ""
+
+    def share(self, world: Desk, start: Desk) -> float:
+        """How much of it was told."""
+        said = replies(world, start, self.ticket)
+        return sum(bool(re.search(fact, said, re.IGNORECASE)) for fact in self.facts) / len(self.facts) if said else 0.0
+
+
+Goal = Field | Filled | Made | Told
+
+
+class Free(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of a row that may change without being asked for: effects of what others do."""
+
+    table: str
+    key: int
+    fields: tuple[str, ...]
+
+
+class Truth(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a verdict needs.
+
+    Attributes:
+        goals: What has to be.
+        asks_only: Whether nothing was to be repaired, so that the right answer is the work.
+        free: What may change besides.
+        tickets: The tickets of the job.
+        foreign: Words about other customers, which no public reply may hold.
+        internal: Words of internal texts, the same.
+    """
+
+    goals: tuple[Goal, ...]
+    asks_only: bool
+    free: tuple[Free, ...] = ()
+    tickets: tuple[int, ...]
+    foreign: tuple[str, ...] = ()
+    internal: tuple[str, ...] = ()
+
+
+def floor(start: Desk, table: str) -> int:
+    """The greatest number of a table when the job began: what is made during it has greater ones."""
+    ((found,),) = start.db.execute(f"SELECT coalesce(max(id), 0) FROM {table}")  # noqa: S608 (names of ours)
+    return int(found)
+
+
+def replies(world: Desk, start: Desk, ticket: int) -> str:
+    """Everything the agent has told on a ticket."""
+    said = world.db.execute(
+        "SELECT body FROM comments WHERE id > ? AND ticket_id = ? AND author = 'agent' AND is_public = 1 ORDER BY id",
+        floor(start, "comments"),
+        ticket,
+    )
+    return "\n".join(body for (body,) in said)
+
+
+def amount(cents: int) -> str:
+    """A pattern for an amount: 1,234.50 or 1234,50; whole euros also without cents."""
+    euros = re.sub(r"(?<=\d)(?=(?:\d{3})+$)", lambda _: r"[.,\s]?", str(cents // 100))
+    tail = rf"[.,]{cents % 100:02}" if cents % 100 else r"(?:[.,]00)?"
+    return rf"(?<![\d.,]){euros}{tail}(?![.,]?\d)"
+
+
+def day(text: str) -> str:
+    """A pattern for a date: 2025-03-31, 31.03.2025, 31/3, 31 March, March 31st."""
+    when = date.fromisoformat(text[:10])
+    month, short = _MONTHS[when.month - 1], _MONTHS[when.month - 1][:3]
+    ordinal = rf"0?{when.day}(?:st|nd|rd|th|\.)?"
+    return (
+        rf"{when.isoformat()}|(?<!\d)0?{when.day}[./]0?{when.month}(?!\d)"
+        rf"|(?<!\d){ordinal} (?:of )?(?:{month}|{short})|(?:{month}|{short})\.? {ordinal}(?!\d)"
+    )
+
+
+def word(text: str) -> str:
+    """A pattern for words as they stand, but for spaces and capital letters."""
+    return r"(?<!\w)" + r"\s+".join(map(re.escape, text.split())) + r"(?!\w|-\w)"
+
+
+def _value(world: Desk, table: str, *, key: int, field: str) -> list[tuple[Any, ...]]:
+    return world.db.execute(f'SELECT "{field}" FROM {table} WHERE id = ?', key)  # noqa: S608 (names of ours)
+
+
+def _plain(value: Any) -> Any:
+    return " ".join(value.casefold().split()) if isinstance(value, str) else value

@@ -1,0 +1,45 @@
+"""S: the desk's world: one database, the tools of all areas, and what happens by itself as time passes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+
+import quintain as qn
+from quintain.resources.schedule import Every
+
+from .automation import Automations
+from .desk import HOUR
+from .outside import Outside
+from .tools.knowledge import Knowledge
+from .tools.orders import Orders
+from .tools.people import People
+from .tools.tickets import Tickets
+
+Hours = Annotated[float, msgspec.Meta(ge=0.25, le=504)]
+
+
+class Support(Knowledge, Orders, Outside, People, Tickets, Automations):
+    """A help desk."""
+
+    @qn.tool
+    def now_is(self) -> str:
+        """Tell the time: the weekday, and the time in UTC."""
+        return f"{datetime.fromtimestamp(self.clock.now, UTC):%A} {self.now}"
+
+    @qn.tool
+    def wait(self, hours: Hours) -> str:
+        """Let time pass, in which customers answer, carriers scan, payments are tried again and leads decide.
+
+        Args:
+            hours: How long, from a quarter of an hour to three weeks.
+        """
+        self.clock.advance(hours * HOUR)
+        return f"It is {datetime.fromtimestamp(self.clock.now, UTC):%A} {self.now}."
+
+    def wind(self) -> None:
+        """Set the clockwork of a new world going."""
+        self.jobs.add("automations", Every(HOUR, aligned=True), self.sweep)
+        self.cue("start")

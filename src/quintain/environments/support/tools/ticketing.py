@@ -1,0 +1,186 @@
+"""What happens to a ticket whoever touches it: events, service levels, triggers. No tools."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, Literal
+
+import msgspec
+
+from quintain.environments.support.desk import Desk, seconds
+from quintain.environments.support.desk import moment as moment_of
+from quintain.environments.support.schema.desk import Comment, Mail, SlaClock, Ticket, TicketEvent, TicketTag, Trigger
+from quintain.environments.support.schema.people import (
+    BusinessHours,
+    Customer,
+    Holiday,
+    Organisation,
+    SlaPolicy,
+    SlaTarget,
+)
+from quintain.resources.schedule import Calendar, Day
+
+Actor = Literal["agent", "customer", "trigger", "automation"]
+WAITING = ("pending", "hold")
+"""While a ticket is in such a state, the clock of its resolution stands."""
+DONE = ("solved", "closed")
+
+
+@functools.lru_cache(maxsize=16)
+def calendar(zone: str, days: tuple[str, ...], span: str, *, holidays: tuple[str, ...]) -> Calendar:
+    """Business hours as a calendar."""
+    dates = {day: Day("holiday") for day in holidays}
+    return Calendar(zone=zone, hours=dict.fromkeys(days, (span,)), dates=dates)
+
+
+class Ticketing(Desk):
+    """The rules of the desk itself."""
+
+    def alter(self, ticket_id: int, actor: Actor, **fields: Any) -> list[str]:
+        """Set fields of a ticket, with all that follows from it; the names of those that changed."""
+        ticket = self.need(Ticket, ticket_id)
+        changed = {name: value for name, value in fields.items() if getattr(ticket, name) != value}
+        if not changed:
+            return []
+        for name, value in changed.items():
+            before = getattr(ticket, name)
+            self.add(
+                TicketEvent,
+                ticket_id=ticket_id,
+                at=self.now,
+                actor=actor,
+                field=name,
+                before=None if before is None else str(before),
+                after=None if value is None else str(value),
+            )
+        more: dict[str, Any] = {"updated": self.now}
+        if "status" in changed:
+            more["solved"] = self.now if changed["status"] in DONE else None
+            self._retime(ticket, changed["status"])
+        self.change(Ticket, ticket_id, **changed | more)
+        if "priority" in changed:
+            self._promise(ticket_id)
+        if actor != "trigger":
+            self._pull(ticket_id, "update")
+        return list(changed)
+
+    def comment(self, ticket_id: int, author: Literal["customer", "agent", "system"], **facts: Any) -> Comment:
+        """Add to a ticket's thread."""
+        row = self.add(Comment, ticket_id=ticket_id, author=author, at=self.now, **facts)
+        self.change(Ticket, ticket_id, updated=self.now)
+        return row
+
+    def tag(self, ticket_id: int, tag: str) -> bool:
+        """Put a tag on a ticket; False when it is there already."""
+        if self.count(TicketTag, "ticket_id = ? AND tag = ?", ticket_id, tag):
+            return False
+        self.add(TicketTag, ticket_id=ticket_id, tag=tag)
+        return True
+
+    def open_ticket(self, *, requester_id: int, subject: str, body: str, channel: str) -> int:
+        """A customer writes about something new."""
+        requester = self.need(Customer, requester_id)
+        ticket = self.add(
+            Ticket,
+            subject=subject,
+            requester_id=requester_id,
+            organisation_id=requester.organisation_id,
+            channel=channel,
+            created=self.now,
+            updated=self.now,
+        )
+        self.comment(ticket.id, "customer", sender=requester.email, is_public=True, body=body)
+        self.welcome(ticket.id)
+        return ticket.id
+
+    def welcome(self, ticket_id: int) -> None:
+        """What the desk does with a new ticket."""
+        self._promise(ticket_id)
+        self._pull(ticket_id, "create")
+
+    def hear(self, ticket_id: int, body: str, sender: str | None = None) -> None:
+        """A customer writes on a ticket: it opens again, unless it is closed."""
+        ticket = self.need(Ticket, ticket_id)
+        if ticket.merged_into is not None:
+            self.hear(ticket.merged_into, body, sender)
+            return
+        who = sender or self.need(Customer, ticket.requester_id).email
+        self.comment(ticket_id, "customer", sender=who, is_public=True, body=body)
+        if ticket.status not in {"new", "open", "closed"}:
+            self.alter(ticket_id, "customer", status="open", resolution=None)
+
+    # -- service levels
+
+    def hours_of(self, ticket: Ticket) -> tuple[SlaPolicy, Calendar]:
+        """The service level of a ticket, and when its clocks run."""
+        tier = "standard"
+        if ticket.organisation_id is not None:
+            tier = self.need(Organisation, ticket.organisation_id).tier
+        (policy,) = self.rows(SlaPolicy, "tier = ?", tier)
+        hours = self.need(BusinessHours, policy.hours_id)
+        holidays = self.rows(Holiday, "hours_id = ? ORDER BY day", hours.id)
+        span = f"{hours.opens}-{hours.closes}"
+        return policy, calendar(hours.zone, tuple(hours.days), span, holidays=tuple(row.day for row in holidays))
+
+    def met(self, ticket_id: int, metric: Literal["first_reply", "resolution"]) -> None:
+        """A promise was kept, or kept too late."""
+        for clock in self.rows(SlaClock, "ticket_id = ? AND metric = ? AND met IS NULL", ticket_id, metric):
+            self.change(SlaClock, clock.id, met=self.now, is_breached=self.now > clock.due)
+
+    def _promise(self, ticket_id: int) -> None:
+        """Set the clocks of a ticket by its priority, from when it was made."""
+        ticket = self.need(Ticket, ticket_id)
+        policy, hours = self.hours_of(ticket)
+        (target,) = self.rows(SlaTarget, "policy_id = ? AND priority = ?", policy.id, ticket.priority)
+        promised = {"first_reply": target.first_reply_minutes, "resolution": target.resolution_minutes}
+        for metric, minutes in promised.items():
+            due = moment_of(hours.add(seconds(ticket.created), 60 * minutes))
+            clocks = self.rows(SlaClock, "ticket_id = ? AND metric = ?", ticket_id, metric)
+            if not clocks:
+                self.add(SlaClock, ticket_id=ticket_id, metric=metric, due=due)
+            elif clocks[0].met is None and clocks[0].left_minutes is None:
+                self.change(SlaClock, clocks[0].id, due=due)
+
+    def _retime(self, ticket: Ticket, status: str) -> None:
+        """Stop the clock of the resolution while others are waited for, and let it run on afterwards."""
+        if status in DONE:
+            self.met(ticket.id, "resolution")
+            return
+        _, hours = self.hours_of(ticket)
+        for clock in self.rows(SlaClock, "ticket_id = ? AND metric = 'resolution'", ticket.id):
+            if ticket.status in DONE and clock.met is not None:  # solved too early: the promise stands again
+                self.change(SlaClock, clock.id, met=None, is_breached=clock.due < self.now)
+            if status in WAITING and clock.left_minutes is None:
+                left = int(hours.between(self.clock.now, seconds(clock.due)) // 60)
+                self.change(SlaClock, clock.id, left_minutes=left)
+            elif status not in WAITING and clock.left_minutes is not None:
+                due = hours.add(self.clock.now, 60 * max(clock.left_minutes, 0))
+                self.change(SlaClock, clock.id, left_minutes=None, due=moment_of(due))
+
+    # -- triggers
+
+    def _pull(self, ticket_id: int, on: Literal["create", "update"]) -> None:
+        for trigger in self.rows(Trigger, '"on" = ? AND is_active = 1 ORDER BY id', on):
+            ticket = self.need(Ticket, ticket_id)
+            if self._fits(ticket, trigger.conditions):
+                self.act(ticket_id, trigger.actions, actor="trigger")
+
+    def _fits(self, ticket: Ticket, conditions: dict[str, str]) -> bool:
+        facts = msgspec.structs.asdict(ticket)
+        if ticket.organisation_id is not None:
+            facts["tier"] = self.need(Organisation, ticket.organisation_id).tier
+        return all(str(facts.get(name)) == value for name, value in conditions.items())
+
+    def act(self, ticket_id: int, actions: dict[str, str], *, actor: Actor) -> None:
+        """Do what a trigger, an automation or a macro says: tag, mail, or set fields."""
+        fields: dict[str, Any] = {}
+        for name, value in actions.items():
+            if name == "tag":
+                self.tag(ticket_id, value)
+            elif name == "mail":
+                requester = self.need(Customer, self.need(Ticket, ticket_id).requester_id)
+                self.add(Mail, at=self.now, to=requester.email, subject=value)
+            else:
+                fields[name] = int(value) if name.endswith("_id") else value
+        if fields:
+            self.alter(ticket_id, actor, **fields)

@@ -1,0 +1,17 @@
+"""What every environment promises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quintain.environment import Environment
+from quintain.environments.support import env
+from quintain.testing import EnvironmentContract
+
+
+class TestSupport(EnvironmentContract):
+    first = 2
+    examples = 15
+
+    def environment(self) -> Environment[Any]:
+        return env
