@@ -55,18 +55,14 @@ def unpack(source: bytes | IO[bytes], quota: Quota) -> dict[bytes, Entry]:
     file.seek(0)
     most = max(quota.bytes, _MOST)
     stream: Any = _Guarded(gzip.GzipFile(fileobj=file) if zipped else file, most + _HEADERS * quota.inodes)
-    found: dict[bytes, Entry] = {}
-    size = 0
     try:
         with tarfile.open(fileobj=stream, mode="r:", encoding="utf-8") as tar:
-            for member in tar:
-                path = _path(member)
-                size += member.size
-                if size > most or len(found) >= quota.inodes:
-                    raise QuotaExceeded(f"the archive holds more than {most} bytes or {quota.inodes} members")
-                if path:
-                    found[path] = _entry(tar, member, found)
-    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+            found = _members(tar, quota, most)
+    except (UsageError, QuotaExceeded):
+        raise
+    except ToolError as error:
+        raise UsageError(f"a member of the archive: {error}") from error
+    except (tarfile.TarError, EOFError, zlib.error, OSError, ValueError, RecursionError) as error:
         raise UsageError(f"no tar archive: {error}") from error
     return with_folders(found)
 
@@ -128,13 +124,23 @@ class _Guarded:
         return data
 
 
-def _path(member: tarfile.TarInfo) -> bytes:
-    try:
-        names = parts(raw(member.name))
-    except ToolError as error:
-        raise UsageError(f"member {shown(member.name)!r}: {error}") from error
+def _members(tar: tarfile.TarFile, quota: Quota, most: int) -> dict[bytes, Entry]:
+    found: dict[bytes, Entry] = {}
+    size = 0
+    for member in tar:
+        path = _path(member.name)
+        size += member.size
+        if size > most or len(found) >= quota.inodes:
+            raise QuotaExceeded(f"the archive holds more than {most} bytes or {quota.inodes} members")
+        if path:
+            found[path] = _entry(tar, member, found)
+    return found
+
+
+def _path(name: str) -> bytes:
+    names = parts(raw(name))
     if b".." in names:
-        raise UsageError(f"member {shown(member.name)!r} leads outside of the workspace")
+        raise UsageError(f"member {shown(name)!r} leads outside of the workspace")
     return b"/".join(names)
 
 
@@ -150,7 +156,7 @@ def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo, found: dict[bytes, Ent
             raise UsageError(f"member {shown(member.name)!r} is a symlink without a target")
         return Entry(SYMLINK, 0o777, mtime, target=target)
     if member.islnk():
-        other = found.get(b"/".join(parts(raw(member.linkname))))
+        other = found.get(_path(member.linkname))
         if other is None or other.kind != FILE:
             raise UsageError(f"member {shown(member.name)!r} is a hard link to no file before it")
         return other.at(mtime, mode=mode)

@@ -7,7 +7,6 @@ whose permissions keep us out is opened by changing them, and gets them back whe
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import stat
@@ -178,9 +177,6 @@ class Cursor:
         """Delete what is no folder here; the name of a folder that is left."""
         for name, status in list(self.names()):
             if stat.S_ISDIR(status.st_mode):
-                with contextlib.suppress(OSError):  # it is not empty, or that is another's: then entering it says so
-                    os.rmdir(name, dir_fd=self.fd)
-                    continue
                 return name
             os.unlink(name, dir_fd=self.fd)
         return None
