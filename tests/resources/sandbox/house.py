@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +14,12 @@ from quintain.resources.workspace import Workspace
 
 T = TypeVar("T")
 
-FILES = {"notes.txt": "one\n", "src/app.py": "print('app')\n", "src/data.bin": b"\0\xff", "old.txt": "old\n"}
+FILES: dict[str, str | bytes] = {
+    "notes.txt": "one\n",
+    "src/app.py": "print('app')\n",
+    "src/data.bin": b"\0\xff",
+    "old.txt": "old\n",
+}
 
 
 def files() -> Workspace:
@@ -53,11 +57,12 @@ def children(pid: int) -> set[int]:
 
 
 def worked(groups: str = "auto") -> int:
-    """Ticks of CPU that everything in sandboxes has used, of this process."""
+    """Ticks of CPU that every bash in a sandbox of this process has used."""
     ticks = 0
     for pid in children(link.keeper(groups).process.pid):
-        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        ticks += int(words[11]) + int(words[12])
+        head, _, tail = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+        if head.endswith("(bash"):
+            ticks += sum(map(int, tail.split()[11:13]))
     return ticks
 
 
@@ -70,8 +75,8 @@ def held(groups: str = "auto") -> dict[str, Any]:
         "mounts": len(Path(f"/proc/{keeper_pid}/mountinfo").read_text().splitlines()),
         "folders": len([path for path in keeper.root.iterdir() if path.name.isdigit()]),
         "groups": sum(len([*Path(group).glob("*/")]) for group in keeper.groups),
-        "descriptors": len(os.listdir("/proc/self/fd")),
-        "descriptors of the keeper": len(os.listdir(f"/proc/{keeper_pid}/fd")),
+        "descriptors": len([*Path("/proc/self/fd").iterdir()]),
+        "descriptors of the keeper": len([*Path(f"/proc/{keeper_pid}/fd").iterdir()]),
     }
 
 

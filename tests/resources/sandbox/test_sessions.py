@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import quintain as qn
-from quintain import resource
+from quintain import codec, resource
 from quintain.errors import EpisodeError, UsageError
 from quintain.resources.sandbox import Limits, Policy, Result, Sandbox
 from quintain.resources.sandbox.sessions import DIVERGED
@@ -208,14 +208,14 @@ class Pair:
         return Pair(self.box.fork(), self.held.fork())
 
     def dump(self) -> bytes:
-        return resource.codec.dumps((self.box.dump(), self.held.dump()))
+        return codec.dumps((self.box.dump(), self.held.dump()))
 
     def digest(self) -> str:
         return self.box.digest() + self.held.digest()
 
     @classmethod
     def load(cls, data: bytes) -> Pair:
-        box, held = resource.codec.loads(data, tuple[bytes, bytes])
+        box, held = codec.loads(data, tuple[bytes, bytes])
         return cls(Sandbox.load(box), Workspace.load(held))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, Self
 
 import msgspec
@@ -105,7 +105,9 @@ class Sandbox:
             SandboxUnavailable: This machine cannot isolate it, or not guarantee what the policy requires.
             EpisodeError: The keeper is gone.
         """
-        live = await self._begin(files, _request(argv, shell, python, stdin, env), limits or self.limits)
+        live = await self._begin(
+            files, _request(argv, shell=shell, python=python, stdin=stdin, env=env), limits or self.limits
+        )
         try:
             live.output.listen()
             status, reason = await live.ended()
@@ -124,13 +126,15 @@ class Sandbox:
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
         limits: Limits | None = None,
-    ) -> AsyncIterator[Chunk | Result]:
+    ) -> AsyncGenerator[Chunk | Result, None]:
         """Run a program and yield what it writes as it comes, and in the end its Result, without `out` and `err`.
 
         Nothing is read while a chunk is being used, so a program that writes faster has to wait. Leaving the loop early
         ends the program, and the workspace stays as it was. Arguments and errors as for `run`.
         """
-        live = await self._begin(files, _request(argv, shell, python, stdin, env), limits or self.limits)
+        live = await self._begin(
+            files, _request(argv, shell=shell, python=python, stdin=stdin, env=env), limits or self.limits
+        )
         end = asyncio.ensure_future(live.ended())
         try:
             while not end.done():
@@ -170,16 +174,16 @@ class Sandbox:
         Raises:
             EpisodeError: It had to live its history again, and an answer was another one.
         """
-        return await self._ask("shell", session, files, command)
+        return await self._ask("shell", session, files=files, text=command)
 
     async def python(self, files: Workspace, code: str, *, session: str = "") -> Result:
         """Code for an interpreter that lives on, with its variables. An exception is a traceback in `Result.err`.
 
         Arguments, limits and errors as for `shell`; shells and interpreters have names of their own.
         """
-        return await self._ask("python", session, files, code)
+        return await self._ask("python", session, files=files, text=code)
 
-    async def _ask(self, kind: Kind, name: str, files: Workspace, text: str) -> Result:
+    async def _ask(self, kind: Kind, name: str, *, files: Workspace, text: str) -> Result:
         if "\0" in text:
             raise UsageError("a request to a session is text without NUL")
         keeper = await machine.keeper(self.policy)
@@ -265,7 +269,7 @@ def _close(sessions: dict[str, Session]) -> None:
 
 
 def _request(
-    argv: Sequence[str], shell: str | None, python: str | None, stdin: bytes, env: Mapping[str, str] | None
+    argv: Sequence[str], *, shell: str | None, python: str | None, stdin: bytes, env: Mapping[str, str] | None
 ) -> Request:
     if (bool(argv), shell is not None, python is not None).count(True) != 1 or isinstance(argv, str):
         raise UsageError("run() takes one of argv, a sequence of words, shell=... and python=...")

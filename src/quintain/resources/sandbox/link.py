@@ -33,7 +33,7 @@ main()
 _CODE = Path(str(_keeper.__file__)).parent
 _LONGEST = 2**16
 _FOREIGN = 1_900_000_000
-_starting = threading.Lock()
+_starting = threading.RLock()
 
 
 def lost(why: str) -> EpisodeError:
@@ -89,6 +89,7 @@ class Keeper:
         self.home = _home()
         self.can_overlay = True
         self.is_proven = False
+        self._is_buried = False
         self.waiting: dict[str, list[Any]] = {}
         self._spare: Line | None = None
         self.owner = os.getpid()
@@ -130,6 +131,8 @@ class Keeper:
 
     def said(self) -> str:
         """The end of what it wrote while it died."""
+        if self._is_buried:
+            return "it ended before"
         size = os.fstat(self._errors).st_size
         return os.pread(self._errors, 2000, max(0, size - 2000)).decode(errors="replace").strip() or "no word why"
 
@@ -147,18 +150,27 @@ class Keeper:
         self._spare = self._spare or self._order()
 
     def _order(self) -> Line:
+        return Line(self, self.ask(b"+"))
+
+    def ask(self, what: bytes) -> socket.socket:
+        """Send a word and one end of a new socket; returns the other.
+
+        Raises:
+            EpisodeError: The keeper is gone.
+        """
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        mine.setblocking(False)  # noqa: FBT003  # its only parameter
         with theirs:
             try:
-                socket.send_fds(self._line, [b"+"], [theirs.fileno()])
+                socket.send_fds(self._line, [what], [theirs.fileno()])
             except OSError as error:
                 mine.close()
                 raise lost(self.said()) from error
-        return Line(self, mine)
+        return mine
 
     def stop(self) -> None:
         """End it, and with it every sandbox; returns when nothing is left."""
-        if self.owner != os.getpid() or self._line.fileno() < 0:
+        if self.owner != os.getpid() or self._is_buried:
             return
         self._line.shutdown(socket.SHUT_RDWR)
         self._line.close()
@@ -167,6 +179,7 @@ class Keeper:
 
     def clear(self, groups: Sequence[str]) -> None:
         """What a keeper does at its end, for one that couldn't."""
+        self._is_buried = True
         for group in groups:
             discard(Path(group))
         with contextlib.suppress(FileNotFoundError):
@@ -185,8 +198,10 @@ class Keeper:
 
     def bury(self) -> None:
         """Clear up after it died."""
-        self.process.wait()
-        self.clear(self.groups)
+        with _starting:
+            self.process.wait()
+            if not self._is_buried:
+                self.clear(self.groups)
 
 
 _running: dict[str, Keeper] = {}
@@ -220,7 +235,6 @@ class Line:
 
     def __init__(self, keeper: Keeper, line: socket.socket) -> None:
         self.keeper, self._line = keeper, line
-        line.setblocking(False)  # noqa: FBT003  # its only parameter
         self.folder = Path()
         self.inside = ""
         self._end: dict[str, Any] | None = None
@@ -244,7 +258,9 @@ class Line:
         except OSError as error:
             raise lost(str(error)) from error
         if not data:
-            raise lost(self.keeper.said())
+            why = self.keeper.said()
+            self.keeper.bury()
+            raise lost(why)
         words: dict[str, Any] = json.loads(data)
         if "exit" in words:
             self._end = words
@@ -290,9 +306,5 @@ class Line:
 
 async def settled(groups: str = "auto") -> None:
     """Wait until nothing is left of the sandboxes that have been closed."""
-    line = keeper(groups).open()
-    try:
-        await line.opened()
-        await line.ask("settle")
-    finally:
-        line.close()
+    with keeper(groups).ask(b"?") as line:
+        await asyncio.get_running_loop().sock_recv(line, 1)

@@ -93,7 +93,7 @@ class Ready:
         self._has_groups = "memory" in keeper.kinds
         self._has_pids = "pids" in keeper.kinds
 
-    def send(self, rules: Policy, limits: Limits, request: Request, fds: Sequence[int]) -> None:
+    def send(self, request: Request, fds: Sequence[int], *, rules: Policy, limits: Limits) -> None:
         """Let it become the program; `fds` become its descriptors 0, 1, 2, 3..."""
         bounds = policy.rlimits(limits, has_groups=self._has_groups)
         bounds |= {} if self._has_pids else {"RLIMIT_NPROC": (limits.processes, limits.processes)}
@@ -172,7 +172,7 @@ class Live:
             with _memory(request.stdin) as stdin:
                 fds = [stdin, *output.ends, *control]
                 if ready:
-                    ready.send(rules, limits, request, fds)
+                    ready.send(request, fds, rules=rules, limits=limits)
                 else:
                     argv = request.argv or (rules.python, "-c", request.code)
                     await line.ask("start", fds, **_start(keeper, rules, limits, argv=argv, env=request.env))

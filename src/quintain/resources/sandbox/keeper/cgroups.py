@@ -1,7 +1,9 @@
 """Control groups, version 1 or 2, whichever can be written: memory, processes and CPU of a whole tree of processes.
 
 Version 1 is one tree per controller, version 2 one for all. In both, a group for the keeper is made where it may be
-made, and in it one group for each sandbox. What no group can do here is missing from `kinds`.
+made, and in it one group for each sandbox. Only version 2 lets what stands still be killed, so where both are there, as
+on many machines with version 1, processes are stopped by a group of version 2. What no group can do here is missing
+from `kinds`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import signal
 import time
 from pathlib import Path
 
-CONTROLLERS = ("memory", "pids", "cpuacct", "freezer")
+CONTROLLERS = ("memory", "pids", "cpuacct")
 _NAME = "quintain-"
 
 
@@ -58,6 +60,11 @@ def find_v1(name: str) -> dict[str, Path]:
             made = _make(Path(mounts[controller] + paths[controller]), name)
             if made:
                 found[controller] = made
+    # What the freezer of version 1 holds can't even be killed: whoever dies while holding it leaves it for ever.
+    if "" in mounts and "" in paths:
+        made = _make(Path(mounts[""] + paths[""]), name)
+        if made and (made / "cgroup.freeze").exists():
+            found["freezer"] = made
     return found
 
 
@@ -114,14 +121,19 @@ class Groups:
         _forget(self.folders)
 
     def _sweep(self) -> None:
-        """Remove the empty groups of a keeper that was killed together with the process that it worked for."""
+        """Remove what a keeper left that was killed together with the process that it worked for."""
         for parent in {folder.parent for folder in self.folders.values()}:
             for left in parent.glob(f"{_NAME}*"):
                 pid = left.name.removeprefix(_NAME).split("-")[0]
-                if left.name != self.name and not Path(f"/proc/{pid}").exists():
-                    with contextlib.suppress(OSError):  # It is somebody's whom this process can't see.
-                        for inner in (*left.glob("*/"), left):
-                            inner.rmdir()
+                if left.name != self.name and not Path(f"/proc/{pid}").exists() and _is_visible(left):
+                    discard(left)
+
+
+def _is_visible(folder: Path) -> bool:
+    """Whether whoever lives there has a number here: else its keeper may live too, in another container."""
+    with contextlib.suppress(FileNotFoundError):
+        return all("0" not in (group / "cgroup.procs").read_text().split() for group in (folder, *folder.glob("*/")))
+    return False
 
 
 def _forget(folders: dict[str, Path]) -> None:
@@ -165,32 +177,27 @@ class Group:
         """The files that a process writes "0" into, to be in these groups."""
         return [f"{folder}/cgroup.procs" for folder in set(self._folders.values())]
 
-    def _write(self, kind: str, v1: str, v2: str, value: object) -> None:
+    def _write(self, kind: str, value: object, *, v1: str, v2: str) -> None:
         if kind in self._folders:
             (self._folders[kind] / (v2 if self._is_v2 else v1)).write_text(str(value))
 
     def limit(self, memory: int, processes: int) -> None:
         """At most so many bytes and processes."""
-        self._write("memory", "memory.limit_in_bytes", "memory.max", memory)
-        self._write("pids", "pids.max", "pids.max", processes)
+        self._write("memory", memory, v1="memory.limit_in_bytes", v2="memory.max")
+        self._write("pids", processes, v1="pids.max", v2="pids.max")
         if self._is_v2:
-            self._write("memory", "", "memory.oom.group", 1)
+            self._write("memory", 1, v1="", v2="memory.oom.group")
 
     def freeze(self, *, on: bool) -> None:
         """Let all of them stand still, or go on. What stands still is returned to once it does."""
-        if self._is_v2:
-            self._write("freezer", "", "cgroup.freeze", int(on))
-        else:
-            self._write("freezer", "freezer.state", "", "FROZEN" if on else "THAWED")
+        if self.can_freeze:
+            (self._folders["freezer"] / "cgroup.freeze").write_text(str(int(on)))
 
     def is_still(self) -> bool:
         """Whether all of them stand still; False where groups cannot do that."""
         if "freezer" not in self._folders:
             return False
-        folder = self._folders["freezer"]
-        if self._is_v2:
-            return "frozen 1" in (folder / "cgroup.events").read_text()
-        return (folder / "freezer.state").read_text().strip() == "FROZEN"
+        return "frozen 1" in (self._folders["freezer"] / "cgroup.events").read_text()
 
     def is_empty_but(self, pids: set[int]) -> bool:
         """Whether nobody else lives there; False where there are no groups to say so."""
@@ -220,7 +227,5 @@ class Group:
 
     def remove(self) -> None:
         """Take the groups away, and whatever lives in them."""
-        with contextlib.suppress(OSError):
-            self.freeze(on=False)
         for folder in set(self._folders.values()):
             discard(folder)

@@ -15,7 +15,7 @@ _DETACH = 2
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same on every architecture
 _AT_FDCWD, _AT_EMPTY_PATH, _CLOEXEC = -100, 0x1000, 0o2000000
 _CLONE, _RECURSIVE, _EMPTY, _IDMAP = 1, 0x8000, 4, 0x00100000
-_SUBREAPER = 36
+_PARENT_DEATH, _SUBREAPER = 1, 36
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -47,6 +47,13 @@ def unmount(target: str) -> None:
 def become_subreaper() -> None:
     """Be the parent of whatever loses its own below this process."""
     _check(_libc.prctl(_SUBREAPER, 1, 0, 0, 0), "prctl(PR_SET_CHILD_SUBREAPER)")
+
+
+def die_with(parent: int) -> None:
+    """Be killed when the parent dies; at once when it has. A change of user undoes this."""
+    _check(_libc.prctl(_PARENT_DEATH, int(signal.SIGKILL), 0, 0, 0), "prctl(PR_SET_PDEATHSIG)")
+    if os.getppid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def enter_namespaces() -> bool:

@@ -4,8 +4,9 @@ Its owner holds one socket for the keeper and one for each sandbox. A sandbox li
 keeper as long as its own socket and the process that started it. So whatever way the owner ends, even by kill -9,
 every process is killed, every mount and group taken away, and the keeper ends last.
 
-    owner to keeper     a new socket: a new sandbox; answered on that socket with {"box": n}
-    owner to sandbox    "mount" "own" "bound" "start" "deadline" "freeze" "thaw" "settle"; answered with {"done": ...}
+    owner to keeper     "+" and a socket: a new sandbox; answered on that socket with {"box": n}
+                        "?" and a socket: closed when nothing is left of the sandboxes that have been closed
+    owner to sandbox    "mount" "own" "bound" "start" "deadline" "freeze" "thaw" "kill"; answered with {"done": ...}
     sandbox to owner    {"exit": status, "reason": ...} when the last of its processes has ended
 
 Messages are JSON in a file in memory, whose descriptor comes first; those for the program follow it.
@@ -45,7 +46,6 @@ class Client:
         self.is_open = True
         self.is_running = True
         self.is_reported = False
-        self.is_settling = False
         self.reads = -1
 
     def say(self, **words: Any) -> None:
@@ -63,6 +63,7 @@ class Keeper:
         self._owners = Owners(home, uid)
         self._clients: set[Client] = set()
         self._count = 0
+        self._settling: list[socket.socket] = []
         self._is_closing = False
         self._selector = selectors.DefaultSelector()
         self._watch(line.fileno(), self._on_owner)
@@ -98,6 +99,10 @@ class Keeper:
             self._close()
             return
         line = socket.socket(fileno=fds[0])
+        if data == b"?":
+            self._settling.append(line)
+            self._settle()
+            return
         self._count += 1
         try:
             group = self._groups.make(self._count)
@@ -163,10 +168,6 @@ class Keeper:
 
     def _do_kill(self, client: Client, words: dict[str, Any], _: list[int]) -> None:
         client.box.kill(words["reason"])
-
-    def _do_settle(self, client: Client, _: dict[str, Any], __: list[int]) -> None:
-        client.is_settling = True
-        self._settle()
 
     def _do_start(self, client: Client, words: dict[str, Any], fds: list[int]) -> None:
         box = client.box
@@ -240,10 +241,9 @@ class Keeper:
 
     def _settle(self) -> None:
         if all(client.is_open for client in self._clients):
-            for client in self._clients:
-                if client.is_settling:
-                    client.is_settling = False
-                    client.say(done="settle")
+            for line in self._settling:
+                line.close()
+            self._settling = []
 
     def _reap(self) -> None:
         # What was orphaned became a child of this process; those that are somebody's duty have their own descriptors.

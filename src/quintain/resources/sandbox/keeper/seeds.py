@@ -28,7 +28,7 @@ class Seed:
     """
 
     def __init__(self, doors: list[str], uid: int) -> None:
-        self._uid = uid
+        self._uid, self._parent = uid, os.getpid()
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.pid = os.fork()
@@ -50,6 +50,7 @@ class Seed:
 
     def _wait(self, fd: int, doors: list[str]) -> NoReturn:
         try:
+            kernel.die_with(self._parent)
             # Nothing of other sandboxes may stay here: their lines would seem open as long as this process lives.
             os.dup2(fd, 3)
             os.closerange(4, _EVER)
@@ -85,6 +86,7 @@ class Seed:
             os.setgroups([])
             os.setresgid(self._uid, self._uid, self._uid)
             os.setresuid(self._uid, self._uid, self._uid)
+            kernel.die_with(self._parent)
         os.execve(words["program"], words["argv"], {})  # noqa: S606  # a shell has no place here
 
 

@@ -1,0 +1,225 @@
+"""The keeper leaves nothing behind, whatever happens to it, to its owner, or to who waits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from quintain.errors import EpisodeError
+from quintain.resources.sandbox import Limits, Policy, Sandbox, SandboxUnavailable, link
+from tests.resources.sandbox.house import children, files, held, need, run, settled
+
+GUARD = 60.0
+"""Seconds after which what should have gone is taken to stay."""
+
+
+@pytest.fixture(autouse=True)
+def machine() -> None:
+    need()
+
+
+def gone(pids: Iterable[int]) -> bool:
+    """Whether all of these end within the guard."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            fd = os.pidfd_open(pid)
+            try:
+                if not select.select([fd], [], [], GUARD)[0]:
+                    return False
+            finally:
+                os.close(fd)
+    return True
+
+
+@pytest.mark.parametrize("groups", ["auto", "none"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_survives_its_owner(groups: str, number: int) -> None:
+    root = Path(__file__).parents[3]
+    victim = subprocess.Popen(
+        [sys.executable, "-m", "tests.resources.sandbox.victim", groups], stdout=subprocess.PIPE, text=True, cwd=root
+    )
+    assert victim.stdout is not None
+    with victim, victim.stdout as said:
+        there = json.loads(said.readline())
+        assert len(there["below"]) > 10
+        victim.send_signal(number)
+    assert gone([there["keeper"], *there["below"]])
+    assert [folder for folder in there["folders"] if Path(folder).exists()] == []
+
+
+def test_a_keeper_that_is_killed_breaks_the_world_and_takes_everything_along() -> None:
+    box, workspace = Sandbox(limits=Limits(seconds=300)), files()
+
+    async def talk() -> tuple[list[int], list[str]]:
+        await box.shell(workspace, "x=1; sleep 300 &")
+        keeper = link.keeper()
+        below = sorted(children(keeper.process.pid))
+        running = asyncio.ensure_future(box.run(workspace, ["sleep", "300"]))
+        while len(children(keeper.process.pid)) < len(below) + 2:  # noqa: ASYNC110  # what the kernel knows
+            await asyncio.sleep(0.01)
+        below = sorted(children(keeper.process.pid))
+        keeper.process.kill()
+        with pytest.raises(EpisodeError, match="keeper") as info:
+            await running
+        assert (info.value.part, info.value.kind) == ("S", "session_lost")
+        # Another keeper lives the history again.
+        assert (await box.shell(workspace, "echo $x")).out == "1\n"
+        assert link.keeper() is not keeper
+        return below, [str(keeper.home), *keeper.groups]
+
+    below, folders = run(talk)
+    assert gone(below)
+    assert [folder for folder in folders if Path(folder).exists()] == []
+    box.close()
+
+
+def test_who_waits_may_be_cancelled_at_any_time() -> None:
+    workspace = files()
+
+    async def cut(seconds: float) -> None:
+        box = Sandbox(limits=Limits(seconds=300))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(box.run(workspace, shell="(sleep 300 &); touch made; sleep 300"), seconds)
+
+    async def talk() -> None:
+        await Sandbox().run(workspace, ["true"])
+        before = await settled()
+        for milliseconds in (0, 1, 2, 4, 8, 16, 32, 64, 128):
+            await cut(milliseconds / 1000)
+        await Sandbox().run(workspace, ["true"])
+        assert await settled() == before
+
+    run(talk)
+    assert not workspace.exists("made")
+
+
+def test_leaving_a_stream_ends_the_program() -> None:
+    async def talk() -> None:
+        box, workspace = Sandbox(), files()
+        await box.run(workspace, ["true"])
+        before = await settled()
+        stream = box.stream(workspace, shell="touch made; echo begun; sleep 300")
+        await anext(stream)
+        await stream.aclose()
+        assert not workspace.exists("made")
+        await box.run(workspace, ["true"])
+        assert await settled() == before
+
+    run(talk)
+
+
+@pytest.mark.parametrize("count", [10, pytest.param(100, marks=pytest.mark.slow)])
+def test_many_at_once_leave_nothing(count: int) -> None:
+    async def one(number: int) -> str:
+        workspace = files()
+        program = f"(setsid sleep 300 &); mkfifo pipe; echo {number} > made; cat made; sleep 300 & exit 0"
+        done = await Sandbox(limits=Limits(seconds=120)).run(workspace, shell=program)
+        assert workspace.text("made") == done.out
+        return done.out
+
+    async def talk() -> list[str]:
+        await one(0)
+        before = await settled()
+        said = await asyncio.gather(*(one(number) for number in range(count)))
+        await one(0)
+        assert await settled() == before
+        return said
+
+    assert run(talk) == [f"{number}\n" for number in range(count)]
+
+
+def test_a_keeper_serves_one_loop_after_another() -> None:
+    box, workspace = Sandbox(Policy(pool=1)), files()
+    run(lambda: box.shell(workspace, "x=1"))
+    pid = link.keeper().process.pid
+    assert run(lambda: box.shell(workspace, "echo $x")).out == "1\n"
+    assert run(lambda: box.run(workspace, ["echo", "2"])).out == "2\n"
+    assert link.keeper().process.pid == pid
+    box.close()
+
+
+def test_a_sandbox_that_nobody_holds_ends_its_sessions() -> None:
+    async def talk() -> None:
+        workspace = files()
+        await Sandbox().run(workspace, ["true"])
+        before = await settled()
+        box = Sandbox()
+        await box.shell(workspace, "sleep 300 &")
+        assert held()["processes"] > before["processes"]
+        del box
+        assert await settled() == before
+
+    run(talk)
+
+
+def test_a_forked_process_has_a_keeper_of_its_own() -> None:
+    link.keeper()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if not link.keeper().is_alive or link.keeper().owner == os.getpid() else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert link.keeper().is_alive
+
+
+def test_what_the_keeper_cannot_do_is_an_error_with_its_words() -> None:
+    async def talk() -> None:
+        line = link.keeper().open()
+        try:
+            await line.opened()
+            with pytest.raises(EpisodeError, match="KeyError"):
+                await line.ask("mount")
+            with pytest.raises(EpisodeError, match="no_such_thing"):
+                await line.ask("no_such_thing")
+        finally:
+            line.close()
+        await link.settled()
+
+    run(talk)
+
+
+def test_a_machine_without_bubblewrap_runs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda *_, **__: None)
+    monkeypatch.setattr(link, "_running", {})
+    box = Sandbox()
+    with pytest.raises(SandboxUnavailable, match="apt-get install bubblewrap"):
+        run(lambda: box.run(files(), ["true"]))
+    assert set(run(box.guarantees).values()) == {False}
+
+
+def test_a_bubblewrap_that_cannot_isolate_runs_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake = tmp_path / "bwrap"
+    fake.write_text("#!/bin/sh\necho 'bwrap: no permissions to create new namespace' >&2\nexit 1\n")
+    fake.chmod(0o755)
+    tmp_path.chmod(0o755)
+    for folder in tmp_path.parents:
+        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
+            folder.chmod(folder.stat().st_mode | 0o111)
+    monkeypatch.setattr("shutil.which", lambda *_, **__: str(fake))
+    monkeypatch.setattr(link, "_running", {})
+    try:
+        with pytest.raises(SandboxUnavailable, match="no permissions to create new namespace"):
+            run(lambda: Sandbox().run(files(), ["true"]))
+    finally:
+        link.keeper().stop()
+
+
+def test_a_tree_of_processes_ends_before_its_files_are_read() -> None:
+    started = time.monotonic()
+    workspace = files()
+    program = "for i in 1 2 3 4 5; do (setsid sh -c 'while true; do echo x >> grows; done' &) ; done; sleep 0.1"
+    done = run(lambda: Sandbox(limits=Limits(seconds=20)).run(workspace, shell=program))
+    (change,) = done.changes
+    assert change.after is not None
+    assert change.after.size == len(workspace.read("grows"))
+    assert time.monotonic() - started < GUARD
