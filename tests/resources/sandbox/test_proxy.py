@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 
 import pytest
 
 from quintain.resources.sandbox import hosts
 from quintain.resources.sandbox.proxy import Bounds, Contact, Proxy, allow
-from tests.resources.sandbox.servers import OK, Names, ask, between, play, serving
+from tests.resources.sandbox.servers import GUARD, OK, Names, ask, between, play, serving
 
 ATTACKS: list[tuple[bytes, int]] = [
     (b"CONNECT evil.test:%d HTTP/1.1\r\nHost: good.test:%d\r\n\r\n", 403),
@@ -208,12 +209,16 @@ def test_a_host_that_is_not_there_is_said_to_be_so(tmp_path: Path) -> None:
     async def story() -> None:
         async with serving() as server:
             port = server.port
-        names = Names(good_test=["127.0.0.1", "::1"])
-        entries = (f"good.test:{port}", f"127.0.0.1:{port}", f"[::1]:{port}")
+        names = Names(good_test=["127.0.0.2", "127.0.0.1"])
+        entries = (f"good.test:{port}", f"127.0.0.1:{port}", f"127.0.0.2:{port}")
         async with between(tmp_path, *entries, names=names) as (proxy, path):
             answer = await ask(path, f"CONNECT good.test:{port} HTTP/1.1\r\n\r\n".encode())
             assert answer.startswith(b"HTTP/1.1 502 good.test cannot be reached: "), answer
             assert proxy.log[0].is_allowed
+        async with serving() as server:
+            there = [f"{host}:{server.port}" for host in ("good.test", "127.0.0.1", "127.0.0.2")]
+            async with between(tmp_path, *there, names=names) as (_, path):  # At one of its addresses.
+                assert await ask(path, f"GET http://{there[0]} HTTP/1.1\r\n\r\n".encode()) == OK
 
     play(story())
 
@@ -287,6 +292,33 @@ def test_nothing_is_waited_for_without_end(tmp_path: Path) -> None:
                 assert proxy.log[1].note == "nothing moved for 0.05 s"
 
     play(story())
+
+
+def test_what_moves_is_not_idle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        loop, ahead = asyncio.get_running_loop(), 0.0
+        real = loop.time
+        monkeypatch.setattr(loop, "time", lambda: real() + ahead)
+        with socket.create_server(("127.0.0.1", 0)) as host:
+            host.setblocking(False)
+            entry = f"127.0.0.1:{host.getsockname()[1]}"
+            async with between(tmp_path, entry, bounds=Bounds(idle_seconds=GUARD * 10)) as (proxy, path):
+                reader, writer = await asyncio.open_unix_connection(str(path))
+                writer.write(f"CONNECT {entry} HTTP/1.1\r\n\r\n".encode())
+                await reader.readuntil(b"\r\n\r\n")
+                server, _ = await loop.sock_accept(host)
+                for _ in range(3):
+                    ahead += GUARD * 8
+                    writer.write(b"x")
+                    assert await loop.sock_recv(server, 1) == b"x"
+                assert proxy.log[0].note == ""
+                ahead += GUARD * 11
+                assert await reader.read() == b""
+                assert proxy.log[0].note == f"nothing moved for {GUARD * 10:g} s"
+                writer.close()
+                server.close()
+
+    asyncio.run(story())
 
 
 def test_more_connections_wait_their_turn(tmp_path: Path) -> None:

@@ -171,8 +171,6 @@ def _entry(text: str) -> tuple[str, int, bool]:
 
 
 def _authority(text: str, default: int | None) -> tuple[str, int]:
-    if "@" in text:
-        raise ValueError("there are credentials before the host")
     found = _AUTHORITY.fullmatch(text)
     port = int(found[2]) if found and found[2] else default
     if found is None or port is None or port > 65535:
