@@ -148,8 +148,15 @@ def can_disable_userns(program: str) -> bool:
 
 @functools.cache
 def filter_hex() -> str:
-    """The seccomp filter of this machine."""
-    return seccomp.assemble().hex()
+    """The seccomp filter of this machine.
+
+    Raises:
+        SandboxUnavailable: There is none for its architecture.
+    """
+    try:
+        return seccomp.assemble().hex()
+    except LookupError as error:
+        raise SandboxUnavailable(str(error)) from error
 
 
 def arguments(policy: Policy, *, program: str, env: Mapping[str, str]) -> list[str]:

@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 PRLIMIT = "/usr/bin/prlimit"
 """Bounds the processes of one user where control groups cannot."""
+_FEW = 300
+"""Files that are laid out or looked at in a millisecond or two."""
 _KILLED, _NOT_FOUND = 128 + 9, 127
 _MISSING = b"bwrap: execvp "
 
@@ -48,8 +50,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     env: Mapping[str, str] = {}
 
 
-async def elsewhere(work: Callable[[], T]) -> T:
-    """Work in another thread. When this is cancelled it is still waited for, since it changes what others will use."""
+async def elsewhere(work: Callable[[], T], *, files: Workspace | None = None) -> T:
+    """Work in another thread, unless it is on few files, which takes less time than to hand it over.
+
+    When this is cancelled it is still waited for, since it changes what others will use.
+    """
+    if files is not None and files.image.count <= _FEW:
+        return work()
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:
         return await asyncio.shield(task)
@@ -135,9 +142,8 @@ class Live:
         output: What the program writes.
     """
 
-    def __init__(self, line: Line, stage: Stage, output: Output) -> None:
-        self.line, self._stage, self.output = line, stage, output
-        self._most = 0
+    def __init__(self, line: Line, stage: Stage, output: Output, *, has_to_renew: bool) -> None:
+        self.line, self._stage, self.output, self._has_to_renew = line, stage, output, has_to_renew
 
     @classmethod
     async def begin(
@@ -168,7 +174,7 @@ class Live:
         output = Output(limits.output_bytes, full=lambda: line.tell("kill", reason="output"))
         try:
             await line.opened()
-            staged = await _lay_out(line, files, limits, overlay=overlay)
+            staged, has_to_renew = await _lay_out(line, files, limits, overlay=overlay)
             with _memory(request.stdin) as stdin:
                 fds = [stdin, *output.ends, *control]
                 if ready:
@@ -181,7 +187,7 @@ class Live:
             line.close()
             output.close()
             raise
-        return cls(line, staged, output)
+        return cls(line, staged, output, has_to_renew=has_to_renew)
 
     async def ended(self) -> tuple[int, str]:
         """Exit status and reason, once every process is gone.
@@ -204,15 +210,16 @@ class Live:
         out, err = (data.decode(errors="replace") for data in self.output.take())
         changes: list[FileChange] = []
         try:
-            changes = await elsewhere(lambda: collect(files, self._stage))
+            changes = await elsewhere(lambda: collect(files, self._stage), files=files)
         except QuotaExceeded as error:
             reason, err = reason or "disk", f"{err}{error}\n"
         return Result(status=status, out=out, err=err, is_cut=self.output.is_cut, reason=reason, changes=tuple(changes))
 
     async def renew(self, files: Workspace) -> None:
         """Show the program what Python changed in the workspace since. Its files must be a copy."""
-        await elsewhere(lambda: restage(files, self._stage))
-        await self.line.ask("own")
+        await elsewhere(lambda: restage(files, self._stage), files=files)
+        if self._has_to_renew:
+            await self.line.ask("own")
 
     def close(self) -> None:
         """End it, if it has not ended, and give back what it held."""
@@ -220,24 +227,25 @@ class Live:
         self.output.close()
 
 
-async def _lay_out(line: Line, files: Workspace, limits: Limits, *, overlay: bool) -> Stage:
+async def _lay_out(line: Line, files: Workspace, limits: Limits, *, overlay: bool) -> tuple[Stage, bool]:
     keeper = line.keeper
     for is_layered in (True, False):
         if is_layered and not (overlay and keeper.can_overlay):
             continue
         folder = line.folder / "stage" / ("overlay" if is_layered else "copy")
         staged = await elsewhere(
-            lambda: stage(files, folder, overlay=is_layered, userxattr=keeper.is_nested)  # noqa: B023
+            lambda: stage(files, folder, overlay=is_layered, userxattr=keeper.is_nested),  # noqa: B023
+            files=files,
         )
         where: dict[str, Any] = {"lower": staged.lower and str(staged.lower)}
         for name, path in (("upper", staged.upper), ("work", staged.work)):
             where[name] = path and str(path.relative_to(line.folder / "stage"))
         try:
-            await line.ask("mount", **where, **policy.mounting(limits))
+            mounted = await line.ask("mount", **where, **policy.mounting(limits))
         except EpisodeError:
             if not is_layered:
                 raise
             keeper.can_overlay = False  # The kernel, or the file system of the base, has none.
         else:
-            return staged
+            return staged, mounted["has_to_renew"]
     raise AssertionError("a copy is always tried")

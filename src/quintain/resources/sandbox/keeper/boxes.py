@@ -62,9 +62,14 @@ class Owners:
         self.renew(folder)
         return "stage"
 
+    @property
+    def has_to_renew(self) -> bool:
+        """Whether the program does not own what is put there later."""
+        return bool(self.uid) and not self._can_map
+
     def renew(self, folder: str) -> None:
         """Give the program what was put there since."""
-        if self.uid and not self._can_map:
+        if self.has_to_renew:
             for inner in Path(f"{folder}/stage").iterdir():
                 kernel.own(str(inner), self.uid)
 

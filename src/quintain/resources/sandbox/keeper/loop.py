@@ -138,7 +138,7 @@ class Keeper:
 
     def _do_mount(self, client: Client, words: dict[str, Any], _: list[int]) -> None:
         client.box.mount(words, self._owners)
-        client.say(done="mount")
+        client.say(done="mount", has_to_renew=self._owners.has_to_renew)
 
     def _do_own(self, client: Client, _: dict[str, Any], __: list[int]) -> None:
         self._owners.renew(client.box.folder)
