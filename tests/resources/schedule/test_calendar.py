@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from quintain import codec
 from quintain.errors import UsageError
-from quintain.resources.schedule import Calendar, Day
+from quintain.resources.schedule import Calendar, Day, zones
 from quintain.resources.schedule.hours import WEEKDAYS
 
 ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe", "Asia/Tokyo", "Asia/Beirut")
@@ -236,7 +236,7 @@ def test_always_open_and_never() -> None:
     with pytest.raises(UsageError, match=r"this calendar never closes after 5"):
         always.next_close(5)
     for never in (Calendar(), Calendar(hours={"mon": ()}), Calendar(dates={"2020-02-02": Day(hours=("01:00-02:00",))})):
-        after = at("2020-02-03 00:00", never)
+        after, looked_up = at("2020-02-03 00:00", never), zones._changes.cache_info().misses
         assert never.between(after, after + 100 * DAY) == 0
         assert never.next_close(after) == after
         assert never.add(after, 0) == after
@@ -244,6 +244,7 @@ def test_always_open_and_never() -> None:
             never.next_open(after)
         with pytest.raises(UsageError, match=r"60 open seconds never come after .*: this calendar does not open again"):
             never.add(after, 60)
+        assert zones._changes.cache_info().misses < looked_up + 5, "it need not look until the end of dates"
     once = Calendar(hours={"mon-sun": ("00:00-24:00",)}, dates={"2030-01-01": Day("New Year")})
     assert once.next_close(0) == at("2030-01-01 00:00", once)
     assert once.next_open(once.next_close(0)) == at("2030-01-02 00:00", once)

@@ -111,6 +111,16 @@ def test_nor_while_the_earlier_one_is_being_retried() -> None:
     assert next(iter(world.outbox.log.values())).reason == "2 left"
 
 
+def test_one_subscriber_does_not_hold_up_another() -> None:
+    world = subscribed()
+    world.outbox.subscribe("t", world.copy_in)
+    world.refusals = {"a": 2}
+    world.outbox.send("t", "a", key="k")
+    world.outbox.send("t", "b", key="k")
+    world.clock.advance(60)
+    assert world.log == ["copy of a, attempt 1@0", "copy of b, attempt 1@0", "a@30", "b@30"]
+
+
 def test_the_order_holds_across_topics_of_one_subscriber() -> None:
     world = subscribed()
     world.outbox.subscribe("u", world.take)
@@ -188,13 +198,14 @@ def test_unsubscribed_gets_what_is_on_its_way() -> None:
 @pytest.mark.parametrize("once", [True, False])
 def test_a_lost_word_brings_an_event_again(once: bool) -> None:
     world = desk(duplicate=0.5)
-    world.outbox.subscribe("t", world.copy_in, backoff=PLAIN, once=once)
+    world.outbox.subscribe("t", world.copy_in, backoff=Backoff(attempts=3, first=10), once=once)
     for number in range(40):
         world.outbox.send("t", number, key="k")
     world.clock.advance(10_000)
     assert world.outbox.waiting() == []
     again = [line for line in outcomes(world) if line[2] > 1]
     assert len(again) > 5
+    assert max(line[2] for line in again) == 3, "the word of the last attempt does not get lost"
     assert {line[3] for line in again} == ({"duplicate"} if once else {"delivered"})
     assert len(world.log) == 40 + (0 if once else len(again)), "exactly one effect, or every attempt"
     taken = [int(line.split()[2].rstrip(",")) for line in world.log]

@@ -124,6 +124,17 @@ def test_runs_of_forks_are_merged(one: list[int], two: list[int]) -> None:
     assert order == sorted(order, key=lambda row: (row.due, row.number))
 
 
+def test_a_row_that_moved_leaves_no_trace_at_its_old_time() -> None:
+    queue: Rows = Queue(Row)
+    for number, due in ((1, 1.0), (2, 2.0), (3, 3.0), (2, 4.0)):
+        put(number, due)(queue)
+    order: list[int] = []
+    while (first := queue.first()) is not None:
+        order.append(first.row.number)
+        del queue[first.key]
+    assert order == [1, 3, 2]
+
+
 def test_a_queue_is_compared_by_its_rows() -> None:
     one, two = Queue(Row), Queue(Row)
     put(1, 5.0)(one)

@@ -82,6 +82,14 @@ def test_a_wall_time_comes_once_a_day_when_the_clock_jumps() -> None:
     assert dates(Daily("12:00"), "2011-12-29", 3, left_out) == ["12-29 12:00", "12-31 12:00", "01-01 12:00"]
 
 
+def test_a_time_of_yesterday_in_a_gap_over_midnight_still_comes() -> None:
+    """Samoa left Friday the 30th out, so Friday's job is on Saturday, from wherever one looks."""
+    samoa, friday = Calendar(zone="Pacific/Apia"), Weekly("fri", "12:00")
+    for text in ("2011-12-29 10:00", "2011-12-31 06:00"):
+        due = following(friday, samoa, after=samoa.moment(text), start=0)
+        assert due == samoa.moment("2011-12-31 12:00")
+
+
 @given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(0, 10**6), st.booleans())
 def test_every_so_often(seconds: int, start: int, after: int, aligned: bool) -> None:
     rule = Every(seconds, aligned)
@@ -227,6 +235,12 @@ def test_rule_nonsense_is_refused(wrong: Callable[[], Rule], says: str) -> None:
 def test_what_never_occurs_is_found_out() -> None:
     assert following(Cron("0 0 30 feb *"), BERLIN, after=0, start=0) is None
     assert following(Daily(closed="skip"), Calendar(), after=0, start=0) is None
+    one_day = Calendar(dates={"1975-01-01": Day(hours=("00:00-01:00",))})
+    assert following(Monthly(1, closed="next"), one_day, after=one_day.moment("1975-01-02 00:00"), start=0) is None
+    assert following(Cron("0 0 1 2 *", "next"), one_day, after=0, start=0) == one_day.moment("1975-01-01 00:00")
+    assert following(Weekly("mon", closed="next"), one_day, after=0, start=0) == one_day.moment("1975-01-01 00:00")
+    never = Cron("0 0 30 feb *", "next")
+    assert following(never, one_day, after=0, start=0) is None, "a year of closed days has none of it"
     assert following(
         Daily(closed="next"), Calendar(dates={"1975-01-01": Day(hours=("00:00-01:00",))}), after=0, start=0
     )

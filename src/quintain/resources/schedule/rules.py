@@ -118,15 +118,14 @@ def following(rule: Rule, calendar: Calendar, *, after: float, start: float) -> 
     if isinstance(rule, Every):
         base = 0.0 if rule.aligned else start
         count = math.floor((after - base) / rule.seconds)
-        while (due := base + count * rule.seconds) <= after:
+        while (moment := base + count * rule.seconds) <= after:
             count += 1
-        return due
+        return moment
     today = (calendar.local(after).date() - date_of(0)).days
-    # From yesterday on: around a gap at midnight a time of yesterday may still come.
+    # From yesterday on: a time of yesterday that was in a gap over midnight may still come.
     for day in range(today - 1, today + _HORIZON):
-        if (found := _on(rule, calendar, day, after=after)) is not None:
-            tomorrow = _on(rule, calendar, day + 1, after=after)
-            return found if tomorrow is None else min(found, tomorrow)
+        if (due := _on(rule, calendar, day, after=after)) is not None:
+            return due
     return None
 
 
