@@ -193,25 +193,22 @@ class Image:
     def _settle(self) -> None:
         if self.count != self._counted:
             self._settle_ends()
-        base, layers, total = self.base, self.layers, self._sum
+        base, total = self.base, self._sum
+        weights, newest, hashers = base.weights, self.layers[0] if self.layers else {}, _hashers
         # What it calls for each page would cost as much as it does, so it calls as little as it can.
         for number, past in self._owed.items():
-            page: Page | None = None
-            for layer in layers:
-                page = layer.get(number)
-                if page is not None:
-                    break
+            page = newest.get(number) or self.find(number)
             if page is None:
                 total += base.weight(number)
             else:
                 weight = page.weight
                 if weight is None:
-                    hasher = (_hashers.get(number) or _hasher(number)).copy()
+                    hasher = (hashers.get(number) or _hasher(number)).copy()
                     hasher.update(page.data)
                     weight = page.weight = int.from_bytes(hasher.digest(), "little")
                 total += weight
             if past is None:
-                total -= base.weights.get(number) or base.weight(number)
+                total -= weights.get(number) or base.weight(number)
             else:
                 total -= past.weight or _weighed(number, past)
         self._sum, self._owed = total, {}
