@@ -319,7 +319,7 @@ def history(workspace: Workspace, staged: Stage, plan: list[tuple[list[tuple[obj
 
 
 @pytest.mark.parametrize("mode", ["overlay", "userxattr"])
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(plan=steps)
 def test_any_programs_leave_the_same_behind(
     mode: str, tmp_path: Path, plan: list[tuple[list[tuple[object, ...]], ...]]

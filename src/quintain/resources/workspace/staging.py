@@ -261,8 +261,9 @@ def _settle(tree: Tree, found: dict[bytes, _Found]) -> None:
             if status.st_mtime_ns != time:
                 folder, _, name = path.rpartition(b"/")
                 cursor.go(folder)
-                cursor.date(name, time)
-                status = cursor.lstat(name)
+                if look(cursor.lstat(name)) == look(status):  # else it changed while it was read, and is read again
+                    cursor.date(name, time)
+                    status = cursor.lstat(name)
             tree.see(path, status)
         cursor.go(b"")
         os.utime(cursor.fd, ns=(0, 0))

@@ -65,11 +65,11 @@ class Tree:
         if paths:
             touched: set[bytes] = set()
             with Cursor(self.root) as cursor:
-                self._remove(cursor, paths, after, touched)
+                self._remove(cursor, paths, after=after, touched=touched)
                 for path in paths:
                     entry = after.get(path)
                     if entry is not None:
-                        self._put(cursor, path, entry, touched)
+                        self._put(cursor, path, entry, touched=touched)
                 self._dates(cursor, after, touched)
         self.image = after
 
@@ -103,7 +103,7 @@ class Tree:
     def _overlays(self) -> bool:
         return bool(self.below)
 
-    def _remove(self, cursor: Cursor, paths: list[bytes], after: Image, touched: set[bytes]) -> None:
+    def _remove(self, cursor: Cursor, paths: list[bytes], *, after: Image, touched: set[bytes]) -> None:
         """Take away what is gone, or becomes something else."""
         gone: set[bytes] = set()
         for path in paths:
@@ -117,7 +117,7 @@ class Tree:
             self.opaque.discard(path)
             if folder in gone:  # it went with that
                 continue
-            self._enter(cursor, folder, after, touched)
+            self._enter(cursor, folder, image=after, touched=touched)
             cursor.remove(name)
             if new is None and path in self.below and self._shows(folder):
                 os.mknod(name, stat.S_IFCHR, os.makedev(0, 0), dir_fd=cursor.fd)
@@ -131,16 +131,16 @@ class Tree:
             folder = folder.rpartition(b"/")[0]
         return True
 
-    def _put(self, cursor: Cursor, path: bytes, entry: Entry, touched: set[bytes]) -> None:
+    def _put(self, cursor: Cursor, path: bytes, entry: Entry, *, touched: set[bytes]) -> None:
         folder, _, name = path.rpartition(b"/")
         old = self.image.get(path)
         if entry.kind == FOLDER and old is not None and old.kind == FOLDER:
-            self._enter(cursor, path, self.image, touched)
+            self._enter(cursor, path, image=self.image, touched=touched)
             cursor.go(folder)
             cursor.chmod(name, entry.mode)
             touched.add(path)
             return
-        self._enter(cursor, folder, self.image, touched)
+        self._enter(cursor, folder, image=self.image, touched=touched)
         touched.add(folder)
         cursor.remove(name)
         cursor.make(name, entry)
@@ -160,7 +160,7 @@ class Tree:
         """Remember how something looks."""
         self.seen[path] = look(status)
 
-    def _enter(self, cursor: Cursor, folder: bytes, image: Image, touched: set[bytes]) -> None:
+    def _enter(self, cursor: Cursor, folder: bytes, *, image: Image, touched: set[bytes]) -> None:
         """Go to a folder, which is taken up from the base where only that has it."""
         if not self._overlays() or folder == cursor.path:
             cursor.go(folder)
