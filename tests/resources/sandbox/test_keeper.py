@@ -10,10 +10,12 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from quintain.errors import EpisodeError
@@ -56,6 +58,48 @@ def test_nothing_survives_its_owner(groups: str, number: int) -> None:
         victim.send_signal(number)
     assert gone([there["keeper"], *there["below"]])
     assert [folder for folder in there["folders"] if Path(folder).exists()] == []
+
+
+def test_an_ordinary_user_has_sandboxes_too() -> None:
+    if os.getuid() != 0:
+        pytest.skip("these tests run as an ordinary user already")
+    root, python, user = Path(__file__).parents[3], "/usr/bin/python3", 54321
+    with tempfile.TemporaryDirectory() as name:
+        os.chown(name, user, user)
+        packages = Path(msgspec.__file__).parents[1]
+        env = {
+            "PYTHONPATH": f"{root / 'src'}:{root}:{packages}",
+            "QUINTAIN_CACHE": name,
+            "PYTHONDONTWRITEBYTECODE": "1",
+        }
+
+        def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
+            command = [python, *arguments]
+            return subprocess.run(
+                command,
+                env=env,
+                cwd="/",
+                user=user,
+                group=user,
+                extra_groups=[],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+
+        if (tried := ask("-c", "import quintain.resources.workspace")).returncode:
+            pytest.skip(f"no interpreter that every user can read has our packages: {tried.stderr.strip()[-200:]}")
+        done = ask("-m", "tests.resources.sandbox.ordinary")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    if "unavailable" in said:
+        pytest.skip(f"ordinary users have none here: {said['unavailable']}")
+    shown = "1000 ['kept', 'old']\n" + "FileNotFoundError\n" * 3 + "PermissionError\n"
+    assert said == {
+        "uid": user,
+        "is_nested": True,
+        "modes": [[shown, "", ["made", "old"], "1\nkept\n", True]] * 3,
+    }
 
 
 def test_a_keeper_that_is_killed_breaks_the_world_and_takes_everything_along() -> None:

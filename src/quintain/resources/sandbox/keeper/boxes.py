@@ -125,7 +125,7 @@ class Box:
         else:
             # Relative paths, for programs can read them; `/proc/self/mountinfo` then tells nothing about the machine.
             own = f"upperdir={self.number}/{layers}/{what['upper']},workdir={self.number}/{layers}/{what['work']}"
-            options = f"lowerdir={owners.lower(what['lower'])},{own},redirect_dir=off,metacopy=off,index=off"
+            options = f"lowerdir={owners.lower(what['lower'])},{own},redirect_dir=nofollow,metacopy=off,index=off"
             kernel.mount("overlay", work, "overlay", data=options + (",userxattr" if self._is_nested else ""))
         self.bound(what)
 
