@@ -151,7 +151,9 @@ def test_who_compares_with_numbers_and_text(url: str) -> None:
         "two": {"t": "SELECT b FROM main.t WHERE who() = b"},
         "three": {"t": "SELECT c FROM main.t WHERE c = who() AND who() IS NOT NULL"},
     }
-    db = Database("CREATE TABLE t (a BIGINT, b TEXT, c INTEGER); INSERT INTO t VALUES (5, '5', 5)", roles=roles, url=url)
+    db = Database(
+        "CREATE TABLE t (a BIGINT, b TEXT, c INTEGER); INSERT INTO t VALUES (5, '5', 5)", roles=roles, url=url
+    )
     for role in roles:
         assert db.ask("SELECT count(*) FROM t", role=role, who=5).rows == [[1]]
         assert db.ask("SELECT count(*) FROM t", role=role, who="6").rows == [[0]]
@@ -182,7 +184,9 @@ def test_tables_that_are_made_later_can_be_read(asked: Database) -> None:
 
 
 def test_values_of_all_kinds_are_shown(asked: Database) -> None:
-    sql = """SELECT 1.5::numeric, 2::numeric, true, 'Infinity'::float8, DATE '2026-01-02', '{"b": 1, "a": [1.5]}'::jsonb"""
+    sql = (
+        """SELECT 1.5::numeric, 2::numeric, true, 'Infinity'::float8, DATE '2026-01-02', '{"b":1, "a":[1.5]}'::jsonb"""
+    )
     assert asked.ask(sql).rows == [[1.5, 2, 1, "inf", "2026-01-02", '{"a":[1.5],"b":1}']]
     sql = "SELECT ARRAY[1,2], INTERVAL '1 day 2 hours', TIMESTAMPTZ '2026-01-02 03:04:05.5+02', 'x'::bytea"
     assert asked.ask(sql).rows == [["{1,2}", "P1DT2H", "2026-01-02 01:04:05.5+00:00", "x'78'"]]

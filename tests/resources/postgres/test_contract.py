@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -44,15 +45,12 @@ def there_and_back(db: Database) -> None:
 
 class TestDatabase(ResourceContract):
     examples = 6
-    address: ClassVar[str] = ""
 
     @pytest.fixture(autouse=True)
     def here(self, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("QUINTAIN_TEST_POSTGRES", url)
 
     def make(self) -> Database:
-        import os
-
         db = shop(os.environ["QUINTAIN_TEST_POSTGRES"])
         db.bind(Shared())
         return db

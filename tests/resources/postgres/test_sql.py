@@ -105,7 +105,13 @@ def test_what_belongs_to_the_connection_or_the_server_is_refused(text: str) -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["SET CONSTRAINTS ALL DEFERRED", "INSERT INTO t SELECT 1", "CREATE TABLE temp (x int)", "SELECT 'BEGIN'", "TABLE t"],
+    [
+        "SET CONSTRAINTS ALL DEFERRED",
+        "INSERT INTO t SELECT 1",
+        "CREATE TABLE temp (x int)",
+        "SELECT 'BEGIN'",
+        "TABLE t",
+    ],
 )
 def test_what_stays_in_the_world_is_not(text: str) -> None:
     assert not parse(text)[0].refusal

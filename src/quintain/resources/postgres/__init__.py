@@ -144,7 +144,8 @@ class Database(sqlite.Database):
                 what = f"({names}) VALUES ({', '.join('?' * len(values))})" if values else "DEFAULT VALUES"
                 table = rows.quoted(rows.table_name(type(one)))
                 returned = f"RETURNING {rows.quoted(key)}" if key is not None else ""
-                found = self.execute(f"INSERT INTO {table} {what} {returned}", *values.values())
+                text = f"INSERT INTO {table} {what} {returned}"
+                _, found = self._held.inside(text, tuple(values.values()))
                 last = cast(int, found[0][0]) if found else 0
         return last
 
@@ -273,5 +274,6 @@ class Database(sqlite.Database):
         image = self._held.image
         if not image.is_shared:
             raise UsageError("only a shared world is removed; close() this one")
+        name = image.name
         self.close()
-        image.server.remove(image.name)
+        image.server.remove(name)

@@ -65,6 +65,12 @@ class Holding:
             assert self._session is not None
             return self._all(self._session, statements, values)
 
+    def inside(self, text: str, given: tuple[Any, ...]) -> Table:
+        """One statement of the engine's in the open transaction, whose level is undone when it fails."""
+        assert self._session is not None
+        statements = sql.parse(text)
+        return self._all(self._session, statements, [one.values(given, {}) for one in statements])
+
     def _reading(self, statements: tuple[Statement, ...], values: list[list[Any]]) -> Table:
         with self.image.lock:
             session = self.image.session()
@@ -253,7 +259,7 @@ class Holding:
             with self.image.lock:
                 tail.close()
         if self.image.is_shared:
-            self._overwrite(image.dumped())
+            self._overwrite(image.dumped(whole=True))
         else:
             self.move(image)
 

@@ -81,6 +81,12 @@ class ServerError(EpisodeError):
         super().__init__(f"PostgreSQL at {url}: {words} ({said}). {advice}", part="S", kind=kind)
 
 
+class Closing(Protocol):
+    """What has a connection of this process."""
+
+    def close(self) -> None: ...
+
+
 class Resting(Protocol):
     """What holds a connection that may be closed while nobody uses it."""
 
@@ -152,6 +158,7 @@ class Server:
         self._pid = os.getpid()
         self._guard = threading.RLock()
         self._dropped: deque[str] = deque()
+        self._sessions: weakref.WeakSet[Closing] = weakref.WeakSet()
         self._warm: OrderedDict[int, weakref.ref[Resting]] = OrderedDict()
         self._count = 0
         self._keeper = Keeper(self.connect())
@@ -192,6 +199,10 @@ class Server:
             )
         except psycopg.OperationalError as error:
             raise ServerError(self.public, error, kind="transport_unreachable") from error
+
+    def note(self, one: Closing) -> None:
+        """Close this one at the end of the process."""
+        self._sessions.add(one)
 
     def warm(self, one: Resting) -> None:
         """Note that a connection was used; of too many, those used longest ago are closed."""
@@ -324,7 +335,11 @@ class Server:
 
     def close(self) -> None:
         """Drop the worlds of this process."""
-        if not self.is_at_home or self._keeper.connection.closed:
+        if not self.is_at_home:
+            return
+        for one in list(self._sessions):
+            one.close()
+        if self._keeper.connection.closed:
             return
         with contextlib.suppress(psycopg.Error):  # a server that is gone keeps nothing that is worth an error at exit
             for name in self._databases(f"{self._prefix}_w_{self._owner}_"):

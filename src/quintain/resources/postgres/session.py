@@ -62,6 +62,7 @@ class Session:
         self.server = server
         self.connection = server.connect(database)
         self.is_busy = False
+        server.note(self)
         self._now: str | None = None
 
     def __del__(self) -> None:
