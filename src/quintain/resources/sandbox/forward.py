@@ -6,8 +6,9 @@ that carries every connection to the unix socket SOCKET, byte by byte, and ends 
 of PROGRAM, which so never waits for it, and holds none of its descriptors. It judges nothing: the other end does that,
 and a program that talks to SOCKET itself, or kills this process, wins nothing.
 
-At most 64 connections are carried at once, fewer where fewer descriptors are allowed; of more, the next waits until one
-ends. Each holds at most 64 KiB in each direction. Only the standard library is used, of Python 3.9 or newer.
+At most 64 connections are carried at once, fewer where fewer descriptors are allowed; of more, the next waits until
+one ends. Each holds at most 64 KiB in each direction. Only the standard library is used, of Python 3.9 or newer, and of
+that nothing that takes long to import (`typing`, `re`), for this runs before every program.
 
 Exits with 125 when it cannot listen, 126 when PROGRAM cannot be run, 127 when there is none.
 """
@@ -22,7 +23,6 @@ import selectors
 import signal
 import socket
 import sys
-from typing import NoReturn
 
 PORT = 3128
 URL = f"http://127.0.0.1:{PORT}"
@@ -167,15 +167,19 @@ def _keep(*kept: int) -> None:
         low = number + 1
 
 
-def become(program: list[str]) -> NoReturn:
-    """Be the program, in an environment that names the proxy."""
+def become(program: list[str]) -> int:
+    """Be the program, in an environment that names the proxy; a status where it cannot be run."""
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
         os.environ[name] = URL
     for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY"):
         os.environ.pop(name, None)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them, and what is ignored stays so.
         signal.signal(number, signal.SIG_DFL)
-    os.execvp(program[0], program)  # noqa: S606  # that is what it is for
+    try:
+        os.execvp(program[0], program)  # noqa: S606  # that is what it is for
+    except OSError as error:
+        sys.stderr.write(f"forward: {program[0]}: {error.strerror}\n")
+        return 127 if isinstance(error, FileNotFoundError) else 126
 
 
 def main() -> int:
@@ -189,11 +193,7 @@ def main() -> int:
     except OSError as error:
         sys.stderr.write(f"forward: 127.0.0.1:{PORT}: {error.strerror}\n")
         return 125
-    try:
-        become(program)
-    except OSError as error:
-        sys.stderr.write(f"forward: {program[0]}: {error.strerror}\n")
-        return 127 if isinstance(error, FileNotFoundError) else 126
+    return become(program)
 
 
 if __name__ == "__main__":
