@@ -146,3 +146,18 @@ def test_a_queue_is_compared_by_its_rows() -> None:
     assert repr(one) == "Queue(1 rows)"
     with pytest.raises(KeyError):
         del one["2"]
+
+
+def test_what_is_no_queue_is_not_loaded() -> None:
+    queue: Rows = Queue(Row)
+    put(1, 5.0)(queue)
+    with pytest.raises(msgspec.DecodeError):
+        Queue.load(queue.dump()[:-1], Row)
+    with pytest.raises(msgspec.DecodeError, match="missing required field `wait`"):
+        Queue.load(queue.dump(), Other)
+
+
+class Other(msgspec.Struct, frozen=True):
+    due: float
+    number: int
+    wait: float

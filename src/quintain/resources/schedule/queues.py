@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
-from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
 from quintain.table import Table
 
@@ -34,7 +34,6 @@ Row = TypeVar("Row", bound=Due)
 
 _Entry = tuple[float, int, str]
 """Due, number, key."""
-_ANYTHING: Any = Any
 
 
 class _Run:
@@ -154,8 +153,8 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
         return self._table.digest()
 
     @classmethod
-    def load(cls, data: bytes, row: type[Row] = _ANYTHING) -> Self:
-        """The queue that was dumped.
+    def load(cls, data: bytes, row: type[Row]) -> Self:
+        """The queue that was dumped. `row` is the type of every row, as the constructor had it.
 
         Raises:
             msgspec.DecodeError: The bytes are torn, or hold rows of another type.
