@@ -11,6 +11,17 @@ from .desk import Desk, passcode_of
 from .goals import Call, Goal, call, play
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_CHATTER = (
+    "",
+    "",
+    "Sorry for the short notice.",
+    "I am in meetings until four, so please just do it.",
+    "There was an older mail about something like this; that one is settled.",
+    "PS: the coffee machine on the second floor works again.",
+    "You know how these things go by now.",
+    "A colleague meant to do it and was called away, so nothing of it is in the system yet.",
+    "Thanks a lot!",
+)
 _WHO = """
 SELECT e.id FROM employees e JOIN role_grants g ON g.employee = e.id JOIN roles r ON r.id = g.role
 WHERE e.status = 'active' AND g.status = 'active' AND r.name = ? AND e.approval_limit >= ? ORDER BY e.id
@@ -94,6 +105,10 @@ class Draft:
     def fresh(self, words: str) -> str:
         """A title that no record has."""
         return f"{words} {self.number(10_000, 99_999)}"
+
+    def chatter(self) -> str:
+        """What people add to such a request, and what means nothing."""
+        return self.rng.choice(_CHATTER)
 
     @property
     def goal(self) -> Goal:

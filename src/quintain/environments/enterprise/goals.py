@@ -9,7 +9,8 @@ agent's world differs in are the found ones. Ids, times, free text and logs do n
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -22,6 +23,7 @@ from .desk import Desk
 
 Call = tuple[str, dict[str, Any]]
 Fact = tuple[Any, ...]
+T = TypeVar("T")
 
 _DEEP = 4
 
@@ -90,25 +92,42 @@ def call(world: Desk, name: str, /, **arguments: Any) -> Any:
 def judge(goal: Goal, start: Desk, end: Desk) -> Verdict:
     """Compare the world that an agent left with the one that the goal leads to from the same beginning."""
     wanted, left_out = _wanted(goal, start)
-    found = facts(start, end)
+    ends = codec.dumps((start.db.digest(), end.db.digest()))
+    found = _FOUND.get(ends, lambda: facts(start, end))
     missing, stray = wanted - found, found - wanted
     return Verdict(wanted.total(), _listed(missing), _listed(stray), left_out)
 
 
 def _wanted(goal: Goal, start: Desk) -> tuple[Counter[Fact], list[str]]:
-    """What playing the goal changes, and what cannot be played. Each turn asks again, so the last ones are kept."""
-    key = codec.dumps((start.db.digest(), start.clock.now, goal))
-    if key not in _KEPT:
+    """What playing the goal changes, and what of it cannot be played."""
+
+    def played() -> tuple[Counter[Fact], list[str]]:
         expected = start.copy()
         _, left_out = play(expected, goal)
-        while len(_KEPT) >= _MANY:
-            _KEPT.pop(next(iter(_KEPT)), None)
-        _KEPT[key] = facts(start, expected), left_out
-    return _KEPT[key]
+        return facts(start, expected), left_out
+
+    return _WANTED.get(codec.dumps((start.db.digest(), start.clock.now, goal)), played)
 
 
-_KEPT: dict[bytes, tuple[Counter[Fact], list[str]]] = {}
-_MANY = 64
+class _Recent(Generic[T]):
+    """The last results of something that criteria ask several times; what is in it must not be changed."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: dict[bytes, T] = {}
+
+    def get(self, key: bytes, make: Callable[[], T]) -> T:
+        found = self._kept.get(key)
+        if found is None:
+            found = make()
+            for old in list(self._kept)[: -self._most]:
+                self._kept.pop(old, None)
+            self._kept[key] = found
+        return found
+
+
+_WANTED: _Recent[tuple[Counter[Fact], list[str]]] = _Recent(200)
+_FOUND: _Recent[Counter[Fact]] = _Recent(200)
 
 
 def facts(start: Desk, end: Desk) -> Counter[Fact]:

@@ -120,7 +120,8 @@ def day(split: str, number: int) -> tuple[Written, ...]:
         rng = Rng(key=hashlib.blake2b(seed.encode(), digest_size=16).digest())
         draft = Draft(start.copy(), rng, memories.setdefault(story, {}))
         body = step(draft)
-        prompt = f"{draft.introduction}\n\n{body}\n\n{_CLOSING}"
+        request = f"{body} {draft.chatter()}".strip()
+        prompt = f"{draft.introduction}\n\n{request}\n\n{_CLOSING}"
         written.append(Written(story, step.__name__, prompt, draft.goal, tuple(draft.solution), start))
         world = draft.world
     return tuple(written)

@@ -6,8 +6,10 @@ from quintain.environments.enterprise.draft import Draft
 from quintain.environments.enterprise.goals import ref
 
 _ITEMS = """
-SELECT c.name, c.price, s.name FROM catalog_items c JOIN suppliers s ON s.id = c.supplier
-WHERE c.active = 1 AND s.status = 'approved' AND c.price BETWEEN 40 AND 800 AND c.category = 'equipment' ORDER BY c.id
+SELECT c.name, x.name, s.name FROM catalog_items c JOIN suppliers s ON s.id = c.supplier
+JOIN catalog_items x ON x.supplier = s.id AND x.id <> c.id AND x.category = c.category
+WHERE c.active = 1 AND x.active = 1 AND s.status = 'approved' AND c.category = 'equipment'
+AND c.price BETWEEN 40 AND 800 AND x.price BETWEEN 15 AND 600 ORDER BY c.id, x.id
 """
 _BUDGETS = """
 SELECT b.id, c.name FROM budgets b JOIN cost_centers c ON c.id = b.cost_center
@@ -19,19 +21,20 @@ def request(d: Draft) -> str:
     """Anybody asks for something."""
     (number,) = d.pick("SELECT id FROM employees WHERE status = 'active' AND id > 100 ORDER BY id")
     d.sign_in(number)
-    item, _, supplier = d.pick(_ITEMS)
+    item, other, supplier = d.pick(_ITEMS)
     budget, center = d.pick(_BUDGETS)
-    quantity, needed = d.number(2, 9), d.day(30)
+    quantity, more, needed = d.number(2, 9), d.number(1, 5), d.day(30)
     title = d.fresh(f"{item} for {center}")
-    d.memory |= {"title": title, "item": item, "quantity": quantity, "supplier": supplier, "requester": number}
+    d.memory |= {"title": title, "items": {item: quantity, other: more}, "supplier": supplier, "requester": number}
     d.look("procurement_find_catalog_items", text=item)
     d.look("finance_find_budgets", cost_center=center)
     d.do("procurement_create_requisition", title=title, budget=f"BUD-{budget}", needed_by=needed)
     d.do("procurement_add_requisition_line", requisition=title, item=item, quantity=quantity)
+    d.do("procurement_add_requisition_line", requisition=title, item=other, quantity=more)
     d.do("procurement_submit_requisition", requisition=title)
     return (
-        f"We need {quantity} pieces of {item!r} by {needed}, on the equipment budget of {center!r}. Make a requisition "
-        f"called {title!r} with this one item and submit it for approval."
+        f"We need {quantity} pieces of {item!r} and {more} of {other!r} by {needed}, on the equipment budget of "
+        f"{center!r}. Make a requisition called {title!r} with these two items and submit it for approval."
     )
 
 
@@ -60,18 +63,18 @@ def order(d: Draft) -> str:
 
 def receive(d: Draft) -> str:
     d.act_as("logistics.staff", but=(d.memory["buyer"],))
-    order_, quantity = d.memory["order"], d.memory["quantity"]
+    order_, items = d.memory["order"], d.memory["items"]
     (warehouse,) = d.pick("SELECT name FROM warehouses ORDER BY id")
     receipt = d.fresh("Receipt")
     d.look("procurement_get_purchase_order", purchase_order=order_)
     d.do("logistics_open_goods_receipt", title=receipt, purchase_order=order_, warehouse=warehouse)
-    line = ref("purchase_order_lines", purchase_order=order_, item=d.memory["item"])
-    d.do("logistics_count_goods_receipt_line", receipt=receipt, order_line=line, quantity=quantity, damaged=0)
+    for item, quantity in items.items():
+        line = ref("purchase_order_lines", purchase_order=order_, item=item)
+        d.do("logistics_count_goods_receipt_line", receipt=receipt, order_line=line, quantity=quantity, damaged=0)
     d.do("logistics_post_goods_receipt", goods_receipt=receipt)
     return (
-        f"A truck brought {quantity} x {d.memory['item']!r} for {order_!r} to {warehouse}, nothing damaged. Book "
-        "it in as "
-        f"{receipt!r}, count it and post the receipt."
+        f"A truck brought {' and '.join(f'{count} x {item!r}' for item, count in items.items())} for {order_!r} to "
+        f"{warehouse}, nothing damaged. Book it in as {receipt!r}, count every line and post the receipt."
     )
 
 
@@ -142,16 +145,18 @@ def tender(d: Draft) -> str:
     d.act_as("procurement.staff")
     (category,) = d.pick("SELECT name FROM supplier_categories ORDER BY id")
     title, closes = d.fresh(f"Tender {category}"), d.day(14)
-    one, two = d.rng.sample([n for (n,) in d.world.db.execute("SELECT name FROM suppliers ORDER BY id")], 2)
-    low, high = d.number(20, 40) * 100, d.number(41, 80) * 100
-    d.memory |= {"rfq": title, "winner": one}
+    names = d.rng.sample([name for (name,) in d.world.db.execute("SELECT name FROM suppliers ORDER BY id")], 3)
+    low = d.number(20, 40) * 100
+    bids = dict(zip(names, ((low, 40), (low + d.number(1, 9) * 50, 12), (low + 900, 10)), strict=True))
+    d.memory |= {"rfq": title, "winner": names[1]}
     d.do("procurement_open_request_for_quotation", title=title, category=category, closes_on=closes)
-    d.do("procurement_record_bid", rfq=title, supplier=one, amount=low, delivery_days=20)
-    d.do("procurement_record_bid", rfq=title, supplier=two, amount=high, delivery_days=10)
+    for name, (amount, days) in bids.items():
+        d.do("procurement_record_bid", rfq=title, supplier=name, amount=amount, delivery_days=days)
+    offers = "; ".join(f"{name} offers {amount} euros in {days} days" for name, (amount, days) in bids.items())
     return (
-        f"Open a request for quotation {title!r} in {category}, closing on {closes}. Two bids are in already: "
-        f"{one} offers "
-        f"{low} euros in 20 days, {two} {high} euros in 10 days. Record both."
+        f"Open a request for quotation {title!r} in {category}, closing on {closes}. Three bids are in already: "
+        f"{offers}. "
+        "Record them."
     )
 
 
@@ -160,7 +165,7 @@ def award(d: Draft) -> str:
     d.look("procurement_get_request_for_quotation", request_for_quotation=d.memory["rfq"])
     bid = ref("bids", rfq=d.memory["rfq"], supplier=d.memory["winner"])
     d.do("procurement_award_request_for_quotation", request_for_quotation=d.memory["rfq"], bid=bid)
-    return f"Award {d.memory['rfq']!r} to the cheapest bid, please."
+    return f"Award {d.memory['rfq']!r} to the cheapest bid that delivers within 15 days, please."
 
 
 def ask_for_budget(d: Draft) -> str:

@@ -49,14 +49,15 @@ def close_month(d: Draft) -> str:
 def propose_renewal(d: Draft) -> str:
     d.memory["lawyer"] = d.act_as("corporate.legal")
     title, value, ends = d.pick("SELECT title, value, ends_on FROM contracts WHERE status = 'active' ORDER BY id")
-    new_value, new_end = value + value * d.number(1, 9) // 100, d.day(d.number(520, 800))
+    percent, new_end = d.number(1, 9), d.day(d.number(520, 800))
+    new_value = value + value * percent // 100
     d.memory |= {"contract": title, "new_value": new_value, "new_end": new_end}
     d.look("corporate_get_contract", contract=title)
     d.do("corporate_propose_contract_renewal", contract=title, new_end=new_end, new_value=new_value)
     return (
-        f"{title!r} ends on {ends}. The other side agrees to go on until {new_end} for {new_value} euros a year. "
-        "Propose "
-        "the renewal."
+        f"{title!r} ends on {ends}. The other side agrees to go on until {new_end} for {percent} percent more than "
+        "today, "
+        "rounded down to a whole euro. Propose the renewal."
     )
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from quintain.environments.enterprise.draft import Draft
 from quintain.environments.enterprise.goals import ref
+from quintain.environments.enterprise.seeding import pools
 
 
 def hire(d: Draft) -> str:
     """HR enters somebody new."""
     d.act_as("people.staff")
     team, manager = d.pick("SELECT name, lead FROM teams ORDER BY id")
-    position, low, high = d.pick("SELECT title, band_low, band_high FROM positions ORDER BY id")
+    position, salary = d.pick("SELECT title, band_low FROM positions ORDER BY id")
     (site,) = d.pick("SELECT name FROM sites ORDER BY id")
     (buddy,) = d.pick("SELECT name FROM employees WHERE status = 'active' AND id > 100 ORDER BY id")
-    first, last = d.pick("SELECT name, name FROM employees ORDER BY id")[0].split()[0], d.number(100, 999)
-    name = f"{first} Testorf-{last}"
-    email, begins, salary = f"{first.lower()}.{last}@halden.example", d.day(7), low + (high - low) // 3
+    last = "-".join(d.rng.sample(pools()["last"], 2))  # nobody in the seed has two
+    name = f"{d.rng.choice(pools()['first'])} {last}"
+    email, begins = f"{last.lower()}@halden.example", d.day(7)
     d.memory |= {"name": name, "site": site, "email": email}
     d.look("people_find_positions", text=position)
     d.do(
@@ -32,8 +33,8 @@ def hire(d: Draft) -> str:
     d.do("people_start_onboarding_plan", employee=name, buddy=buddy, starts_on=begins)
     return (
         f"{name} has signed with us! Please enter the new colleague: team {team}, position {position}, manager "
-        f"{d.name(manager)}, site {site}, e-mail {email}, first day {begins}, {salary} euros a year. No phone and no "
-        f"cost center yet. Then start the onboarding plan for the same day, with {buddy} as buddy."
+        f"{d.name(manager)}, site {site}, e-mail {email}, first day {begins}, the salary at the bottom of the band. "
+        f"No phone and no cost center yet. Then start the onboarding plan for the same day, with {buddy} as buddy."
     )
 
 
@@ -49,28 +50,30 @@ def equip(d: Draft) -> str:
     """IT gives account, laptop, group and license."""
     d.act_as("it.staff")
     name, login = d.memory["name"], d.memory["email"].split("@")[0]
-    sql = """SELECT a.serial, m.name FROM assets a JOIN asset_models m ON m.id = a.model
-             WHERE a.status = 'in_stock' AND m.kind = 'laptop' ORDER BY a.id"""
-    serial, model = d.pick(sql)
+    sql = """SELECT a.serial, m.name, s.name, min(a.bought_on) FROM assets a JOIN asset_models m ON m.id = a.model
+             JOIN sites s ON s.id = a.site WHERE a.status = 'in_stock' AND m.kind = 'laptop' GROUP BY a.model, a.site
+             HAVING count(*) > 1 AND count(DISTINCT bought_on) = count(*) ORDER BY a.model, a.site"""
+    serial, model, site, _ = d.pick(sql)
     (group,) = d.pick("SELECT name FROM access_groups WHERE sensitive = 0 ORDER BY id")
     (license_,) = d.pick("SELECT name FROM software_licenses WHERE seats > 60 ORDER BY id")
     d.memory |= {"serial": serial, "login": login}
-    d.look("it_find_assets", text=serial)
+    d.look("it_find_assets", model=model, site=site, status="in_stock")
     d.do("it_create_user_account", login=login, employee=name, mailbox_gb=20)
     d.do("it_assign_asset", asset=serial, employee=name)
     d.do("it_add_group_membership", account=login, access_group=group)
     d.do("it_assign_license_seat", license=license_, account=login)
     return (
-        f"Set up {name}, who starts soon: account {login} with a mailbox of 20 GB, the {model} with serial {serial} "
-        f"from stock, membership in {group}, and a seat of {license_}."
+        f"Set up {name}, who starts soon: account {login} with a mailbox of 20 GB, of the {model} that lie in "
+        f"stock at {site} the one that was bought first, membership in {group}, and a seat of {license_}."
     )
 
 
 def give_desk(d: Draft) -> str:
     d.act_as("corporate.facilities")
     name, site = d.memory["name"], d.memory["site"]
-    (desk,) = d.pick(
-        "SELECT k.name FROM desks k JOIN sites s ON s.id = k.site WHERE k.status = 'free' AND s.name = ? ORDER BY k.id",
+    desk = d.get(
+        """SELECT k.name FROM desks k JOIN sites s ON s.id = k.site
+           WHERE k.status = 'free' AND s.name = ? ORDER BY k.id""",
         site,
     )
     serial = f"BX-{d.number(100_000, 999_999)}"
@@ -78,7 +81,11 @@ def give_desk(d: Draft) -> str:
     d.look("corporate_find_desks", site=site, status="free")
     d.do("corporate_assign_desk", desk=desk, employee=name)
     d.do("corporate_issue_badge", serial=serial, employee=name, site=site)
-    return f"{name} will sit in {site}: please give {desk} and issue the badge {serial} for that site."
+    return (
+        f"{name} will sit in {site}: please give the free desk there whose key has the lowest number, and issue "
+        "the badge "
+        f"{serial} for that site."
+    )
 
 
 def finish_onboarding(d: Draft) -> str:
@@ -224,10 +231,12 @@ def offer(d: Draft) -> str:
     begins = d.day(45)
     application = ref("applications", candidate=candidate, opening=opening)
     d.look("people_find_applications", candidate=candidate)
+    d.look("people_get_job_opening", job_opening=opening)
     d.do("people_draft_offer", application=application, yearly_salary=salary, starts_on=begins)
     return (
-        f"Draft an offer for {candidate} ({opening!r}): {salary} euros a year from {begins}. The manager approves "
-        "it later."
+        f"Draft an offer for {candidate} ({opening!r}) from {begins} on, with the salary at the bottom of the band "
+        "of the "
+        "position. The manager approves it later."
     )
 
 

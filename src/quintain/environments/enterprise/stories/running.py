@@ -154,15 +154,16 @@ def correct(d: Draft) -> str:
     d.memory["proposer"] = d.act_as("logistics.staff")
     key, product, warehouse, _ = d.pick(_STOCK)
     lost = d.number(1, 9)
+    counted = d.get("SELECT on_hand FROM stock_levels WHERE id = ?", key) - lost
     d.memory |= {"stock": f"STK-{key}", "product": product, "warehouse": warehouse, "lost": lost}
     d.look("logistics_find_stock_levels", product=product, warehouse=warehouse)
     d.do(
         "logistics_propose_stock_adjustment", stock=f"STK-{key}", difference=-lost, reason="Found broken when counting."
     )
     return (
-        f"{lost} x {product} in {warehouse} were found broken when counting. Propose the correction of the stock "
-        "by that "
-        "number, with a reason."
+        f"Only {counted} whole pieces of {product} are in {warehouse}; the others on the books were found broken. "
+        "Propose "
+        "the correction of the stock, with a reason."
     )
 
 

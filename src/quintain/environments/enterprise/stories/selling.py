@@ -18,18 +18,19 @@ WHERE s.product = p.id AND s.on_hand - s.reserved > 60 AND s.warehouse = 1) ORDE
 def deal(d: Draft) -> str:
     d.memory["owner"] = d.act_as("sales.staff")
     (customer,) = d.pick(_CUSTOMERS)
-    (product,) = d.pick(_PRODUCTS)
-    quantity, closes = d.number(4, 15), d.day(20)
+    product, other = (name for (name,) in d.rng.sample(d.world.db.execute(_PRODUCTS), 2))
+    quantity, more, closes = d.number(4, 15), d.number(1, 6), d.day(20)
     title = d.fresh(f"{product} for {customer.split()[0]}")
-    d.memory |= {"deal": title, "customer": customer, "product": product, "quantity": quantity}
+    d.memory |= {"deal": title, "customer": customer, "product": product}
     d.look("sales_get_customer", customer=customer)
     d.do("sales_create_opportunity", title=title, customer=customer, closes_on=closes)
     d.do("sales_add_opportunity_line", opportunity=title, product=product, quantity=quantity)
+    d.do("sales_add_opportunity_line", opportunity=title, product=other, quantity=more)
     d.do("sales_propose_opportunity", opportunity=title)
     return (
-        f"{customer} wants {quantity} x {product}. Open the deal {title!r}, closing on {closes}, with that one "
-        "product, "
-        "and move it to proposal."
+        f"{customer} wants {quantity} x {product} and {more} x {other}. Open the deal {title!r}, closing on "
+        f"{closes}, with "
+        "these two products, and move it to proposal."
     )
 
 
@@ -156,13 +157,12 @@ def change_price(d: Draft) -> str:
            WHERE x.price_list = 1 AND p.status = 'active' AND x.price > 100 ORDER BY x.id"""
     )
     percent = d.number(3, 12)
-    new = price + price * percent // 100
     d.look("sales_find_prices", product=product)
-    d.do("sales_change_price_entry", price_entry=f"PRI-{key}", price=new)
+    d.do("sales_change_price_entry", price_entry=f"PRI-{key}", price=price + price * percent // 100)
     return (
-        f"Purchase prices went up. On the list 'Standard 2025', {product} costs {new} euros from now on; leave the "
-        "other "
-        "lists alone."
+        f"Purchase prices went up. On the list 'Standard 2025', {product} costs {percent} percent more from now "
+        "on, rounded "
+        "down to a whole euro; leave the other lists alone."
     )
 
 

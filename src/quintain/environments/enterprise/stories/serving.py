@@ -41,13 +41,10 @@ def escalate(d: Draft) -> str:
     d.sign_in(d.memory["agent"])
     lead = d.get("SELECT t.lead FROM employees e JOIN teams t ON t.id = e.team WHERE e.id = ?", d.memory["agent"])
     d.look("support_get_ticket", ticket=d.memory["subject"])
-    d.do(
-        "support_raise_escalation",
-        ticket=d.memory["subject"],
-        owner=d.name(lead),
-        reason="The customer threatens to leave.",
-    )
-    return f"You cannot solve {d.memory['subject']!r} alone. Escalate it to {d.name(lead)}, with a reason."
+    d.look("people_find_teams", text=d.get("SELECT name FROM teams WHERE lead = ?", lead))
+    reason = "The customer threatens to leave."
+    d.do("support_raise_escalation", ticket=d.memory["subject"], owner=d.name(lead), reason=reason)
+    return f"You cannot solve {d.memory['subject']!r} alone. Escalate it to the lead of your team, with a reason."
 
 
 def solve(d: Draft) -> str:
@@ -67,7 +64,8 @@ def open_return(d: Draft) -> str:
     order, _, customer, product, quantity, price = d.pick(_SOLD)
     count = min(2, quantity)
     title = d.fresh("Return")
-    d.memory |= {"return": title, "customer": customer, "product": product, "count": count, "price": price}
+    d.memory |= {"return": title, "customer": customer, "product": product, "count": count}
+    d.memory |= {"order": f"SO-{order}", "price": price}
     d.look("sales_get_sales_order", sales_order=f"SO-{order}")
     arguments = {"title": title, "sales_order": f"SO-{order}", "product": product, "quantity": count}
     d.do("support_open_customer_return", **arguments, reason="defective")
@@ -98,10 +96,11 @@ def ask_refund(d: Draft) -> str:
     amount = d.memory["count"] * d.memory["price"]
     d.memory["amount"] = amount
     d.look("support_get_customer_return", customer_return=d.memory["return"])
+    d.look("sales_get_sales_order", sales_order=d.memory["order"])
     d.do("support_request_refund", rma=d.memory["return"], amount=amount)
     return (
-        f"The goods of {d.memory['return']!r} are back. Request the refund: {d.memory['count']} pieces at "
-        f"{d.memory['price']} euros."
+        f"The goods of {d.memory['return']!r} are back. Request the refund of what {d.memory['customer']} paid for the "
+        f"{d.memory['count']} pieces."
     )
 
 

@@ -1,0 +1,166 @@
+"""The large worlds that come with Quintain: what their episodes cost to fork, to name, to hold, and to play.
+
+`enterprise` has 164 tables and 512 tools. An episode of 600 turns reads three times for each write; it is what the
+solution of a task does, again and again, so that in time most of its writes are refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+from _table import Row, cpu, main, row
+
+import quintain as qn
+from quintain import codec, plugins, resource
+from quintain.episode import Episode
+from quintain.models.agents import oracle
+from quintain.resources.database import Database
+from quintain.trace import Message, Reply, ToolCall
+
+WORLDS = ("enterprise", "support")
+IDEA = ("corporate_make_suggestion", {"title": "Fewer meetings"})
+
+
+def calls(name: str, task: qn.Task[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What an agent does for ever."""
+    solution = list(task.solution or ())
+    reads = [call for call in solution if "_find_" in call[0] or "_get_" in call[0]]
+    if name == "enterprise":  # Everybody may have ideas, so this one goes on growing.
+        yield solution[0]
+        yield from itertools.cycle([*itertools.islice(itertools.cycle(reads), 3), IDEA])
+    yield from itertools.cycle(solution)
+
+
+async def played(env: qn.Environment[Any], turns: int) -> Episode[Any]:
+    """An episode after so many turns."""
+    task = env.tasks("test")[0]
+    episode = await Episode[Any].begin(env.replace(config=qn.Config(max_turns=10_000)), task)
+    for number, (tool, arguments) in enumerate(itertools.islice(calls(env.name, task), turns)):
+        call = ToolCall(f"call_{number}", tool, codec.text(arguments))
+        await episode.session.step(Reply(Message("assistant", calls=(call,))))
+    if episode.ended:
+        raise RuntimeError(f"it ended early: {episode.trace.reason}, {episode.trace.failure}")
+    return episode
+
+
+def forks(env: qn.Environment[Any], turns: int, *, times: int) -> Iterator[Row]:
+    late = asyncio.run(played(env, turns))
+
+    async def each() -> None:
+        for _ in range(times):
+            await late.fork()
+
+    seconds = cpu(lambda: asyncio.run(each()), repeats=5)
+    yield row(f"{env.name}: fork of the episode at turn {turns}", seconds / times * 1e6, "us", goal=100)
+
+
+def databases(world: Any) -> list[Database]:
+    return [one for name in world.__struct_fields__ if isinstance(one := getattr(world, name), Database)]
+
+
+def written(world: Any, count: int) -> None:
+    """Rewrite a row of so many tables, each in a transaction of its own."""
+    for db in databases(world)[:1]:
+        sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE TABLE%id INTEGER PRIMARY KEY%'"
+        names = [name for (name,) in db.execute(f"{sql} ORDER BY name")]
+        filled = [name for name in names if db.execute(f'SELECT 1 FROM "{name}" LIMIT 1')]
+        for name in filled[:count]:
+            db.execute(f'UPDATE "{name}" SET id = id WHERE id = (SELECT min(id) FROM "{name}")')
+
+
+def digests(env: qn.Environment[Any], *, times: int) -> Iterator[Row]:
+    start = env.tasks("test")[0].world()
+
+    async def one(count: int) -> float:
+        best = float("inf")
+        for _ in range(times):
+            world = start.copy()
+            await resource.digest(world)
+            written(world, count)
+            began = time.process_time()
+            await resource.digest(world)
+            best = min(best, time.process_time() - began)
+        return best * 1e6
+
+    yield row(f"{env.name}: digest of a turn that wrote nothing", asyncio.run(one(0)), "us")
+    yield row(f"{env.name}: digest of a turn with 10 writes in 10 tables", asyncio.run(one(10)), "us", goal=10)
+
+
+def oracles(env: qn.Environment[Any], *, count: int) -> Iterator[Row]:
+    tasks = list(itertools.islice((task for split in env.splits for task in env.tasks(split)), count))
+    for task in tasks:
+        task.world()  # the day is written before it is played
+    turns = 0
+
+    async def every() -> None:
+        nonlocal turns
+        turns = 0
+        for task in tasks:
+            trace = (await qn.rollout(env, task, oracle().model(task, 0))).trace
+            turns += len(trace.turns)
+            if trace.score != 1.0:
+                raise RuntimeError(f"{task.id} scored {trace.score}: {trace.failure}")
+
+    seconds = cpu(lambda: asyncio.run(every()), repeats=2)
+    yield row(f"{env.name}: oracle episodes a second, verified", len(tasks) / seconds, "1/s")
+    yield row(f"{env.name}: oracle, milliseconds an episode", seconds / len(tasks) * 1e3, "ms")
+    yield row(f"{env.name}: the same, a turn", seconds / turns * 1e3, "ms")
+
+
+def memory(env: qn.Environment[Any], *, count: int) -> Iterator[Row]:
+    """Live episodes, each after the first six calls of a solution."""
+    process = psutil.Process()
+    asyncio.run(played(env, 6))
+    gc.collect()
+    before = process.memory_info().rss
+    live = [asyncio.run(played(env, 6)) for _ in range(count)]
+    gc.collect()
+    used = (process.memory_info().rss - before) / 1e6
+    yield row(f"{env.name}: {len(live):,} live episodes", used, "MB")
+
+
+def building(name: str) -> Iterator[Row]:
+    """In a process of its own: import, and the base image for the first time."""
+    code = f"""
+import time
+began = time.process_time()
+from quintain.environments.{name} import env
+imported = time.process_time()
+env.tasks("test")[0].world()
+print(imported - began, time.process_time() - imported)
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        environ = os.environ | {"QUINTAIN_CACHE": folder}
+        done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environ)
+    imported, built = map(float, done.stdout.split())
+    yield row(f"{name}: import", imported, "s", goal=1)
+    yield row(f"{name}: base image and first task, nothing cached", built, "s", goal=20)
+
+
+def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
+    known = {"enterprise", *plugins.names("environments")}
+    for name in WORLDS:
+        if name not in known:
+            continue
+        env: qn.Environment[Any] = importlib.import_module(f"quintain.environments.{name}").env
+        yield row(f"{name}: tools", len(env.tools), "")
+        yield from building(name)
+        yield from forks(env, 20 if quick else 600, times=3 if quick else 200)
+        yield from digests(env, times=3 if quick else 200)
+        yield from oracles(env, count=8 if quick else 200)
+        yield from memory(env, count=10 if quick else 1000)
+
+
+if __name__ == "__main__":
+    main("The large worlds", measure)
