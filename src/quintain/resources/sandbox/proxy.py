@@ -16,10 +16,10 @@ the program may say whatever it likes to an allowed host: what it must not give 
 again byte for byte unless the answers are kept, and nothing here keeps them. `Proxy.log` says that it was used, and how
 much. Where bytes must repeat, put the files (a wheel, a data set) into the workspace or behind `Policy.readable`.
 
-**How a sandbox uses it.** On this side, in a folder that others on this machine cannot list:
+**How a sandbox uses it.** On this side, in a folder of mode 711 (700 where the sandbox runs as the same user):
 
     async with Proxy(allow(policy.network), folder / "proxy") as proxy:
-        os.chown(folder / "proxy", uid, -1)  # when the sandbox runs as another user: who connects must own it
+        os.chown(folder / "proxy", uid, -1)  # where the sandbox runs as another user: who connects must own it
         ...                                  # start bubblewrap, wait for the program
     proxy.log
 
