@@ -127,6 +127,7 @@ def test_a_template_is_built_once(url: str, tmp_path: Path) -> None:
 
 
 def test_a_seed_that_fails_leaves_no_template(url: str) -> None:
+    shop(url)
     before = databases(url, r"quintain\_%\_t\_%")
     for broken in ("CREATE TABEL x", "CREATE TABLE x (y INTEGER); INSERT INTO x VALUES ('a')"):
         with pytest.raises(qn.DefinitionError, match=r"syntax error|invalid input"):

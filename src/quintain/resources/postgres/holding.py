@@ -56,6 +56,8 @@ class Holding:
         for one in statements:
             if one.refusal:
                 raise Refused(one.refusal)
+            if one.is_definition and one.slots:
+                raise Refused(f"a definition has no placeholders: {one.text}")
         values = [one.values(given, named) for one in statements]
         if all(one.is_read for one in statements) and not self.tail:
             with self._claimed(), contextlib.suppress(WritesError):
@@ -94,6 +96,7 @@ class Holding:
             if draws:
                 session.drawn(self.world)
             if statement.is_definition:
+                session.engine("DEALLOCATE ALL")  # what was prepared may mean other columns now
                 self._know(Facts((*facts.log, statement.text), draws))
             columns = columns or names
             rows += found

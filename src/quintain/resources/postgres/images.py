@@ -117,7 +117,7 @@ class Image:
         if not self.name:
             self._make()
         if self._session is None:
-            self._session = Session(self.server, self.name)
+            self._session = Session(self.server, self.name, is_shared=self.is_shared)
         if self._rewind is not None and not self.standing():
             # A tail was dropped without a word, and sequences do not go back with a transaction.
             session = self._session

@@ -66,10 +66,13 @@ class Plan:
     def _built(self, server: Server, digest: str | None, facts: Facts) -> str:
         """Build in a world of this process, so that a crash leaves nothing that would be believed."""
         name = server.name()
-        server.create(name)
+        server.create(name, _empty(server))
         session = Session(server, name)
         try:
             found = self._content(session, name, facts)
+        except BaseException:
+            server.drop(name)
+            raise
         finally:
             session.close()
         digest = digest or found
@@ -78,8 +81,6 @@ class Plan:
 
     def _content(self, session: Session, name: str, facts: Facts) -> str:
         session.engine("SET default_transaction_read_only = off")
-        session.engine(_world())
-        session.engine("SET search_path = main, public, quintain, pg_catalog")
         try:
             session.engine("BEGIN")
             session.attune(Shared(), draws=True)
@@ -141,6 +142,24 @@ class Plan:
         for name, digest in found.items():
             session.engine("INSERT INTO quintain.base VALUES ($1, $2)", [name, digest])
         return content.name_of(shape, found, content.sequences(session, shape))
+
+
+def _empty(server: Server) -> str:
+    """The template that every other one begins as: without tables, but with a world's clock, chance and guards."""
+    text = _world()
+    digest = codec.digest(text.encode())
+    template = server.template(digest)
+    if not server.exists(template):
+        with server.building(digest):
+            if not server.exists(template):
+                name = server.name()
+                server.create(name)
+                session = Session(server, name)
+                session.engine("SET default_transaction_read_only = off")
+                session.engine(text)
+                session.close()
+                server.finish(name, template)
+    return template
 
 
 def _world() -> str:

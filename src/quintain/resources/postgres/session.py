@@ -58,9 +58,11 @@ class Session:
         is_busy: A transaction is open.
     """
 
-    def __init__(self, server: Server, database: str) -> None:
+    def __init__(self, server: Server, database: str, *, is_shared: bool = False) -> None:
         self.server = server
         self.connection = server.connect(database)
+        if is_shared:
+            self.connection.prepare_threshold = None  # others may change the tables that a prepared one was for
         self.is_busy = False
         server.note(self)
         self._now: str | None = None
