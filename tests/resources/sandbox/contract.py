@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import socket
 import tempfile
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from quintain.errors import UsageError
@@ -252,11 +254,35 @@ class SandboxContract:
         assert sum(sizes) == 4_000_000
         assert max(sizes) <= 2**17  # a chunk, and at the end what the pipe held
 
+    # -- the network
+
+    def test_what_the_policy_names_can_be_reached_and_nothing_else(self) -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+            await writer.drain()
+            writer.close()
+
+        async def talk() -> Result:
+            server = await asyncio.start_server(answer, "127.0.0.1", 0)
+            other = await asyncio.start_server(answer, "127.0.0.1", 0)
+            async with server, other:
+                ports = [one.sockets[0].getsockname()[1] for one in (server, other)]
+                policy = msgspec.structs.replace(self.policy, network=(f"127.0.0.1:{ports[0]}",))
+                code = payloads.FETCHES.replace("PORTS", str(ports))
+                return await Sandbox(policy).run(files(), python=code, limits=Limits(seconds=30))
+
+        done = run(talk)
+        assert done.out.splitlines() == ["hello", "403", "directly refused"], done.err
+        assert [(one.is_allowed, one.down_bytes > 0) for one in done.contacts] == [(True, True), (False, False)]
+
     # -- refusals
 
     def test_what_cannot_be_had_is_refused(self) -> None:
-        with pytest.raises(SandboxUnavailable, match="allow-list"):
-            Sandbox(Policy(network=("example.org:443",)))
+        with pytest.raises(UsageError):
+            Sandbox(Policy(network=("http://example.org",)))
+        with pytest.raises(UsageError, match="replayed"):
+            run(lambda: Sandbox(Policy(network=("example.org:443",))).shell(files(), "ls"))
         missing: list[Promise] = [name for name, holds in run(Sandbox(self.policy).guarantees).items() if not holds]
         for name in missing:
             policy = Policy(require=(name,), groups=self.policy.groups)

@@ -104,6 +104,20 @@ say("packet", socket.AF_PACKET, None, socket.SOCK_RAW)
 say("netlink", socket.AF_NETLINK, (0, 0), socket.SOCK_RAW)
 """
 
+FETCHES = """
+import os, socket, urllib.error, urllib.request
+os.environ["no_proxy"] = ""
+for port in PORTS:
+    try:
+        print(urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=20).read().decode())
+    except urllib.error.HTTPError as error:
+        print(error.code)
+try:
+    socket.create_connection(("127.0.0.1", PORTS[0]), timeout=20)
+except ConnectionRefusedError:
+    print("directly refused")
+"""
+
 SYSCALLS = """
 import ctypes, errno, os, platform
 libc = ctypes.CDLL(None, use_errno=True)

@@ -26,10 +26,11 @@ from quintain.resources.workspace import Workspace
 
 from . import link, machine
 from .policy import Limits, Policy, Promise, Result, SandboxUnavailable
+from .proxy import Contact, allow
 from .running import Live, Request
 from .sessions import History, Kind, Session, Stored
 
-__all__ = ["Chunk", "Limits", "Policy", "Promise", "Result", "Sandbox", "SandboxUnavailable", "settled"]
+__all__ = ["Chunk", "Contact", "Limits", "Policy", "Promise", "Result", "Sandbox", "SandboxUnavailable", "settled"]
 
 _FORMAT = "quintain sandbox 1"
 _LONGEST = 120_000
@@ -61,14 +62,14 @@ class Sandbox:
     Args:
         policy: How programs are isolated.
         limits: What they may use, where a call says nothing else.
+
+    Raises:
+        UsageError: An entry of `policy.network` cannot be read.
     """
 
     def __init__(self, policy: Policy | None = None, *, limits: Limits | None = None) -> None:
         self.policy, self.limits = policy or Policy(), limits or Limits()
-        if self.policy.network:
-            raise SandboxUnavailable(
-                f"programs have no network: an allow-list such as {self.policy.network} is not available"
-            )
+        allow(self.policy.network)  # What cannot be read is the author's mistake, and known now.
         self._sessions: dict[str, Session] = {}
         self._world: Any = None
         weakref.finalize(self, _close, self._sessions)
@@ -113,7 +114,7 @@ class Sandbox:
             status, reason = await live.ended()
             return await live.settle(files, status, reason)
         finally:
-            live.close()
+            await live.finish()
             machine.refill(live.line.keeper, self.policy)
 
     async def stream(
@@ -155,7 +156,7 @@ class Sandbox:
             yield await live.settle(files, status, reason)
         finally:
             end.cancel()
-            live.close()
+            await live.finish()
             machine.refill(live.line.keeper, self.policy)
 
     # -- programs that live on
@@ -186,6 +187,8 @@ class Sandbox:
     async def _ask(self, kind: Kind, name: str, *, files: Workspace, text: str) -> Result:
         if "\0" in text:
             raise UsageError("a request to a session is text without NUL")
+        if self.policy.network:
+            raise UsageError("a session is its history, and what a network answered can't be replayed: use run()")
         keeper = await machine.keeper(self.policy)
         key = f"{kind}:{name}"
         session = self._sessions.setdefault(key, Session(History(kind)))

@@ -97,7 +97,7 @@ def _key(policy: Policy) -> str:
 
 def take(found: Keeper, policy: Policy) -> Ready | None:
     """A sandbox that waits; None when none does."""
-    waiting = found.waiting.get(_key(policy)) if policy.pool else None
+    waiting = found.waiting.get(_key(policy)) if policy.pool and not policy.network else None
     return waiting.pop(0) if waiting else None
 
 
@@ -105,6 +105,6 @@ def refill(found: Keeper, policy: Policy) -> None:
     """Start as many as are missing, and have an empty one made; nothing is awaited."""
     if found.is_alive:
         found.prepare()
-    if policy.pool and found.is_alive:
+    if policy.pool and not policy.network and found.is_alive:
         waiting = found.waiting.setdefault(_key(policy), [])
         waiting += [Ready(found, policy) for _ in range(policy.pool - len(waiting))]

@@ -6,7 +6,7 @@ import functools
 import math
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,12 +16,16 @@ from quintain.errors import QuintainError
 from quintain.resources.workspace import FileChange
 
 from . import seccomp
+from .proxy import Contact
 
 Promise = Literal["isolation", "time", "output", "disk", "memory", "processes", "cpu", "monotonic", "clock"]
 """What can be asked of a machine: see `Sandbox.guarantees`."""
 
 HOME = "/workspace"
 """Where a program finds the workspace."""
+
+DOOR, PROXY, FORWARD = "proxy", "/run/proxy", "forward.py"
+"""The socket that leads to the proxy, for us and for the program, and what carries connections there."""
 
 _ENVIRONMENT = {
     "HOME": "/tmp",  # noqa: S108  # the sandbox's own
@@ -91,7 +95,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         python: The interpreter, a path that holds for every user of the machine.
         readable: Folders and files of the machine that programs may read, beside `/usr`.
         env: Variables, beside those that are always set.
-        network: Hosts that may be reached. Only the empty tuple is available: programs have no network.
+        network: What `run` and `stream` may reach, through a proxy: "host:port" and more, see `hosts.Allowed`. Nothing
+            is reached when empty. What a network answers is not replayed.
         pool: Sandboxes that are kept ready; each takes about 10 MB.
         overlay: Whether the files of a workspace may be layers of an overlay, where the machine can do that; else they
             are copied for each program.
@@ -119,6 +124,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         reason: The limit that it was ended for: "time", "cpu", "memory", "processes" or "output"; empty when it
             ended by itself. "ended" for a session that a program ended, which then begins anew.
         changes: What it changed in the workspace, by path.
+        contacts: What it asked of the network, where the policy names one.
     """
 
     status: int
@@ -127,11 +133,18 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     is_cut: bool = False
     reason: str = ""
     changes: tuple[FileChange, ...] = ()
+    contacts: tuple[Contact, ...] = ()
 
     @property
     def signal(self) -> int:
         """The signal that ended it; 0 for none."""
         return self.status - 128 if self.status - 128 in set(signal.Signals) else 0
+
+
+def command(policy: Policy, argv: Sequence[str], code: str) -> tuple[str, ...]:
+    """The words that run a program, or Python code, in a sandbox."""
+    words = tuple(argv) or (policy.python, "-c", code)
+    return (policy.python, "-I", "-S", f"/run/{FORWARD}", PROXY, *words) if policy.network else words
 
 
 def environment(policy: Policy, env: Mapping[str, str]) -> dict[str, str]:
@@ -175,6 +188,8 @@ def arguments(policy: Policy, *, program: str, env: Mapping[str, str]) -> list[s
     words += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     for name, target in (("shm", "/dev/shm"), ("tmp", "/tmp"), ("work", HOME)):  # noqa: S108
         words += ["--bind", f"{{box}}/{name}", target]
+    if policy.network:
+        words += ["--bind", f"{{box}}/{DOOR}", PROXY, "--ro-bind", f"{{box}}/{FORWARD}", f"/run/{FORWARD}"]
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
     for name, value in environment(policy, env).items():
         words += ["--setenv", name, value]

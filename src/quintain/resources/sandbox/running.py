@@ -8,6 +8,7 @@ import fcntl
 import marshal
 import os
 import resource
+import shutil
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,10 +20,11 @@ from quintain.errors import EpisodeError
 from quintain.resources.workspace import FileChange, QuotaExceeded, Workspace
 from quintain.resources.workspace.staging import Stage, collect, restage, stage
 
-from . import inside, policy
+from . import forward, inside, policy
 from .link import Keeper, Line
 from .output import Output
 from .policy import Limits, Policy, Result, SandboxUnavailable
+from .proxy import Proxy, allow
 
 T = TypeVar("T")
 
@@ -142,8 +144,11 @@ class Live:
         output: What the program writes.
     """
 
-    def __init__(self, line: Line, stage: Stage, output: Output, *, has_to_renew: bool) -> None:
-        self.line, self._stage, self.output, self._has_to_renew = line, stage, output, has_to_renew
+    def __init__(
+        self, line: Line, stage: Stage, output: Output, *, has_to_renew: bool, proxy: Proxy | None = None
+    ) -> None:
+        self.line, self._stage, self.output = line, stage, output
+        self._has_to_renew, self._proxy = has_to_renew, proxy
 
     @classmethod
     async def begin(
@@ -172,22 +177,26 @@ class Live:
         """
         line = ready.line if ready else keeper.open()
         output = Output(limits.output_bytes, full=lambda: line.tell("kill", reason="output"))
+        proxy: Proxy | None = None
         try:
             await line.opened()
+            proxy = await _way_out(line, rules) if rules.network else None
             staged, has_to_renew = await _lay_out(line, files, limits, overlay=overlay)
             with _memory(request.stdin) as stdin:
                 fds = [stdin, *output.ends, *control]
                 if ready:
                     ready.send(request, fds, rules=rules, limits=limits)
                 else:
-                    argv = request.argv or (rules.python, "-c", request.code)
+                    argv = policy.command(rules, request.argv, request.code)
                     await line.ask("start", fds, **_start(keeper, rules, limits, argv=argv, env=request.env))
             output.started()
         except BaseException:
+            if proxy:
+                await proxy.close()
             line.close()
             output.close()
             raise
-        return cls(line, staged, output, has_to_renew=has_to_renew)
+        return cls(line, staged, output, has_to_renew=has_to_renew, proxy=proxy)
 
     async def ended(self) -> tuple[int, str]:
         """Exit status and reason, once every process is gone.
@@ -213,7 +222,15 @@ class Live:
             changes = await elsewhere(lambda: collect(files, self._stage), files=files)
         except QuotaExceeded as error:
             reason, err = reason or "disk", f"{err}{error}\n"
-        return Result(status=status, out=out, err=err, is_cut=self.output.is_cut, reason=reason, changes=tuple(changes))
+        return Result(
+            status=status,
+            out=out,
+            err=err,
+            is_cut=self.output.is_cut,
+            reason=reason,
+            changes=tuple(changes),
+            contacts=self._proxy.log if self._proxy else (),
+        )
 
     async def renew(self, files: Workspace) -> None:
         """Show the program what Python changed in the workspace since. Its files must be a copy."""
@@ -225,6 +242,24 @@ class Live:
         """End it, if it has not ended, and give back what it held."""
         self.line.close()
         self.output.close()
+
+    async def finish(self) -> None:
+        """The same, and end its connections to the network."""
+        try:
+            if self._proxy:
+                await self._proxy.close()
+        finally:
+            self.close()
+
+
+async def _way_out(line: Line, rules: Policy) -> Proxy:
+    """The only door of a sandbox, open; its folder is there."""
+    shutil.copyfile(forward.__file__, line.folder / policy.FORWARD)
+    proxy = Proxy(allow(rules.network), line.folder / policy.DOOR)
+    await proxy.start()
+    if line.keeper.uid:  # Who connects must own it.
+        os.chown(line.folder / policy.DOOR, line.keeper.uid, -1)
+    return proxy
 
 
 async def _lay_out(line: Line, files: Workspace, limits: Limits, *, overlay: bool) -> tuple[Stage, bool]:
