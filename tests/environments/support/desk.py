@@ -26,7 +26,8 @@ WRITES = frozenset({
     "reply", "update_ticket", "merge_tickets", "link_incident", "verify_identity", "redirect_parcel", "open_claim",
     "unlock_account", "lock_account", "send_password_reset", "end_sessions", "update_firmware", "set_default_card",
     "retry_payment", "send_payment_link", "refund_payment", "request_approval", "grant_credit", "change_plan",
-    "cancel_subscription", "apply_coupon", "reissue_invoice", "update_order_address", "refund_order", "ship_replacement",
+    "cancel_subscription", "apply_coupon", "reissue_invoice", "update_order_address", "refund_order",
+    "ship_replacement",
 })  # fmt: skip
 """What the solutions use to change anything."""
 DESK = frozenset({"reply", "update_ticket", "verify_identity"})
@@ -53,7 +54,7 @@ def having(family: str, level: str, variant: str, *, such: Callable[[Task], bool
 
 
 def _of(split: str, family: str, level: str) -> Iterator[tuple[int, Task]]:
-    start = list(FAMILIES).index(family) + len(FAMILIES) * LEVELS.index(level)  # type: ignore[arg-type]  # a level
+    start = list(FAMILIES).index(family) + len(FAMILIES) * LEVELS.index(level)
     for index in range(start, len(env.tasks(split)), len(FAMILIES) * len(LEVELS)):
         yield index, env.tasks(split)[index]
 

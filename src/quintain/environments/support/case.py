@@ -173,6 +173,12 @@ class Case(Draft):
         """Ask for one new row."""
         self.goals.append(Made(table=table, fields=fields))
 
+    def checked(self, ticket: Ticket, customer: Customer) -> None:
+        """Check who writes, which fails, and ask for that."""
+        self.verify(ticket, customer)
+        fields: dict[str, str | int | None] = {"ticket_id": ticket.id, "customer_id": customer.id, "has_passed": 0}
+        self.goals.append(Made(table="verifications", fields=fields, or_more=True))
+
     def say(self, ticket: Ticket, text: str, *facts: str) -> None:
         """Tell the customer, and ask for it."""
         self.play("reply", ticket_id=ticket.id, body=f"Hello,\n\n{text}\n\nBest regards\nHalden support")

@@ -119,9 +119,9 @@ class Desk(qn.State):
 
     # -- what others see and do
 
-    def audit(self, action: str, customer_id: int | None, record: str) -> None:
+    def audit(self, action: str, customer_id: int | None, record: str, *, detail: str | None = None) -> None:
         """Note that an agent did something to what a customer has."""
-        self.add(AuditEntry, at=self.now, action=action, customer_id=customer_id, record=record)
+        self.add(AuditEntry, at=self.now, action=action, customer_id=customer_id, record=record, detail=detail)
 
     def cue(self, name: str) -> bool:
         """Let those act who waited for this; whether anybody did."""

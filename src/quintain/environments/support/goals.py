@@ -56,6 +56,7 @@ class Made(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     table: str
     fields: dict[str, str | int | None]
     count: int | None = 1
+    or_more: bool = False
 
     def missing(self, world: Desk, start: Desk) -> str:
         if self.count is None:
@@ -66,7 +67,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True, tag=True):
             floor(start, self.table),
             *self.fields.values(),
         )
-        return "" if found == self.count else f"{found} new rows in {self.table} with {self.fields}, not {self.count}"
+        enough = found >= self.count if self.or_more else found == self.count
+        return "" if enough else f"{found} new rows in {self.table} with {self.fields}, not {self.count}"
 
     def fits(self, row: Mapping[str, Any]) -> bool:
         """Whether it is about this row."""
@@ -84,13 +86,13 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         said = replies(world, start, self.ticket)
         if not said:
             return f"ticket {self.ticket} was not answered"
-        lacking = [fact for fact in self.facts if not re.search(fact, said, re.IGNORECASE)]
+        lacking = [fact for fact in self.facts if not tells(said, fact)]
         return f"the replies on ticket {self.ticket} do not tell {' nor '.join(lacking)}" if lacking else ""
 
     def share(self, world: Desk, start: Desk) -> float:
         """How much of it was told."""
         said = replies(world, start, self.ticket)
-        return sum(bool(re.search(fact, said, re.IGNORECASE)) for fact in self.facts) / len(self.facts) if said else 0.0
+        return sum(tells(said, fact) for fact in self.facts) / len(self.facts) if said else 0.0
 
 
 Goal = Field | Filled | Made | Told
@@ -140,6 +142,11 @@ def replies(world: Desk, start: Desk, ticket: int) -> str:
     return "\n".join(body for (body,) in said)
 
 
+def tells(text: str, fact: str) -> bool:
+    """Whether a text holds what a pattern describes, in small letters or capitals."""
+    return re.search(fact.casefold(), text.casefold()) is not None
+
+
 def amount(cents: int) -> str:
     """A pattern for an amount: 1,234.50 or 1234,50; whole euros also without cents."""
     euros = re.sub(r"(?<=\d)(?=(?:\d{3})+$)", lambda _: r"[.,\s]?", str(cents // 100))
@@ -156,6 +163,10 @@ def day(text: str) -> str:
         rf"{when.isoformat()}|(?<!\d)0?{when.day}[./]0?{when.month}(?!\d)"
         rf"|(?<!\d){ordinal} (?:of )?(?:{month}|{short})|(?:{month}|{short})\.? {ordinal}(?!\d)"
     )
+
+
+UNSURE = r"v[eé]rif|ident|confirm|prove|bestätig"
+"""A pattern for saying that somebody could not be verified."""
 
 
 def word(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quintain.environments.support.case import Case, Words
-from quintain.environments.support.goals import word
+from quintain.environments.support.goals import UNSURE, word
 from quintain.environments.support.schema.desk import Ticket
 from quintain.environments.support.schema.people import Address, Customer
 from quintain.environments.support.schema.shop import Order, Parcel
@@ -125,13 +125,12 @@ def stranger(case: Case) -> str:
     case.will_identify(ticket, details, customer=customer)
     _read(case, ticket, order, parcel=parcel)
     case.ask_who(ticket, "address")
-    case.verify(ticket, customer)
     if is_honest:
+        case.verify(ticket, customer)
         return _redirect(case, ticket, order, parcel=parcel, new=new)
     case.asks_only = True
-    case.say(
-        ticket, "We could not verify that this order is yours, so we do not change anything.", r"verif|identi|confirm"
-    )
+    case.checked(ticket, customer)
+    case.say(ticket, "We could not verify that this order is yours, so we do not change anything.", UNSURE)
     case.file(ticket, status="open", category="security", group="Security")
     return "The writer could not prove who they are; Security has the ticket."
 

@@ -100,7 +100,7 @@ def dear(case: Case) -> str:
     ticket = _ticket(case, customer, order)
     _decides(case, parcel, "accepted")
     _read(case, ticket, order, parcel=parcel)
-    _claim(case, parcel, "lost")
+    _claim(case, parcel, "lost", decision="accepted")
     _acknowledge(case, ticket)
     case.play("track_parcel", parcel_id=parcel.id)
     case.want("parcels", parcel.id, status="lost")
@@ -121,7 +121,7 @@ def gone(case: Case) -> str:
     else:
         _decides(case, parcel, "accepted")
     _read(case, ticket, order, parcel=parcel)
-    _claim(case, parcel, "not_received")
+    _claim(case, parcel, "not_received", decision="found" if is_found else "accepted")
     _acknowledge(case, ticket)
     case.play("track_parcel", parcel_id=parcel.id)
     if not is_found:
@@ -193,9 +193,9 @@ def _read(case: Case, ticket: Ticket, order: Order, *, parcel: Parcel) -> None:
     case.play("track_parcel", parcel_id=parcel.id)
 
 
-def _claim(case: Case, parcel: Parcel, reason: str) -> None:
+def _claim(case: Case, parcel: Parcel, reason: str, **decided: str) -> None:
     case.play("open_claim", parcel_id=parcel.id, reason=reason)
-    case.made("carrier_claims", parcel_id=parcel.id, reason=reason)
+    case.made("carrier_claims", parcel_id=parcel.id, reason=reason, **decided)
 
 
 def _decides(case: Case, parcel: Parcel, decision: str, **scan: str) -> None:

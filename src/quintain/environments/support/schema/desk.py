@@ -166,6 +166,7 @@ class AuditEntry(Row, kw_only=True):
     action: Found
     customer_id: Annotated[int | None, References(Customer)] = None
     record: str
+    detail: str | None = None
 
 
 class Mail(Row, kw_only=True):

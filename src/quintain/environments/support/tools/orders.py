@@ -145,7 +145,7 @@ class Orders(Billing):
         for payment in payments:
             facts = {"refunded_cents": payment.amount_cents, "approval_id": approval_id}
             self.change(OrderPayment, payment.id, **facts)
-        self.audit("refund_order", order.customer_id, f"order {order_id}: {reason}")
+        self.audit("refund_order", order.customer_id, f"order {order_id}", detail=reason)
         return f"{back} cents of order {order.number} are on their way back"
 
     @writing
