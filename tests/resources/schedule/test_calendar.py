@@ -108,7 +108,7 @@ def calendars(draw: st.DrawFn) -> tuple[Calendar, int]:
 MOMENTS = st.integers(0, 6 * DAY // MINUTE).map(lambda minutes: minutes * MINUTE)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(calendars(), MOMENTS, MOMENTS)
 def test_as_a_clock_on_the_wall_shows_it(made: tuple[Calendar, int], one: int, two: int) -> None:
     calendar, base = made

@@ -56,7 +56,7 @@ CUTS = st.lists(st.floats(0, WEEKS, allow_nan=False), max_size=12).map(sorted)
 MOVES: Sequence[Callable[[Desk], Desk]] = (lambda world: world, Desk.copy, shipped)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(CUTS, st.lists(st.sampled_from(MOVES), min_size=13, max_size=13))
 def test_in_any_pieces_with_copies_between(cuts: list[float], moves: list[Callable[[Desk], Desk]]) -> None:
     whole, world = desk(), desk()
@@ -169,7 +169,7 @@ class Moved(RuleBasedStateMachine):
 
 
 TestMoved = Moved.TestCase
-TestMoved.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestMoved.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
 
 
 class Elsewhere:

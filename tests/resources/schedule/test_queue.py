@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -107,6 +107,7 @@ class Model(RuleBasedStateMachine):
 
 
 TestModel = Model.TestCase
+TestModel.settings = settings(max_examples=40, stateful_step_count=40, deadline=None)
 
 
 @given(st.lists(st.integers(0, 50)), st.lists(st.integers(0, 50)))
