@@ -76,6 +76,7 @@ class Keeper:
                 if key.fileobj in self._selector.get_map():  # What came before it may have ended it.
                     key.data()
             self._look_at_limits()
+            self._settle()
 
     def _watch(self, fd: int, react: Callable[[], None]) -> None:
         self._selector.register(fd, selectors.EVENT_READ, react)
@@ -101,7 +102,6 @@ class Keeper:
         line = socket.socket(fileno=fds[0])
         if data == b"?":
             self._settling.append(line)
-            self._settle()
             return
         self._count += 1
         try:
@@ -237,10 +237,10 @@ class Keeper:
         self._reap()
         client.box.remove()
         self._clients.discard(client)
-        self._settle()
 
     def _settle(self) -> None:
-        if all(client.is_open for client in self._clients):
+        # What is closed counts from when it was closed, not from when this is noticed: so nothing may be left to notice.
+        if self._settling and not self._selector.select(0) and all(client.is_open for client in self._clients):
             for line in self._settling:
                 line.close()
             self._settling = []
