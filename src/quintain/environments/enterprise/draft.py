@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import Any
+from typing import Any, cast
 
+from quintain import codec
 from quintain.state import Rng
 
+from .description import company
 from .desk import Desk, passcode_of
-from .goals import Call, Goal, call, play
+from .goals import Call, Goal, call, keyed, play
 
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _CHATTER = (
@@ -47,6 +49,7 @@ class Draft:
         self.actor = 0
         self.calls: list[Call] = []
         self.solution: list[Call] = []
+        self._seen = ""
 
     def sign_in(self, employee: int) -> None:
         """Act as this employee."""
@@ -65,7 +68,9 @@ class Draft:
     def look(self, tool: str, /, **arguments: Any) -> Any:
         """Read something; part of the solution, not of the goal."""
         self.solution.append((tool, arguments))
-        return call(self.world, tool, **arguments)
+        found = call(self.world, tool, **arguments)
+        self._seen += codec.text(found)
+        return found
 
     def do(self, tool: str, /, **arguments: Any) -> None:
         """The next call of the goal.
@@ -73,11 +78,27 @@ class Draft:
         Raises:
             ValueError: The world refuses it, so whoever wrote the task is wrong.
         """
+        for value in arguments.values():
+            if isinstance(value, dict):
+                self._find(cast("dict[str, Any]", value))
         made, refused = play(self.world, Goal(actor=self.actor, calls=((tool, arguments),)))
         if refused:
             raise ValueError(f"a task that cannot be done: {refused[0]}")
         self.calls.append((tool, arguments))
         self.solution += made
+
+    def _find(self, wanted: dict[str, Any]) -> None:
+        """Look a record up whose key was not shown yet, by what is known of it."""
+        key = keyed(self.world, wanted)
+        if f'"{key}' in self._seen:
+            return
+        table = company().tables[wanted["table"]]
+        finder = company().actions[f"{table.department}_find_{table.name}"]
+        known = {column.name for column in finder.parameters}
+        filters = {name: keyed(self.world, value) for name, value in wanted["where"].items() if name in known}
+        self.look(finder.name, **filters)
+        if f'"{key}' not in self._seen:
+            raise ValueError(f"{finder.name} with {filters} does not show {key}")
 
     def pick(self, sql: str, *values: Any) -> tuple[Any, ...]:
         """One of the rows, by chance."""

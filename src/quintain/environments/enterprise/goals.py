@@ -72,7 +72,7 @@ def play(world: Desk, goal: Goal) -> tuple[list[Call], list[str]]:
     world.actor = goal.actor
     for name, arguments in goal.calls:
         try:
-            plain = {key: _plain(world, value) for key, value in arguments.items()}
+            plain = {key: keyed(world, value) for key, value in arguments.items()}
             call(world, name, **plain)
             made.append((name, plain))
         except (Unresolved, qn.ToolError) as error:
@@ -193,7 +193,7 @@ def _short(value: Any) -> str:
     return "(new)" if isinstance(value, tuple) else str(value)
 
 
-def _plain(world: Desk, value: Any) -> Any:
+def keyed(world: Desk, value: Any) -> Any:
     """A `ref` as the key that it has in this world."""
     if not isinstance(value, dict):
         return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quintain.environments.enterprise.draft import Draft
-from quintain.environments.enterprise.goals import ref
+from quintain.environments.enterprise.goals import keyed, ref
 
 _CUSTOMERS = """
 SELECT c.name FROM customers c WHERE c.status = 'active' AND c.credit_limit >= 20000 + (SELECT
@@ -52,7 +52,10 @@ def accept(d: Draft) -> str:
     d.sign_in(d.memory["owner"])
     d.look("sales_get_quote", quote=d.memory["quote"])
     d.do("sales_accept_quote", quote=d.memory["quote"])
-    d.do("sales_release_sales_order", sales_order=ref("sales_orders", quote=d.memory["quote"]))
+    d.do(
+        "sales_release_sales_order",
+        sales_order=ref("sales_orders", quote=d.memory["quote"], customer=d.memory["customer"]),
+    )
     d.do("sales_win_opportunity", opportunity=d.memory["deal"])
     return (
         f"{d.memory['customer']} accepts {d.memory['quote']!r}. Note it, release the order to the warehouse, and "
@@ -66,8 +69,10 @@ def plan_shipment(d: Draft) -> str:
     title, ships = d.fresh("Shipment"), d.day(2)
     (carrier,) = d.pick("SELECT name FROM carriers WHERE active = 1 ORDER BY id")
     d.memory["shipment"] = title
+    order = ref("sales_orders", quote=d.memory["quote"], customer=d.memory["customer"])
+    d.look("sales_find_sales_orders", customer=d.memory["customer"], status="released")
+    d.look("sales_get_sales_order", sales_order=keyed(d.world, order))
     d.look("logistics_stock_of_product", product=d.memory["product"])
-    order = ref("sales_orders", quote=d.memory["quote"])
     d.do("logistics_plan_shipment", title=title, sales_order=order, warehouse="Berlin Central", ships_on=ships)
     d.do("logistics_choose_shipment_carrier", shipment=title, carrier=carrier)
     return (
@@ -93,7 +98,7 @@ def bill(d: Draft) -> str:
     d.act_as("finance.staff")
     due = d.day(30)
     d.memory["due"] = due
-    order = ref("sales_orders", quote=d.memory["quote"])
+    order = ref("sales_orders", quote=d.memory["quote"], customer=d.memory["customer"])
     d.look("sales_find_sales_orders", customer=d.memory["customer"], status="shipped")
     d.do("finance_issue_customer_invoice", customer=d.memory["customer"], sales_order=order, due_on=due)
     return (
@@ -104,7 +109,7 @@ def bill(d: Draft) -> str:
 def cash(d: Draft) -> str:
     d.act_as("finance.staff")
     customer = d.memory["customer"]
-    order = ref("sales_orders", quote=d.memory["quote"])
+    order = ref("sales_orders", quote=d.memory["quote"], customer=d.memory["customer"])
     amount = d.get(
         """SELECT i.amount FROM customer_invoices i JOIN sales_orders o ON o.id = i.sales_order
            JOIN quotes q ON q.id = o.quote WHERE q.title = ?""",
