@@ -146,7 +146,7 @@ def _path(name: str) -> bytes:
 
 def _entry(tar: tarfile.TarFile, member: tarfile.TarInfo, found: dict[bytes, Entry]) -> Entry:
     mode, mtime = member.mode & 0o777, int(member.mtime)
-    if not 0 <= mtime < 2**40:
+    if not 0 <= mtime < 2**33:
         raise UsageError(f"member {shown(member.name)!r} is of the second {mtime}")
     if member.isdir():
         return Entry(FOLDER, mode, mtime)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+
 import msgspec
 
 from quintain import codec
@@ -55,10 +57,8 @@ def load(data: bytes) -> tuple[Image, Quota]:
     if dumped.format != _FORMAT:
         raise ImageError(f"no dump of a workspace: a {dumped.format!r}")
     base = bases.find(dumped.base)
-    chunks = dict(base.chunks)
-    for one in dumped.chunks:
-        for _, chunk in content(one).chunks:
-            chunks[chunk.digest] = chunk
+    brought = {chunk.digest: chunk for one in dumped.chunks for _, chunk in content(one).chunks}
+    chunks = collections.ChainMap(brought, base.chunks)
     try:
         delta: dict[bytes, Entry | None] = dict(bases.entries(dumped.rows, chunks))
         delta |= dict.fromkeys(dumped.gone)

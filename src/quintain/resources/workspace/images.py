@@ -148,7 +148,7 @@ class Base:
         self._chunks: dict[bytes, Chunk] | None = None
 
     @property
-    def chunks(self) -> Mapping[bytes, Chunk]:
+    def chunks(self) -> dict[bytes, Chunk]:
         """What its files hold, by digest."""
         if self._chunks is None:
             contents = [entry.content for entry in self.layer.values() if entry]

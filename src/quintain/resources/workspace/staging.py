@@ -130,7 +130,7 @@ def collect(workspace: Workspace, stage: Stage) -> list[FileChange]:
 
 def _scan(tree: Tree, quota: Quota, now: int) -> Iterator[tuple[bytes, _Found]]:
     """Everything that stands in the tree, folders before what is in them."""
-    most = quota.inodes + len(tree.below)
+    most = max(quota.inodes, tree.image.count) + len(tree.below)
     reader = _Reader(tree, quota, now)
     todo: list[bytes] = [b""]
     count = 0
@@ -161,7 +161,7 @@ class _Reader:
 
     def __init__(self, tree: Tree, quota: Quota, now: int) -> None:
         self._tree = tree
-        self._quota = quota
+        self._most = max(quota.bytes, tree.image.stored)
         self._now = now
         self._kept = 0
 
@@ -209,9 +209,9 @@ class _Reader:
             return Entry(SYMLINK, 0o777, self._now, target=os.readlink(name, dir_fd=cursor.fd))
         fd = cursor.opened(name)
         try:
-            held = content(fd, most=self._quota.bytes - self._kept)
+            held = content(fd, most=self._most - self._kept)
         except OverflowError:
-            raise QuotaExceeded(f"programs wrote more than {self._quota.bytes} bytes") from None
+            raise QuotaExceeded(f"programs wrote more than {self._most} bytes") from None
         finally:
             os.close(fd)
         self._kept += held.stored
@@ -261,7 +261,7 @@ def _settle(tree: Tree, found: dict[bytes, _Found]) -> None:
             if status.st_mtime_ns != time:
                 folder, _, name = path.rpartition(b"/")
                 cursor.go(folder)
-                if look(cursor.lstat(name)) == look(status):  # else it changed while it was read, and is read again
+                if look(cursor.lstat(name))[:3] == look(status)[:3]:  # else it changed meanwhile, and is read again
                     cursor.date(name, time)
                     status = cursor.lstat(name)
             tree.see(path, status)
