@@ -27,6 +27,7 @@ class Case(Draft):
         goals: What is asked.
         calls: The solution.
         tickets: The tickets of the job, the first one foremost.
+        assigned: Those that the prompt names; the first one when it is empty. Others are to be found.
         asks_only: Whether nothing is to be repaired.
     """
 
@@ -35,6 +36,7 @@ class Case(Draft):
         self.goals: list[Goal] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.tickets: list[Ticket] = []
+        self.assigned: list[Ticket] = []
         self.asks_only = False
         self._free: list[Free] = []
         self._foreign: list[str] = []
@@ -75,7 +77,29 @@ class Case(Draft):
         self.tickets.append(ticket)
         if details is not None:
             self._proofs[customer.id] = details
+        if self.mess and self.rng.below(2):
+            self._past(customer)
+        if self.mess > 1 and self.rng.below(2):
+            hunch = self.rng.choice(words.HUNCHES)
+            note = {"author": "agent", "sender": "Night shift", "is_public": False, "body": hunch}
+            self.add(Comment, ticket_id=ticket.id, at=moment(self.start - 60), **note)
+            self.internal(hunch)
         return ticket
+
+    def _past(self, customer: Customer) -> None:
+        """A ticket of some weeks ago, long closed, about something else."""
+        rng = self.rng
+        category = rng.choice(list(words.SMALL_TALK))
+        subject, body = words.SMALL_TALK[category]
+        days = 30 + rng.below(250)
+        ticket = self.old_ticket(customer, days, subject=subject, category=category)
+        said: list[tuple[Any, str, str]] = [
+            ("customer", customer.email, words.letter(rng, body, name=customer.name, mess=1)),
+            ("agent", "Halden", rng.choice(words.ANSWERS)),
+        ]
+        for author, sender, text in said:
+            facts = {"author": author, "sender": sender, "is_public": True, "body": text, "at": ticket.created}
+            self.add(Comment, ticket_id=ticket.id, **facts)
 
     def script(self, cue: str, hours: float, does: str, /, **facts: Any) -> Script:
         """Somebody outside does something, some hours after the cue; "start" is when the job begins."""

@@ -16,7 +16,7 @@ from .schema.desk import Comment, Ticket
 from .schema.people import Address, Customer, Organisation
 from .schema.row import Row
 from .schema.shop import Carrier, Order, OrderLine, OrderPayment, Parcel, Product, Scan
-from .seed import base, pools
+from .seed import base, pools, tickets
 from .seed.goods import ship_to
 from .seed.money import invoice_facts, tax_of
 from .seed.sowing import DAWN, address, mailbox, months_before
@@ -96,6 +96,17 @@ class Draft:
             number += 2
         self._taken.add((kind, number))
         return number
+
+    def old_ticket(self, customer: Customer, days: int, **fields: Any) -> Ticket:
+        """A ticket that was closed long ago; tickets are numbered as they come, so its number fits its day."""
+        place = last_id(Ticket) - 2 * round(days / tickets.EVERY_DAYS)
+        number = next(n for n in range(place + 1, place + 200, 2) if (Ticket, n) not in self._taken)
+        self._taken.add((Ticket, number))
+        at = self.ago(days)
+        facts = {"status": "closed", "resolution": "informed", "created": at, "updated": at, "solved": at}
+        row = Ticket(id=number, requester_id=customer.id, organisation_id=customer.organisation_id, **facts | fields)
+        self.rows.append(row)
+        return row
 
     # -- people
 

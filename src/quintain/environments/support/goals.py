@@ -165,6 +165,11 @@ def day(text: str) -> str:
     )
 
 
+def number(value: int) -> str:
+    """A pattern for a number that stands alone: INC-12, incident 12, #12."""
+    return rf"(?<![\d.,]){value}(?![.,]?\d)"
+
+
 UNSURE = r"v[eé]rif|ident|confirm|prove|bestätig"
 """A pattern for saying that somebody could not be verified."""
 

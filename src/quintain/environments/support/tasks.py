@@ -29,16 +29,23 @@ FAMILIES: Mapping[str, Mapping[str, tuple[Callable[[Case], str], ...]]] = {
 """Kind of trouble to the ways in which it comes at each level; each writes a case and returns the last words."""
 
 _PROMPTS = (
-    "Ticket {first} is yours. Please see to it.",
-    "Please work on ticket {first} until nothing is left for you to do.",
-    "You are on shift. Your next ticket is number {first}.",
-    "Take over ticket {first}, would you? The customer has written to us today.",
+    "{what} is yours. Please see to it.",
+    "Please work on this until nothing is left for you to do: {what}.",
+    "You are on shift. Next in your queue: {what}.",
+    "Take over {what}, would you? It came in today.",
 )
 
 
 def tasks(split: str) -> qn.Tasks[Support]:
     """The tasks of a split; families alternate, then levels, then variants."""
     return qn.Tasks(COUNTS[split], functools.partial(_make, split))
+
+
+def _prompt(case: Case) -> str:
+    numbers = [str(ticket.id) for ticket in case.assigned or case.tickets[:1]]
+    what = f"ticket {numbers[0]}" if len(numbers) == 1 else f"the matter of tickets {' and '.join(numbers)}"
+    text = case.rng.choice(_PROMPTS).format(what=what)
+    return text[0].upper() + text[1:]
 
 
 def _make(split: str, index: int) -> qn.Task[Support]:
@@ -52,7 +59,7 @@ def _make(split: str, index: int) -> qn.Task[Support]:
     answer = variant(case)
     return qn.Task(
         id=f"{family}-{level}-{index}",
-        prompt=case.rng.choice(_PROMPTS).format(first=case.tickets[0].id),
+        prompt=_prompt(case),
         start=case.start_function(),
         truth=case.truth(),
         solution=tuple(case.calls),

@@ -6,7 +6,7 @@ from quintain.environments.support import policy
 from quintain.environments.support.case import Case, Words
 from quintain.environments.support.desk import DAY, HOUR, moment
 from quintain.environments.support.draft import named
-from quintain.environments.support.goals import amount, word
+from quintain.environments.support.goals import amount, number, word
 from quintain.environments.support.schema.accounts import Account, Component, Region
 from quintain.environments.support.schema.billing import Plan
 from quintain.environments.support.schema.desk import Incident, Ticket
@@ -118,6 +118,7 @@ def whole_firm(case: Case) -> str:
     first = case.write(admin, case.rng.choice(SUBJECTS), SAYS["alerts"], minutes=90)
     second = case.write(member, case.rng.choice(SUBJECTS), SAYS["alerts"], minutes=60)
     again = case.write(admin, "AGAIN: " + case.rng.choice(SUBJECTS), SAYS["alerts"], minutes=20)
+    case.assigned = [first, second]
     _read(case, first, account, incident=incident)
     case.play("list_tickets", requester_id=admin.id)
     case.play("merge_tickets", ticket_id=first.id, duplicate_id=again.id)
@@ -134,7 +135,7 @@ def whole_firm(case: Case) -> str:
     case.made("credits", account_id=account.id, amount_cents=cents)
     for ticket in (first, second):
         case.say(ticket, f"INC-{incident.id} is over. For it your account is credited {policy.money(cents)}.",
-                 amount(cents), word(f"INC-{incident.id}"))  # fmt: skip
+                 amount(cents), number(incident.id))  # fmt: skip
         case.file(ticket, status="solved", category="outage", resolution="credited")
     return f"All tickets of the firm are answered, and {policy.money(cents)} are credited once."
 
@@ -198,7 +199,7 @@ def _link(case: Case, ticket: Ticket, incident: Incident) -> None:
 
 def _tell_of(case: Case, ticket: Ticket, incident: Incident) -> None:
     name = f"INC-{incident.id}"
-    case.say(ticket, f"This is {name}: {incident.public_text} We write to you when it is over.", word(name))
+    case.say(ticket, f"This is {name}: {incident.public_text} We write to you when it is over.", number(incident.id))
 
 
 def _afterwards(case: Case, organisation: Organisation | None, *, hours: float, already: bool = False) -> str:
@@ -226,15 +227,15 @@ def _afterwards(case: Case, organisation: Organisation | None, *, hours: float, 
             ticket,
             f"We are sorry for {name}. Your account is credited {policy.money(cents)}.",
             amount(cents),
-            word(name),
+            number(incident.id),
         )
         case.file(ticket, status="solved", category="outage", resolution="credited")
         return f"{policy.money(cents)} are credited for {name}."
     case.asks_only = True
     if already:
         text = f"For {name} your account was credited {policy.money(cents)} already."
-        case.say(ticket, text, word(name), amount(cents))
+        case.say(ticket, text, number(incident.id), amount(cents))
     else:
-        case.say(ticket, f"We are sorry for {name}. It is over, and there is no credit for it.", word(name))
+        case.say(ticket, f"We are sorry for {name}. It is over, and there is no credit for it.", number(incident.id))
     case.file(ticket, status="solved", category="outage", resolution="informed")
     return f"{name} is over, and nothing is to be credited."

@@ -82,8 +82,8 @@ def soon(case: Case) -> str:
     hours = 12 + case.rng.below(30)
     retry = case.planned_retry(invoice, hours, failure=None if works else "insufficient_funds")
     _read(case, ticket, account, invoice=invoice)
-    case.say(ticket, f"Your bank declined the payment for lack of funds. We try again on {retry.due[:10]}.",
-             day(retry.due))  # fmt: skip
+    text = f"Hello, your bank declined the payment for lack of funds. We try again on {retry.due[:10]}."
+    case.play("reply", ticket_id=ticket.id, body=text)
     case.play("update_ticket", ticket_id=ticket.id, status="hold", category="payment")
     case.play("wait", hours=hours + 0.5)
     case.play("get_invoice", invoice_id=invoice.id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quintain.environments.support.desk import moment, seconds
+from quintain.environments.support.desk import DAY, moment, seconds
 from quintain.environments.support.schema.desk import (
     Article,
     Attachment,
@@ -36,6 +36,8 @@ from . import articles, people, pools, words
 from .sowing import DAWN, Sowing
 
 TICKETS = 1500
+EVERY_DAYS = 0.24
+"""Days between two tickets."""
 _HOUR = 3600.0
 _OUTCOME = {
     "login": "fixed", "payment": "informed", "refund": "refunded", "delivery": "replaced", "address": "fixed",
@@ -104,7 +106,7 @@ def _incident(sowing: Sowing, age: int) -> None:
 def tickets(sowing: Sowing) -> None:
     """The past, and some that are still open."""
     for n in range(TICKETS):
-        _ticket(sowing, DAWN - (TICKETS - n) * 0.24 * 86_400 + sowing.rng.below(9000))
+        _ticket(sowing, DAWN - (TICKETS - n) * EVERY_DAYS * DAY + sowing.rng.below(9000))
 
 
 def _ticket(sowing: Sowing, created: float) -> None:

@@ -65,6 +65,14 @@ INTERNAL = (
     "checked with warehouse, all fine", "customer seems upset, be careful", "same as last week, see finance channel",
     "called back, nobody there", "he is right, our mistake", "margin on this one is negative anyway",
 )  # fmt: skip
+HUNCHES = (
+    "from night shift: looks like the outage again? can probably be closed",
+    "imho just give him the money, he will not stop writing",
+    "seems to be a duplicate, saw something like it last week",
+    "nothing to do here I think, user error",
+    "probably card problem, told two others the same today",
+)
+"""What a colleague notes in passing, and errs."""
 THANKS = ("Thanks, works now!", "great, thank you", "Danke!", "ok", "perfect :)", "Finally.")
 
 

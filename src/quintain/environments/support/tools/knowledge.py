@@ -59,7 +59,7 @@ class Knowledge(Desk):
         Args:
             incident_id: Number of the incident.
         """
-        return shown(self.need(Incident, incident_id))
+        return {"number": f"INC-{incident_id}"} | shown(self.need(Incident, incident_id))
 
     @reading
     def list_macros(self) -> list[dict[str, Any]]:
