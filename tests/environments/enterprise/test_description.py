@@ -12,6 +12,7 @@ from quintain.environments.enterprise import env
 from quintain.environments.enterprise.description import DEPARTMENTS, Action, company
 from quintain.environments.enterprise.harness import RULES, Office
 from quintain.environments.enterprise.reading_lines import read_column, read_line
+from quintain.environments.enterprise.reference import reference
 from quintain.environments.enterprise.stories import STORIES
 
 from .office import every_task, office
@@ -122,6 +123,12 @@ def test_a_column_that_means_nothing_is_refused(line: str) -> None:
 def test_an_action_that_means_nothing_is_refused(line: str) -> None:
     with pytest.raises(qn.DefinitionError, match=re.escape(line)):
         read_line(line)
+
+
+def test_the_reference_has_every_table_tool_and_role() -> None:
+    text = reference()
+    for name in (*WHOLE.tables, *WHOLE.actions, *WHOLE.roles):
+        assert re.search(rf"\b{re.escape(name)}\b", text), name
 
 
 def test_the_fingerprint_depends_on_the_description() -> None:
