@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
+
 import pytest
 
 from quintain.environments.support import policy
@@ -92,6 +94,15 @@ def _with(task: Task, *calls: Call) -> Calls:
     return [*whole[:place], *calls, *whole[place:]]
 
 
+def test_who_tells_every_day_and_every_amount_has_told_nothing() -> None:
+    task = first("parcel", "medium", "late")
+    start = date.fromisoformat(task.world().now[:10])
+    days = ", ".join((start + timedelta(days=n)).isoformat() for n in range(30))
+    calls = bent(task, "reply", body=f"It counts as lost on one of these days: {days}.")
+    assert rewards(task, calls)["answered"] == 0.0
+    assert score(task, calls) == 0.0
+
+
 # -- money
 
 
@@ -120,8 +131,9 @@ def test_refunding_the_first_payment_instead_of_the_duplicate_is_worth_nothing()
     assert score(task, bent(task, "refund_payment", payment_id=other)) == 0.0
 
 
-def test_money_beyond_the_limit_without_approval_is_worth_nothing() -> None:
-    task = first("charge", "medium", "dear")
+@pytest.mark.parametrize("kind", [("charge", "medium", "dear"), ("parcel", "hard", "sold_out_dear")])
+def test_money_beyond_the_limit_without_approval_is_worth_nothing(kind: tuple[str, str, str]) -> None:
+    task = first(*kind)
     calls = [(name, {k: v for k, v in given.items() if k != "approval_id"}) for name, given in solution(task)]
     assert score(task, calls) == 0.0
     assert "beyond the limit" in reasons(task, calls)

@@ -103,7 +103,13 @@ class Draft:
         number = next(n for n in range(place + 1, place + 200, 2) if (Ticket, n) not in self._taken)
         self._taken.add((Ticket, number))
         at = self.ago(days)
-        facts = {"status": "closed", "resolution": "informed", "created": at, "updated": at, "solved": at}
+        facts: dict[str, Any] = {
+            "status": "closed",
+            "resolution": "informed",
+            "created": at,
+            "updated": at,
+            "solved": at,
+        }
         row = Ticket(id=number, requester_id=customer.id, organisation_id=customer.organisation_id, **facts | fields)
         self.rows.append(row)
         return row

@@ -19,6 +19,10 @@ _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augu
            "December")  # fmt: skip
 
 
+NUMBERS_MAX = 24
+"""Different numbers in the replies on one ticket; who tells more than that guesses."""
+
+
 class Field(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A field of a row has a value; capital letters and spaces at the ends do not count."""
 
@@ -86,12 +90,16 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         said = replies(world, start, self.ticket)
         if not said:
             return f"ticket {self.ticket} was not answered"
+        if len(_numbers(said)) > NUMBERS_MAX:
+            return f"ticket {self.ticket} was told so many numbers that it is no answer"
         lacking = [fact for fact in self.facts if not tells(said, fact)]
         return f"the replies on ticket {self.ticket} do not tell {' nor '.join(lacking)}" if lacking else ""
 
     def share(self, world: Desk, start: Desk) -> float:
         """How much of it was told."""
         said = replies(world, start, self.ticket)
+        if len(_numbers(said)) > NUMBERS_MAX:
+            return 0.0
         return sum(tells(said, fact) for fact in self.facts) / len(self.facts) if said else 0.0
 
 
@@ -140,6 +148,10 @@ def replies(world: Desk, start: Desk, ticket: int) -> str:
         ticket,
     )
     return "\n".join(body for (body,) in said)
+
+
+def _numbers(text: str) -> set[str]:
+    return set(re.findall(r"\d+(?:[.,:/-]\d+)*", text))
 
 
 def tells(text: str, fact: str) -> bool:

@@ -82,15 +82,30 @@ def sold_out(case: Case) -> str:
     """Lost, and part of it is out of stock."""
     customer, home = _buyer(case)
     order, parcel = _sent(case, customer, home, carrier="Velox", silent=9.5, skus=["SEN-01", "SIR-01"])
-    line = next(row for row in case.rows if isinstance(row, OrderLine) and row.order_id == order.id)
-    cheap = case.add(Product, sku=f"SPC-{line.id}", name="Halden Spotlight", price_cents=3990, stock=0)
-    line.product_id = cheap.id
-    case.rows.remove(cheap)
-    case.rows.insert(0, cheap)
+    _sell_out(case, order)
     ticket = _ticket(case, customer, order)
     _read(case, ticket, order, parcel=parcel)
     _claim(case, parcel, "lost")
     return _pay_back(case, ticket, order)
+
+
+def sold_out_dear(case: Case) -> str:
+    """Lost and sold out, and the refund is beyond the limit, so a lead decides."""
+    customer, home = _buyer(case)
+    order, parcel = _sent(case, customer, home, carrier="Postring", silent=13, skus=["SEN-02", "HUB-01", "SIR-01"])
+    _sell_out(case, order)
+    ticket = _ticket(case, customer, order)
+    agrees = {"ticket": ticket.id, "amount": order.total_cents, "granted": 1}
+    case.script(f"approval:{ticket.id}:{order.total_cents}", 2, "approve", **agrees)
+    _read(case, ticket, order, parcel=parcel)
+    _claim(case, parcel, "lost")
+    case.play("reply", ticket_id=ticket.id, body=f"Hello, {order.number} is lost. We come back to you today.")
+    why = f"{order.number} is lost and sold out"
+    case.play("request_approval", ticket_id=ticket.id, amount_cents=order.total_cents, reason=why)
+    case.made("approvals", ticket_id=ticket.id, amount_cents=order.total_cents)
+    case.play("wait", hours=3)
+    case.play("get_approval", approval_id=1)
+    return _pay_back(case, ticket, order, approval_id=1)
 
 
 def dear(case: Case) -> str:
@@ -154,7 +169,7 @@ def two_parcels(case: Case) -> str:
 VARIANTS = {
     "easy": (lost,),
     "medium": (late, held, sold_out, lost),
-    "hard": (gone, dear, two_parcels),
+    "hard": (gone, dear, two_parcels, sold_out_dear),
 }
 
 # -- what they share
@@ -237,10 +252,21 @@ def replacement(case: Case, order: Order, **changed: str) -> None:
         case.want("products", line.product_id, stock=stock[line.product_id] - line.quantity)
 
 
-def _pay_back(case: Case, ticket: Ticket, order: Order) -> str:
+def _sell_out(case: Case, order: Order) -> None:
+    """Let the first thing in an order be one that is out of stock."""
+    line = next(row for row in case.rows if isinstance(row, OrderLine) and row.order_id == order.id)
+    product = case.add(Product, sku=f"SPC-{line.id}", name="Halden Spotlight", price_cents=line.price_cents, stock=0)
+    line.product_id = product.id
+    case.rows.remove(product)
+    case.rows.insert(0, product)
+
+
+def _pay_back(case: Case, ticket: Ticket, order: Order, **approval: int) -> str:
     payment = next(row for row in case.rows if isinstance(row, OrderPayment) and row.order_id == order.id)
-    case.play("refund_order", order_id=order.id, reason="lost by the carrier, and out of stock")
+    case.play("refund_order", order_id=order.id, reason="lost by the carrier, and out of stock", **approval)
     case.want("order_payments", payment.id, refunded_cents=payment.amount_cents)
+    if approval:
+        case.want("order_payments", payment.id, **approval)
     total = policy.money(payment.amount_cents)
     case.say(ticket, f"The parcel of {order.number} is lost, and we cannot send it again. {total} are on the way.",
              amount(payment.amount_cents))  # fmt: skip
