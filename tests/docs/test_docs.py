@@ -5,10 +5,12 @@
 * In ```bash and ```console blocks the lines that start with `quintain` run in the same folder and exit with 0, or with
   N where the line ends in `# exit N`.
 * `<!-- not run: why -->` directly above a block spares it.
+* `<!-- needs: sandbox -->` on a page spares the page where this machine cannot isolate a program.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import subprocess
@@ -21,6 +23,9 @@ from types import ModuleType
 
 import pytest
 
+from quintain.resources.sandbox import Sandbox, SandboxUnavailable
+from quintain.resources.workspace import Workspace
+
 ROOT = Path(__file__).parents[2]
 PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
 
@@ -29,6 +34,7 @@ TITLE = re.compile(r'title="(?P<title>[\w./-]+)"')
 FIRST_LINE = re.compile(r"# file: (?P<title>[\w./-]+)")
 SPARED = re.compile(r"^\s*<!--\s*not run\b:?\s*(?P<reason>.*?)\s*-->\s*$")
 COMMAND = re.compile(r"^(?:\$ )?(?P<command>quintain\b.*?)(?:\s*# exit (?P<status>\d+))?\s*$")
+NEEDS = re.compile(r"^<!-- needs: (?P<what>\w+) -->$", re.MULTILINE)
 SECONDS = 300
 
 
@@ -64,6 +70,19 @@ def blocks(page: str) -> Iterator[Block]:
         yield Block(start["language"], title and title["title"], code, first + 1, spared and spared["reason"])
 
 
+def skip_without_sandbox() -> None:
+    async def law() -> None:
+        try:
+            await Sandbox().run(Workspace(), ["true"])
+        except SandboxUnavailable as error:
+            pytest.skip(str(error))
+
+    asyncio.run(law())
+
+
+MISSING = {"sandbox": skip_without_sandbox}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(page, tmp_path, monkeypatch)
@@ -80,6 +99,8 @@ def unexplained(page: str) -> list[int]:
 
 def run(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Run a page in a folder of its own."""
+    for need in NEEDS.finditer(page.read_text()):
+        MISSING[need["what"]]()
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
     before = set(sys.modules)
