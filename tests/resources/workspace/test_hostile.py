@@ -6,13 +6,14 @@ import os
 import socket
 import stat
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from quintain.resources.workspace import ImageError, Quota, QuotaExceeded, Workspace
+from quintain.resources.workspace import ImageError, Quota, QuotaExceeded, Workspace, disk
 from quintain.resources.workspace.disk import Cursor
 from quintain.resources.workspace.staging import collect, restage
 from tests.resources.workspace import programs
@@ -148,6 +149,18 @@ def test_sockets_and_pipes_do_not_hang(tmp_path: Path) -> None:
     workspace.make_folder("pipe")
     restage(workspace, staged)
     assert (staged.upper / "pipe").is_dir()
+
+
+def test_a_file_that_became_a_pipe_does_not_hang(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    fallback = threading.Timer(5, lambda: os.close(os.open(tmp_path / "pipe", os.O_WRONLY)))
+    fallback.start()
+    with Cursor(tmp_path) as cursor:
+        fd = cursor.opened(b"pipe")
+    assert fallback.is_alive(), "it waited for somebody to write"
+    fallback.cancel()
+    assert disk.content(fd, most=10).size == 0
+    os.close(fd)
 
 
 def test_a_sparse_file_is_read_where_there_is_something(tmp_path: Path) -> None:

@@ -164,6 +164,15 @@ def test_a_compiled_file_is_older_than_its_edited_source(mode: str, tmp_path: Pa
     run(staged, "test a.c -nt a.o")
 
 
+def test_a_time_that_was_put_back_hides_nothing(mode: str, tmp_path: Path) -> None:
+    workspace = Workspace({"a": "hello", "b": "hello"})
+    staged = laid_out(workspace, tmp_path, mode)
+    for words in ("HELLO", "other"):
+        run(staged, f"printf {words} > a; touch -r b a")
+        assert [change.path for change in collect(workspace, staged)] == ["a"]
+        assert workspace.text("a") == words
+
+
 def test_modes_are_bits_and_nothing_more(mode: str, tmp_path: Path) -> None:
     workspace = Workspace({"a": "a"})
     staged = laid_out(workspace, tmp_path, mode)

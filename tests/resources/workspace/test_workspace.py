@@ -247,6 +247,18 @@ def test_forks_ten_thousand_deep() -> None:
     assert Workspace.load(files.dump()).digest() == files.digest()
 
 
+@pytest.mark.parametrize("others", [0, 100])
+def test_what_comes_and_goes_for_ever_leaves_nothing(others: int) -> None:
+    files = Workspace({"a": "a"})
+    for number in range(others):
+        files.write(f"other{number}", "x")
+    for number in range(2000):
+        files.write(f"t{number}", "x")
+        files.write("a", f"{number}")
+        files.delete(f"t{number}")
+    assert sum(map(len, files.image.layers)) <= 2 * others + 2
+
+
 def test_two_threads_are_told(files: Workspace) -> None:
     refused: list[str] = []
     written: list[str] = []
