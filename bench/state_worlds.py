@@ -77,7 +77,7 @@ def databases(world: Any) -> list[Database]:
 
 PLAIN = """
 SELECT t.name, min(c.name) FROM sqlite_schema t, pragma_table_info(t.name) c WHERE t.type = 'table' AND c.pk = 0
-AND c.type = 'TEXT' AND t.sql LIKE '%id INTEGER PRIMARY KEY%' AND NOT instr(t.sql, 'CHECK ("' || c.name)
+AND c.type = 'TEXT' AND NOT instr(t.sql, 'CHECK ("' || c.name) AND NOT instr(t.sql, 'json_valid("' || c.name)
 AND c.name NOT IN (SELECT i.name FROM pragma_index_list(t.name) l, pragma_index_info(l.name) i)
 GROUP BY t.name ORDER BY t.name
 """
@@ -92,10 +92,11 @@ def plain_columns(name: str) -> list[tuple[str, str]]:
 
 def written(name: str, db: Database, count: int) -> None:
     """Change a row in each of so many tables, each in a transaction of its own."""
+    before = db.image
     for table, column in plain_columns(name)[:count]:
-        db.execute(f"""UPDATE "{table}" SET "{column}" = 'x' WHERE id = (SELECT max(id) FROM "{table}")""")
-    if len(db.image.written()) < count:
-        raise RuntimeError(f"{count} writes changed {len(db.image.written())} pages")
+        db.execute(f"""UPDATE "{table}" SET "{column}" = 'x' WHERE rowid = (SELECT max(rowid) FROM "{table}")""")
+    if len(before.changed(db.image)) < count:
+        raise RuntimeError(f"{count} writes changed {len(before.changed(db.image))} pages")
 
 
 def digests(env: qn.Environment[Any], *, times: int) -> Iterator[Row]:
