@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from quintain.resources.database import ConstraintError, Database, SQLError
 from tests.resources.postgres.shop import Customer, Order
 
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)  # to shrink a history takes minutes
 NUMBERS = st.integers(1, 14)
 NOTES = st.sampled_from([None, "a", "b", "ß\n"])
 AUDIT = "CREATE TABLE audit (id INTEGER PRIMARY KEY, what TEXT); CREATE INDEX by_what ON audit (what)"
@@ -150,7 +151,9 @@ class Histories(RuleBasedStateMachine):
 
 def of(examples: int, steps: int) -> settings:
     slow = [HealthCheck.too_slow, HealthCheck.data_too_large]
-    return settings(max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=slow)
+    return settings(
+        max_examples=examples, stateful_step_count=steps, deadline=None, suppress_health_check=slow, phases=PHASES
+    )
 
 
 def check(url: str, examples: int, steps: int) -> None:

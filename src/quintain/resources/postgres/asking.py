@@ -103,12 +103,12 @@ def _become(session: Session, reader: str, asker: Asker, *, is_inside: bool) -> 
 
 def _fetched(session: Session, text: str, limits: Limits) -> Answer:
     end = time.monotonic() + limits.seconds
-    session.statement(f"DECLARE asked NO SCROLL CURSOR FOR {text}")
+    session.alone(f"DECLARE asked NO SCROLL CURSOR FOR {text}")
     columns: list[str] = []
     found: list[list[Any]] = []
     characters = 0
     while True:
-        names, batch = session.statement(f"FETCH FORWARD {_BATCH} FROM asked")
+        names, batch = session.fetched(f"FETCH FORWARD {_BATCH} FROM asked")
         columns = columns or (names if batch else [])
         for row in batch:
             lengths = [len(value) for value in row if isinstance(value, str | bytes)]

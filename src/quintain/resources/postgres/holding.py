@@ -96,7 +96,6 @@ class Holding:
             if draws:
                 session.drawn(self.world)
             if statement.is_definition:
-                session.engine("DEALLOCATE ALL")  # what was prepared may mean other columns now
                 self._know(Facts((*facts.log, statement.text), draws))
             columns = columns or names
             rows += found
@@ -318,7 +317,8 @@ class Holding:
 
         def look(session: Session) -> str:
             shape = self.image.shape(session, self.facts)
-            return content.name_of(shape, content.digests(session, shape), content.sequences(session, shape))
+            counted = self.tail.sequences() if self.tail else self.image.sequences(session)
+            return content.name_of(shape, content.digests(session, shape), counted)
 
         place.digest = self.read(look)
         return place.digest

@@ -117,7 +117,7 @@ class Image:
         if not self.name:
             self._make()
         if self._session is None:
-            self._session = Session(self.server, self.name, is_shared=self.is_shared)
+            self._session = Session(self.server, self.name)
         if self._rewind is not None and not self.standing():
             # A tail was dropped without a word, and sequences do not go back with a transaction.
             session = self._session
@@ -177,16 +177,21 @@ class Image:
             session = self.session()
             session.engine("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             try:
-                return self.written(session, self.facts, whole=whole)
+                return self.written(session, self.facts, self.sequences(session), whole=whole)
             finally:
                 session.engine("ROLLBACK")
                 session.forget()
 
-    def written(self, session: Session, facts: Facts, *, whole: bool = False) -> Dump:
+    def sequences(self, session: Session) -> Sequences:
+        """How far they are for those who see what is committed; a tail moves them for everybody."""
+        if self._rewind is not None:
+            return self._rewind
+        return content.sequences(session, self.shape(session, self.facts))
+
+    def written(self, session: Session, facts: Facts, counted: Sequences, *, whole: bool = False) -> Dump:
         """What a connection sees now, as data."""
         shape = self.shape(session, facts)
         digests = content.digests(session, shape)
-        counted = content.sequences(session, shape)
         base: dict[str, str] = {}
         if not facts.log and not whole:
             base = dict(session.engine("SELECT name, digest FROM quintain.base"))
@@ -273,7 +278,7 @@ class Tail:
 
     def dumped(self, *, whole: bool = False) -> Dump:
         """What it holds now, as data."""
-        return self.image.written(self.session, self.facts, whole=whole)
+        return self.image.written(self.session, self.facts, self.sequences(), whole=whole)
 
     def mark(self) -> Position:
         """Keep what it holds now."""

@@ -195,6 +195,7 @@ class Server:
                 conninfo.make_conninfo("", **parts),
                 autocommit=True,
                 cursor_factory=psycopg.RawCursor,
+                prepare_threshold=None,  # a prepared statement would not survive a change of its tables
                 context=Context(),
             )
         except psycopg.OperationalError as error:

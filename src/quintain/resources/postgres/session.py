@@ -58,11 +58,9 @@ class Session:
         is_busy: A transaction is open.
     """
 
-    def __init__(self, server: Server, database: str, *, is_shared: bool = False) -> None:
+    def __init__(self, server: Server, database: str) -> None:
         self.server = server
         self.connection = server.connect(database)
-        if is_shared:
-            self.connection.prepare_threshold = None  # others may change the tables that a prepared one was for
         self.is_busy = False
         server.note(self)
         self._now: str | None = None
@@ -90,11 +88,18 @@ class Session:
         except psycopg.Error as error:
             raise self.mapped(error) from error
 
-    def statement(self, text: str) -> Table:
-        """One statement and no more: the server sees to it."""
+    def alone(self, text: str) -> None:
+        """One statement that gives no rows, and no more than one: the server sees to it."""
         try:
-            # What is prepared is one statement by the protocol.
-            return _table(self.connection.execute(text.encode(), prepare=True))
+            # The extended protocol takes a single statement; psycopg chooses it where results are to be binary.
+            self.connection.execute(text.encode(), binary=True)
+        except psycopg.Error as error:
+            raise self.mapped(error) from error
+
+    def fetched(self, text: str) -> Table:
+        """A statement of the engine's own: names of columns, and rows."""
+        try:
+            return _table(self.connection.execute(text.encode()))
         except psycopg.Error as error:
             raise self.mapped(error) from error
 
