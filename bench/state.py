@@ -119,12 +119,6 @@ def others(db: Database, folder: Path, *, at: str, times: int, is_small: bool) -
         one.executescript(text)
         used(one)
 
-    def undone() -> None:
-        source.execute("SAVEPOINT inner")
-        source.execute(WRITE, (next(VALUES), 5))
-        source.execute("ROLLBACK TO inner")
-        source.execute(READ, (5,)).fetchall()
-
     one = written(db, 1)
     forks = itertools.cycle([one, written(db, 2)])
     forked = microseconds(lambda: next(forks).fork().execute(READ, 5), 10 * times)
@@ -136,7 +130,20 @@ def others(db: Database, folder: Path, *, at: str, times: int, is_small: bool) -
     for name, work in strategies:
         value = microseconds(work, times if work not in {seeded, strategies[-1][1]} else 1)
         yield row(f"one more world by {name}, {at}", value, "us", peer="Database: fork", peer_value=forked)
+    yield undoing(db, source, at=at, times=times)
+    source.close()
+
+
+def undoing(db: Database, source: sqlite3.Connection, *, at: str, times: int) -> Row:
+    """A write that is taken back, by a savepoint of the plain connection and by a snapshot."""
+    one = db.fork()
     start = db.snapshot()
+
+    def undone() -> None:
+        source.execute("SAVEPOINT inner")
+        source.execute(WRITE, (next(VALUES), 5))
+        source.execute("ROLLBACK TO inner")
+        source.execute(READ, (5,)).fetchall()
 
     def restored() -> None:
         one.restore(start)
@@ -147,8 +154,7 @@ def others(db: Database, folder: Path, *, at: str, times: int, is_small: bool) -
     source.execute("SAVEPOINT outer")
     value = microseconds(undone, 10 * times)
     ours = microseconds(restored, 10 * times)
-    yield row(f"a write undone by nested SAVEPOINT, {at}", value, "us", peer="Database: restore", peer_value=ours)
-    source.close()
+    return row(f"a write undone by nested SAVEPOINT, {at}", value, "us", peer="Database: restore", peer_value=ours)
 
 
 def copies(db: Database, at: str, *, times: int, is_goal: bool) -> Iterator[Row]:
