@@ -136,7 +136,7 @@ class Clock:
             raise ValueError(f"a timer is due at {due}, but it is {self.now} already")
         # Decoded once here, so that the arguments are the same whether or not the world is copied before they are used.
         plain = codec.loads(codec.dumps(arguments), dict[str, Any])
-        part = _path(self._world(), getattr(method, "__self__", None))
+        part = _path(self.world, getattr(method, "__self__", None))
         if part is None:
             raise TypeError(f"{method!r} is not a method of this world or of one of its parts")
         self._set += 1
@@ -174,7 +174,7 @@ class Clock:
         self.now = goal
 
     def _fire(self, timer: Timer) -> None:
-        target: Any = self._world()
+        target: Any = self.world
         for name in timer.part:
             target = getattr(target, name)
         try:
@@ -185,7 +185,13 @@ class Clock:
             result.close()
             raise TypeError(f"timer {timer.method!r} is async; time passes inside one call, so it cannot wait")
 
-    def _world(self) -> State:
+    @property
+    def world(self) -> State:
+        """The world that it belongs to, of which its own State may be a part.
+
+        Raises:
+            RuntimeError: That is gone.
+        """
         world = self._root() if self._root else None
         if world is None:
             raise RuntimeError("this clock belongs to a world that is gone")

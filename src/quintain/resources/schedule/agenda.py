@@ -106,7 +106,7 @@ def named(agenda: State, method: Method) -> str:
         TypeError: It is no method of this world or of one of its parts, or it is async.
         UsageError: There is no method of that name; the message lists those that there are.
     """
-    world = _world(agenda)
+    world = agenda.clock.world
     if isinstance(method, str):
         _find(world, method)
         return method
@@ -134,7 +134,7 @@ def check(agenda: State, method: str, /, *values: Any, **arguments: Any) -> None
     Raises:
         TypeError: It does not.
     """
-    function: Any = _find(_world(agenda), method).__func__
+    function: Any = _find(agenda.clock.world, method).__func__
     try:
         _signature(function).bind(None, *values, **arguments)
     except TypeError as error:
@@ -148,7 +148,7 @@ def call(agenda: State, method: str, /, *values: Any, **arguments: Any) -> None:
         RuntimeError: It raised a ToolError: no model is there to read it.
     """
     try:
-        _find(_world(agenda), method)(*values, **arguments)
+        _find(agenda.clock.world, method)(*values, **arguments)
     except ToolError as error:
         raise RuntimeError(f"{method!r} raised ToolError({error}) while time passed: no model reads it") from error
 
@@ -161,11 +161,6 @@ def _signature(function: Any) -> inspect.Signature:
 @functools.lru_cache(maxsize=1024)
 def _is_async(function: Any) -> bool:
     return inspect.iscoroutinefunction(function)
-
-
-def _world(part: State) -> State:
-    # The core has no public name for the world that a clock belongs to.
-    return part.clock._world()  # pyright: ignore[reportPrivateUsage]
 
 
 def _path(world: State, target: object) -> tuple[str, ...] | None:
