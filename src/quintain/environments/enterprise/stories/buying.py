@@ -200,10 +200,19 @@ def ask_for_budget(d: Draft) -> str:
 def move_budget(d: Draft) -> str:
     m = d.memory
     d.act_as("finance.approver", but=(m["owner"],))
-    d.look("finance_find_budget_transfers", status="requested")
     transfer = ref("budget_transfers", source=f"BUD-{m['source']}", target=f"BUD-{m['target']}", status="requested")
-    d.do("finance_approve_budget_transfer", budget_transfer=transfer)
-    return f"{d.name(m['owner'])} has just requested a budget transfer of {m['amount']} euros. Approve that one."
+    sql = "SELECT b.planned - b.committed - b.spent, c.name FROM budgets b JOIN cost_centers c ON c.id = b.cost_center"
+    left, center = d.world.db.execute(f"{sql} WHERE b.id = ?", m["source"])[0]
+    fits = bool(d.rng.below(2))
+    least = (left - m["amount"]) // 1000 * 1000 + (0 if fits else 1000)
+    d.look("finance_find_budget_transfers", status="requested")
+    d.look("finance_budget_overview", cost_center=center)
+    d.do(f"finance_{'approve' if fits else 'reject'}_budget_transfer", budget_transfer=transfer)
+    return (
+        f"{d.name(m['owner'])} has just requested a transfer of {m['amount']} euros from a budget of {center!r}. "
+        "If that one has "
+        f"{least} euros or more available afterwards, approve the transfer; if not, reject it."
+    )
 
 
 def claim(d: Draft) -> str:

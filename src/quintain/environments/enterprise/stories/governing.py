@@ -51,7 +51,7 @@ def propose_renewal(d: Draft) -> str:
     title, value, ends = d.pick("SELECT title, value, ends_on FROM contracts WHERE status = 'active' ORDER BY id")
     percent, new_end = d.number(1, 9), d.day(d.number(520, 800))
     new_value = value + value * percent // 100
-    d.memory |= {"contract": title, "new_value": new_value, "new_end": new_end}
+    d.memory |= {"contract": title, "percent": percent, "new_end": new_end}
     d.look("corporate_get_contract", contract=title)
     d.do("corporate_propose_contract_renewal", contract=title, new_end=new_end, new_value=new_value)
     return (
@@ -64,12 +64,14 @@ def propose_renewal(d: Draft) -> str:
 def approve_renewal(d: Draft) -> str:
     d.act_as("corporate.manager", but=(d.memory["lawyer"],))
     m = d.memory
-    d.look("corporate_find_contract_renewals", contract=m["contract"])
+    d.look("corporate_get_contract", contract=m["contract"])
     renewal = ref("contract_renewals", contract=m["contract"], new_end=m["new_end"], status="proposed")
-    d.do("corporate_approve_contract_renewal", contract_renewal=renewal)
+    verb = "approve" if m["percent"] <= 5 else "decline"
+    d.do(f"corporate_{verb}_contract_renewal", contract_renewal=renewal)
     return (
-        f"Decide on the renewal of {m['contract']!r} until {m['new_end']} for {m['new_value']} euros: we go on, "
-        "approve it."
+        f"Decide on the renewal of {m['contract']!r} until {m['new_end']}: when it gets more than 5 percent dearer "
+        "than it "
+        "is today, decline; otherwise approve."
     )
 
 

@@ -172,10 +172,11 @@ def confirm_correction(d: Draft) -> str:
     m = d.memory
     d.look("logistics_find_stock_adjustments", status="proposed")
     adjustment = ref("stock_adjustments", stock=m["stock"], difference=-m["lost"], status="proposed")
-    d.do("logistics_approve_stock_adjustment", stock_adjustment=adjustment)
+    verb = "approve" if m["lost"] <= 5 else "reject"
+    d.do(f"logistics_{verb}_stock_adjustment", stock_adjustment=adjustment)
     return (
-        f"{d.name(m['proposer'])} proposes to write off {m['lost']} x {m['product']} in {m['warehouse']}. You saw the "
-        "broken ones: approve the correction."
+        f"{d.name(m['proposer'])} proposes to write off some {m['product']} in {m['warehouse']}. Up to 5 pieces you "
+        "approve; more than that you reject, for it needs a proper count first. Decide."
     )
 
 

@@ -146,12 +146,15 @@ def give_discount(d: Draft) -> str:
     d.act_as("sales.manager", but=(d.memory["asker"],))
     request = ref("discount_requests", quote=d.memory["quote"], status="requested")
     d.look("sales_find_discount_requests", quote=d.memory["quote"])
-    d.do("sales_approve_discount_request", discount_request=request)
-    d.do("sales_send_quote", quote=d.memory["quote"])
+    if d.memory["percent"] <= 13:
+        d.do("sales_approve_discount_request", discount_request=request)
+        d.do("sales_send_quote", quote=d.memory["quote"])
+    else:
+        d.do("sales_reject_discount_request", discount_request=request)
     return (
-        f"{d.name(d.memory['asker'])} asks for {d.memory['percent']} percent on {d.memory['quote']!r}. Grant it "
-        "and send "
-        "the quote to the customer right away."
+        f"{d.name(d.memory['asker'])} asks for a discount on {d.memory['quote']!r}. Up to 13 percent is fine: then "
+        "grant it "
+        "and send the quote to the customer right away. Reject more than that, and let the draft lie."
     )
 
 

@@ -127,15 +127,17 @@ def warranty(d: Draft) -> str:
     sql = """SELECT t.subject, p.name FROM tickets t JOIN products p ON p.id = t.product
              WHERE t.status = 'open' AND p.warranty_months >= 12 ORDER BY t.id"""
     subject, product = d.pick(sql)
-    bought = d.day(-d.number(40, 300))
+    is_covered = bool(d.rng.below(2))
+    bought = d.day(-d.number(40, 300) if is_covered else -d.number(1150, 1500))
     d.look("support_get_ticket", ticket=subject)
+    d.look("sales_get_product", product=product)
     d.do("support_file_warranty_claim", ticket=subject, product=product, bought_on=bought, fault="Does not switch on.")
     claim = ref("warranty_claims", ticket=subject, product=product, bought_on=bought)
-    d.do("support_accept_warranty_claim", warranty_claim=claim)
+    d.do(f"support_{'accept' if is_covered else 'reject'}_warranty_claim", warranty_claim=claim)
     return (
         f"In the ticket {subject!r} the {product}, bought on {bought}, does not switch on any more. File a "
-        "warranty claim; "
-        "when it is within the warranty, accept it."
+        "warranty claim. "
+        "When it is within the warranty of the product, accept it, otherwise reject it."
     )
 
 
