@@ -92,6 +92,8 @@ def test_a_reply_in_time_keeps_the_promise_and_a_late_one_breaks_it() -> None:
     ]
     tag = "SELECT count(*) FROM ticket_tags WHERE ticket_id = ? AND tag = 'sla_breached'"
     assert [value(world, tag, ticket) for ticket in (soon, never)] == [0, 1]
+    told = 'SELECT a.role FROM mails m JOIN agents a ON a.email = m."to" WHERE m.subject = ?'
+    assert world.db.execute(told, f"Ticket {never}: first_reply is overdue") == [("lead",)]
 
 
 # -- automations

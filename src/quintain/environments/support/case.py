@@ -112,6 +112,10 @@ class Case(Draft):
         given = {"number": order, "postcode": home.postcode if home else None, "last4": card.last4 if card else None}
         return {kind: value for kind, value in given.items() if value is not None}
 
+    def known_by(self, customer: Customer, details: dict[str, str]) -> None:
+        """By what the solution verifies somebody."""
+        self._proofs[customer.id] = details
+
     def will_identify(self, ticket: Ticket, details: dict[str, str], *, customer: Customer) -> None:
         """When first written to, the customer answers with proofs."""
         text = words.proof(self.rng, details, "en")

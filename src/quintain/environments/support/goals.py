@@ -182,6 +182,8 @@ def number(value: int) -> str:
     return rf"(?<![\d.,]){value}(?![.,]?\d)"
 
 
+NOT_YOURS = r"\b(?:own|yours|belongs?|eigenen?|gehört|vôtres?|suyas?)\b"
+"""A pattern for saying that something is not the writer's."""
 UNSURE = r"v[eé]rif|ident|confirm|prove|bestätig"
 """A pattern for saying that somebody could not be verified."""
 

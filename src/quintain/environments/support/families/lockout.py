@@ -45,6 +45,25 @@ def failed_logins(case: Case) -> str:
     return _unlock(case, ticket, customer, account=account)
 
 
+def stale_record(case: Case) -> str:
+    """The ticket hangs on an old record of the same person, which has no account; a namesake has one."""
+    customer, home, account, card = case.known_customer()
+    _failures(case, customer, account)
+    old = case.customer(name=customer.name, email=customer.email, country=customer.country, notes="import 2021")
+    other = case.customer(name=customer.name)
+    _failures(case, other, case.account(other))
+    order = case.order(customer, home, days=60, status="delivered")
+    details = case.details(order=order.number, home=home, card=card)
+    ticket = case.write(old, case.rng.choice(SUBJECTS), SAYS, details=details)
+    case.known_by(customer, details)
+    case.look(ticket)
+    case.play("find_customers", query=customer.email)
+    case.play("get_customer", customer_id=customer.id)
+    case.play("get_account", account_id=account.id)
+    case.play("list_logins", account_id=account.id)
+    return _unlock(case, ticket, customer, account=account)
+
+
 def without_proofs(case: Case) -> str:
     """The same, but they do not say who they are until they are asked."""
     customer, account, ticket = _locked(case, proofs=False)
@@ -96,9 +115,10 @@ def takeover(case: Case) -> str:
         if isinstance(row, Session):
             case.want_set("sessions", row.id, "ended")
     _reset(case, account)
-    name = pools.ABROAD[country]
+    names = pools.ABROAD[country]
+    name, fact = names[0], "|".join(map(word, names))
     case.say(ticket, f"Somebody logged in to your account from {name}. We keep it locked until our security team has "
-             "looked at it, have ended all sessions, and sent you a link for a new password.", word(name))  # fmt: skip
+             "looked at it, have ended all sessions, and sent you a link for a new password.", fact)  # fmt: skip
     case.file(ticket, status="open", category="security", priority="urgent", group="Security")
     return f"The account was taken over from {name}; it stays locked, and Security has the ticket."
 
@@ -179,7 +199,7 @@ def colleague(case: Case) -> str:
 
 VARIANTS = {
     "easy": (failed_logins,),
-    "medium": (failed_logins, without_proofs, unpaid, takeover),
+    "medium": (failed_logins, stale_record, without_proofs, unpaid, takeover),
     "hard": (both, impostor, colleague, takeover),
 }
 
@@ -228,7 +248,7 @@ def _unlock(case: Case, ticket: Ticket, customer: Customer, *, account: Account,
     case.want("accounts", account.id, status="active")
     _reset(case, account)
     case.say(ticket, "The account is unlocked. We have sent a link for a new password, which works for 24 hours.",
-             r"\b24\s*(?:h|Std|Stunden|heures|horas)")  # fmt: skip
+             r"\b(?:24|twenty[- ]four)[\s-]*(?:h|std|stunden)")  # fmt: skip
     case.file(ticket, status="solved", category="login", resolution="fixed")
     return f"I unlocked account {account.id} and sent a password reset."
 

@@ -60,14 +60,14 @@ COUNTRIES = (
     Country("DK", "en", "Europe/Copenhagen", 25, 4, (("Aarhus", "80"), ("Odense", "50"))),
 )
 ABROAD = {
-    "BR": "Brazil",
-    "VN": "Vietnam",
-    "RO": "Romania",
-    "NG": "Nigeria",
-    "US": "United States",
-    "UA": "Ukraine",
+    "BR": ("Brazil", "Brasilien", "Brésil", "Brasil"),
+    "VN": ("Vietnam", "Viêt Nam", "Viet Nam"),
+    "RO": ("Romania", "Rumänien", "Roumanie", "Rumanía"),
+    "NG": ("Nigeria", "Nigéria"),
+    "US": ("United States", "USA", "Vereinigte Staaten", "Vereinigten Staaten", "États-Unis", "Estados Unidos"),
+    "UA": ("Ukraine", "Ucrania"),
 }
-"""Countries in which no customer of ours lives."""
+"""Countries in which no customer of ours lives, by their names in English and other languages."""
 
 GROUPS = (
     ("Support", "everything that reaches us first"),
