@@ -16,6 +16,7 @@ what `restage` pushes would not be seen in it.
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,9 +58,16 @@ class _Found(NamedTuple):
     entry: Entry | None
     """None where nothing of ours is: a whiteout, a socket."""
     status: os.stat_result
-    is_written: bool
+    is_written: bool = False
     """Whether its bytes were, or it is new."""
-    is_opaque: bool
+    is_opaque: bool = False
+    is_known: bool = False
+    """Whether it looks as it did."""
+
+    @property
+    def hides(self) -> bool:
+        """Whether what stood below it is gone, but for what was found there."""
+        return self.entry is None or self.entry.kind != FOLDER or self.is_opaque
 
 
 def stage(workspace: Workspace, folder: Path, *, overlay: bool, userxattr: bool = False) -> Stage:
@@ -147,8 +155,9 @@ def _scan(tree: Tree, quota: Quota, now: int) -> Iterator[tuple[bytes, _Found]]:
                 here.append(each)
             if opaque:
                 yield folder, reader.folder(folder, os.fstat(cursor.fd), is_opaque=True)
-            for name, status in sorted(here, key=lambda each: each[0], reverse=True):
-                path = cursor.join(name)
+            above = folder + b"/" if folder else b""
+            for name, status in sorted(here, key=operator.itemgetter(0), reverse=True):
+                path = above + name
                 if len(path) > quota.path_length:
                     raise QuotaExceeded(f"programs left a path of more than {quota.path_length} bytes")
                 yield path, reader.look(cursor, path, status)
@@ -169,7 +178,7 @@ class _Reader:
         name = path.rpartition(b"/")[2]
         what = kind(status)
         if what is None or self._tree.is_whiteout(cursor, name, status):
-            return _Found(None, status, is_written=False, is_opaque=False)
+            return _Found(None, status)
         if what == FOLDER:
             return self.folder(path, status)
         return self._file(cursor, path, status)
@@ -181,7 +190,7 @@ class _Reader:
             entry = Entry(FOLDER, mode, self._now)
         else:
             entry = old if old.mode == mode else old.at(old.mtime, mode=mode)
-        return _Found(entry, status, is_written=False, is_opaque=is_opaque)
+        return _Found(entry, status, is_opaque=is_opaque)
 
     def _file(self, cursor: Cursor, path: bytes, status: os.stat_result) -> _Found:
         old = self._tree.image.get(path)
@@ -190,18 +199,18 @@ class _Reader:
         if old is not None and old.kind != what:
             old = None
         if old is not None and seen == look(status):
-            return _Found(old, status, is_written=False, is_opaque=False)
+            return _Found(old, status, is_known=True)
         new = self._read(cursor, path, status)
         if old is None:
-            return _Found(new, status, is_written=True, is_opaque=False)
+            return _Found(new, status, is_written=True)
         # What was copied up from the base, for its permissions or by a program that then wrote nothing, has its time.
         # Seconds decide: the nanoseconds that keep an order depend on how fast programs were.
         time = seen.mtime if seen else old.mtime * SECOND
         same = (new.content.digest, new.target) == (old.content.digest, old.target)
         if time // SECOND != status.st_mtime_ns // SECOND or not same:
-            return _Found(new, status, is_written=True, is_opaque=False)
+            return _Found(new, status, is_written=True)
         kept = old if old.mode == new.mode else old.at(old.mtime, mode=new.mode)
-        return _Found(kept, status, is_written=False, is_opaque=False)
+        return _Found(kept, status)
 
     def _read(self, cursor: Cursor, path: bytes, status: os.stat_result) -> Entry:
         name = path.rpartition(b"/")[2]
@@ -221,23 +230,25 @@ class _Reader:
 def _delta(tree: Tree, found: dict[bytes, _Found]) -> Changes:
     """Where what was found differs from what the tree held."""
     before = tree.image
-    new: Changes = {path: one.entry for path, one in found.items()}
+    new: Changes = {}
     for path, one in found.items():
         old = before.get(path)
-        hides = one.entry is None or one.entry.kind != FOLDER or one.is_opaque
-        if hides and old is not None and old.kind == FOLDER:
-            for child, _ in before.below(path):
-                new.setdefault(child, None)
-    for path in tree.seen.keys() - new.keys():  # what stood here and does not any more
-        new[path] = None if _is_hidden(path, found) else tree.below.get(path)
-    return {path: new[path] for path in sorted(new) if new[path] is not before.get(path)}
+        if one.entry is not old:
+            new[path] = one.entry
+        if one.hides and old is not None and old.kind == FOLDER:
+            new |= {child: None for child, _ in before.below(path) if child not in found}
+    for path in tree.seen.keys() - found.keys():  # what stood here and does not any more
+        shown = None if _is_hidden(path, found) else tree.below.get(path)
+        if shown is not before.get(path):
+            new[path] = shown
+    return dict(sorted(new.items()))
 
 
 def _is_hidden(path: bytes, found: dict[bytes, _Found]) -> bool:
     above = path.rpartition(b"/")[0]
     while above:
         one = found.get(above)
-        if one is not None and (one.entry is None or one.entry.kind != FOLDER or one.is_opaque):
+        if one is not None and one.hides:
             return True
         above = above.rpartition(b"/")[0]
     return False
@@ -247,10 +258,13 @@ def _settle(tree: Tree, found: dict[bytes, _Found]) -> None:
     """Give what was written its new time on disk, and remember how everything looks."""
     times = {one.status.st_mtime_ns for one in found.values() if one.is_written}
     order = {time: rank for rank, time in enumerate(sorted(times))}
-    tree.seen, tree.opaque = {}, {path for path, one in found.items() if one.is_opaque}
+    tree.opaque = {path for path, one in found.items() if one.is_opaque}
+    for path in tree.seen.keys() - found.keys():
+        del tree.seen[path]
     with Cursor(tree.root) as cursor:
-        for path, one in sorted(found.items()):
+        for path, one in sorted((path, one) for path, one in found.items() if not one.is_known):
             if one.entry is None:
+                tree.seen.pop(path, None)
                 continue
             time = one.entry.mtime * SECOND
             if one.is_written:
