@@ -7,6 +7,7 @@ solution of a task does, again and again, so that in time most of its writes are
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import gc
 import importlib
@@ -139,10 +140,30 @@ def oracles(env: qn.Environment[Any], *, count: int) -> Iterator[Row]:
             if trace.score != 1.0:
                 raise RuntimeError(f"{task.id} scored {trace.score}: {trace.failure}")
 
-    seconds = cpu(lambda: asyncio.run(every()), repeats=2)
+    seconds = cpu(lambda: asyncio.run(every()), repeats=1)  # a second time, verdicts would be remembered
     yield row(f"{env.name}: oracle episodes a second, verified", len(tasks) / seconds, "1/s")
     yield row(f"{env.name}: oracle, milliseconds an episode", seconds / len(tasks) * 1e3, "ms")
     yield row(f"{env.name}: the same, a turn", seconds / turns * 1e3, "ms")
+
+
+def tools(env: qn.Environment[Any], *, times: int) -> Iterator[Row]:
+    """More statements than SQLite's connection keeps prepared: 512."""
+    world = env.tasks("test")[0].world().copy()
+    world.actor = 1
+    finds = [tool.bind(world) for name, tool in env.tools.items() if "_find_" in name]
+    defaults = [tool.decode('{"limit": 5}') for name, tool in env.tools.items() if "_find_" in name]
+
+    def each() -> None:
+        for find, arguments in zip(finds, defaults, strict=True):
+            with contextlib.suppress(qn.ToolError):  # not for this employee
+                find(**arguments)
+
+    def one() -> None:
+        for _ in finds:
+            finds[2](**defaults[2])
+
+    yield row(f"{env.name}: one find tool, {len(finds)} times", cpu(one, repeats=times) / len(finds) * 1e6, "us")
+    yield row(f"{env.name}: each of {len(finds)} find tools in turn", cpu(each, repeats=times) / len(finds) * 1e6, "us")
 
 
 def memory(env: qn.Environment[Any], *, count: int) -> Iterator[Row]:
@@ -186,6 +207,8 @@ def measure(quick: bool) -> Iterator[Row]:  # noqa: FBT001
         yield from forks(env, 20 if quick else 600, times=3 if quick else 200)
         yield from digests(env, times=3 if quick else 200)
         yield from oracles(env, count=8 if quick else 200)
+        if name == "enterprise":
+            yield from tools(env, times=1 if quick else 20)
         yield from memory(env, count=10 if quick else 1000)
 
 

@@ -6,16 +6,19 @@ import asyncio
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import quintain as qn
+from quintain import codec
 from quintain.environments.enterprise import env
 from quintain.environments.enterprise import tasks as days
 from quintain.environments.enterprise.description import company
 from quintain.environments.enterprise.desk import Desk
 from quintain.environments.enterprise.goals import Goal, judge, play
+from quintain.models.agents import oracle
 from quintain.trace import plain
 
 from .office import every_task, first, solution, use
@@ -23,22 +26,29 @@ from .office import play as played
 
 DIGESTS = """
 import asyncio
-from quintain.environments.enterprise import env
-async def digests():
-    return [await task.digest(task.world()) for split in env.splits for task in env.tasks(split)[5:40:7]]
+from tests.environments.enterprise.test_tasks import digests
 print(" ".join(asyncio.run(digests())))
 """
 
 
+async def digests() -> list[str]:
+    """Of some tasks, and of the episodes that their solutions make."""
+    found: list[str] = []
+    for split in env.splits:
+        for task in env.tasks(split)[5:40:7]:
+            trace = (await qn.rollout(env, task, oracle().model(task, 0))).trace
+            found += [await task.digest(task.world()), codec.digest(trace.to_bytes())]
+    return found
+
+
 @pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
-def test_a_task_is_the_same_in_every_process(hash_seed: str) -> None:
+def test_tasks_and_episodes_are_the_same_in_every_process(hash_seed: str) -> None:
     environ = os.environ | {"PYTHONHASHSEED": hash_seed, "TZ": "Asia/Kolkata", "LC_ALL": "C"}
-    done = subprocess.run([sys.executable, "-c", DIGESTS], capture_output=True, text=True, check=True, env=environ)
-
-    async def here() -> list[str]:
-        return [await task.digest(task.world()) for split in env.splits for task in env.tasks(split)[5:40:7]]
-
-    assert done.stdout.split() == asyncio.run(here())
+    command = [sys.executable, "-c", DIGESTS]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env=environ, cwd=Path(__file__).parents[3]
+    )
+    assert done.stdout.split() == asyncio.run(digests())
 
 
 def test_another_machine_seeds_the_same_company(tmp_path: Any) -> None:
@@ -109,19 +119,13 @@ def chain(tasks: list[qn.Task[Desk]], *, skipped: int) -> list[float]:
         if place != skipped:
             for name, arguments in solution(task):
                 try:
-                    env.tools[name].bind(world)(**env.tools[name].decode(qn_text(arguments)))
+                    env.tools[name].bind(world)(**env.tools[name].decode(codec.text(arguments)))
                 except qn.ToolError:
                     continue
         verdict = judge(task.truth, start, world)
         done = (1 - len(verdict.missing) / verdict.total) if verdict.total else 0.0
         scores.append(done * max(0.0, 1 - len(verdict.stray) / 2))
     return scores
-
-
-def qn_text(arguments: dict[str, Any]) -> str:
-    from quintain import codec
-
-    return codec.text(arguments)
 
 
 @pytest.mark.parametrize("number", range(15))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date, timedelta
 from typing import Any, cast
 
@@ -90,14 +91,15 @@ class Draft:
     def _find(self, wanted: dict[str, Any]) -> None:
         """Look a record up whose key was not shown yet, by what is known of it."""
         key = keyed(self.world, wanted)
-        if f'"{key}' in self._seen:
+        is_shown = re.compile(rf'"{key}[" ]')
+        if is_shown.search(self._seen):
             return
         table = company().tables[wanted["table"]]
         finder = company().actions[f"{table.department}_find_{table.name}"]
         known = {column.name for column in finder.parameters}
         filters = {name: keyed(self.world, value) for name, value in wanted["where"].items() if name in known}
         self.look(finder.name, **filters)
-        if f'"{key}' not in self._seen:
+        if not is_shown.search(self._seen):
             raise ValueError(f"{finder.name} with {filters} does not show {key}")
 
     def pick(self, sql: str, *values: Any) -> tuple[Any, ...]:
