@@ -6,9 +6,9 @@
     content   digests, dumps, sequences: a world read and written as a whole
 
 A world is a database of its own on the server, made from a template that all processes share. Its first use costs
-20-60 ms (a copy of the template), and so does the first write after a fork whose twin is still there. A snapshot on the
-way, and the way back to it, cost 0.1 ms; back to one that is no longer on the way, a dump and a copy. SQLite does all of
-this in microseconds; what PostgreSQL brings is its SQL, and worlds in common.
+20-60 ms (a copy of the template), and so does the first write after a fork whose twin is still there. A snapshot on
+the way, and the way back to it, cost 0.1 ms; back to one that is no longer on the way, a dump and a copy. SQLite does
+all of this in microseconds; what PostgreSQL brings is its SQL, and worlds in common.
 """
 
 from __future__ import annotations

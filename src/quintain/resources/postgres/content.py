@@ -157,7 +157,8 @@ def shape(session: Session) -> Shape:
 
 def counters(names: Iterable[str]) -> str:
     """The statement that reads all sequences; empty when there are none."""
-    return " UNION ALL ".join(f"SELECT {quoted(name)}, last_value, is_called FROM {name}" for name in names)  # noqa: S608
+    parts = (f"SELECT {quoted(name)}, last_value, is_called FROM {name}" for name in names)  # noqa: S608
+    return " UNION ALL ".join(parts)
 
 
 def sequences(session: Session, shape: Shape) -> Sequences:
@@ -180,7 +181,7 @@ def rewind(session: Session, before: Sequences, now: Sequences) -> None:
 def digests(session: Session, shape: Shape) -> dict[str, str]:
     """Of each table's rows."""
     parts: list[str] = [
-        f"SELECT {number}, encode(sha256(coalesce(string_agg(h, ''::bytea ORDER BY h), ''::bytea)), 'hex') FROM"  # noqa: S608
+        f"SELECT {number}, encode(sha256(coalesce(string_agg(h, '' ORDER BY h), '')), 'hex') FROM"  # noqa: S608
         f' (SELECT sha256(convert_to("the row"::text, \'UTF8\')) AS h FROM ONLY {table.sql} AS "the row") AS hashes'
         for number, table in enumerate(shape.tables)
     ]
