@@ -125,7 +125,7 @@ class Database(Holder):
         """Run SQL and fetch all rows. Values are for `?`, names for `:name`. Outside a transaction it is one.
 
         Raises:
-            apsw.Error: SQLite says no: apsw.SQLError for bad SQL, apsw.ConstraintError for bad data.
+            apsw.Error: SQLite says no: SQLError for bad SQL, ConstraintError for bad data, on every backend.
             Refused: It would reach beyond this database or leave something behind in the connection.
         """
         with Use(self) as connection:
