@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -47,16 +48,32 @@ def gone(pids: Iterable[int]) -> bool:
 @pytest.mark.parametrize("groups", ["auto", "none"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_survives_its_owner(groups: str, number: int) -> None:
-    root = Path(__file__).parents[3]
-    victim = subprocess.Popen(
-        [sys.executable, "-m", "tests.resources.sandbox.victim", groups], stdout=subprocess.PIPE, text=True, cwd=root
-    )
-    assert victim.stdout is not None
-    with victim, victim.stdout as said:
-        there = json.loads(said.readline())
-        assert len(there["below"]) > 10
+    victim, there = begin_victim(groups)
+    with victim:
         victim.send_signal(number)
     assert gone([there["keeper"], *there["below"]])
+    assert [folder for folder in there["folders"] if Path(folder).exists()] == []
+
+
+def begin_victim(groups: str) -> tuple[subprocess.Popen[str], dict[str, Any]]:
+    root = Path(__file__).parents[3]
+    command = [sys.executable, "-m", "tests.resources.sandbox.victim", groups]
+    victim = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root)
+    assert victim.stdout is not None
+    there = json.loads(victim.stdout.readline())
+    assert len(there["below"]) > 10
+    return victim, there
+
+
+def test_what_is_left_when_the_keeper_dies_with_its_owner_goes_with_the_next() -> None:
+    victim, there = begin_victim("auto")
+    with victim:
+        os.kill(there["keeper"], signal.SIGSTOP)
+        victim.kill()
+        victim.wait()
+        os.kill(there["keeper"], signal.SIGKILL)
+    assert gone([there["keeper"], *there["below"]])
+    link.Keeper().stop()
     assert [folder for folder in there["folders"] if Path(folder).exists()] == []
 
 

@@ -21,6 +21,7 @@ from quintain.errors import EpisodeError
 
 from . import keeper as _keeper
 from .keeper.cgroups import discard
+from .keeper.kernel import is_alive
 from .policy import ETC, SandboxUnavailable
 
 INSTALL = "apt-get install bubblewrap"
@@ -32,6 +33,7 @@ main()
 """
 _CODE = Path(str(_keeper.__file__)).parent
 _LONGEST = 2**16
+_NAME = "quintain-sandbox-"
 _FOREIGN = 1_900_000_000
 _starting = threading.RLock()
 
@@ -60,10 +62,19 @@ def _home() -> Path:
     for parent in dict.fromkeys((tempfile.gettempdir(), "/tmp", "/var/tmp")):  # noqa: S108  # made safely
         whole = Path(parent).resolve()
         if all(folder.stat().st_mode & 0o001 for folder in (whole, *whole.parents)):
-            made = Path(tempfile.mkdtemp(prefix=f"quintain-{os.getpid()}-", dir=whole))
+            _sweep(whole)
+            made = Path(tempfile.mkdtemp(prefix=f"{_NAME}{os.getpid()}-", dir=whole))
             made.chmod(0o711)
             return made
     raise SandboxUnavailable("no folder for temporary files that every user can reach: set TMPDIR")
+
+
+def _sweep(parent: Path) -> None:
+    """Remove the empty folders of those who were killed together with their keeper."""
+    for left in parent.glob(f"{_NAME}*-*"):
+        if not is_alive(int(left.name.removeprefix(_NAME).split("-")[0])):
+            with contextlib.suppress(OSError):
+                left.rmdir()
 
 
 class Keeper:

@@ -14,6 +14,8 @@ import signal
 import time
 from pathlib import Path
 
+from . import kernel
+
 CONTROLLERS = ("memory", "pids", "cpuacct")
 _NAME = "quintain-"
 
@@ -125,7 +127,7 @@ class Groups:
         for parent in {folder.parent for folder in self.folders.values()}:
             for left in parent.glob(f"{_NAME}*"):
                 pid = left.name.removeprefix(_NAME).split("-")[0]
-                if left.name != self.name and not Path(f"/proc/{pid}").exists() and _is_visible(left):
+                if left.name != self.name and not kernel.is_alive(int(pid)) and _is_visible(left):
                     discard(left)
 
 

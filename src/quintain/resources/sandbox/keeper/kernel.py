@@ -167,6 +167,13 @@ def own(folder: str, uid: int) -> None:
                     pending.append(entry.path)
 
 
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and that nobody has asked about yet does not."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
 def children(pid: int) -> list[int]:
     """The processes that this process started, directly."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):

@@ -239,7 +239,7 @@ class Keeper:
         self._clients.discard(client)
 
     def _settle(self) -> None:
-        # What is closed counts from when it was closed, not from when this is noticed: so nothing may be left to notice.
+        # A sandbox counts as closed from when that was done, not from when it is noticed: so nothing may be unnoticed.
         if self._settling and not self._selector.select(0) and all(client.is_open for client in self._clients):
             for line in self._settling:
                 line.close()
