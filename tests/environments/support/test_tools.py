@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
@@ -111,6 +112,16 @@ def test_a_lead_denies_what_nobody_expected_and_then_it_cannot_be_used() -> None
     assert world.get_approval(1)["decision"] == "denied"
     with pytest.raises(qn.ToolError, match="denied"):
         world.refund_payment(payment, 1, reason="x", approval_id=1)
+
+
+def test_no_two_areas_give_one_name_to_two_things() -> None:
+    meant = {"happen", "__module__", "__doc__", "__qualname__"}
+    owners: dict[str, list[str]] = {}
+    for area in Support.__mro__[: Support.__mro__.index(qn.State)]:
+        for name, member in vars(area).items():
+            if inspect.isfunction(member) and name not in meant and not name.startswith("__"):
+                owners.setdefault(name, []).append(area.__name__)
+    assert {name: areas for name, areas in owners.items() if len(areas) > 1} == {}
 
 
 def test_tools_take_time() -> None:

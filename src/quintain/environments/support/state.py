@@ -18,6 +18,8 @@ from .tools.orders import Orders
 from .tools.people import People
 from .tools.tickets import Tickets
 
+_WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+"""Written out: a locale must have no say in what an agent reads."""
 Hours = Annotated[float, msgspec.Meta(ge=0.25, le=504)]
 
 
@@ -27,7 +29,7 @@ class Support(Knowledge, Orders, Outside, People, Tickets, Automations):
     @qn.tool
     def now_is(self) -> str:
         """Tell the time: the weekday, and the time in UTC."""
-        return f"{datetime.fromtimestamp(self.clock.now, UTC):%A} {self.now}"
+        return self._time_told()
 
     @qn.tool
     def wait(self, hours: Hours) -> str:
@@ -37,7 +39,10 @@ class Support(Knowledge, Orders, Outside, People, Tickets, Automations):
             hours: How long, from a quarter of an hour to three weeks.
         """
         self.clock.advance(hours * HOUR)
-        return f"It is {datetime.fromtimestamp(self.clock.now, UTC):%A} {self.now}."
+        return f"It is {self._time_told()}."
+
+    def _time_told(self) -> str:
+        return f"{_WEEKDAYS[datetime.fromtimestamp(self.clock.now, UTC).weekday()]} {self.now}"
 
     def wind(self) -> None:
         """Set the clockwork of a new world going."""

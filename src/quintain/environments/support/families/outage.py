@@ -183,7 +183,12 @@ def _user(
     if account is not None:
         case.join(account, customer)
         return customer, account
-    return customer, case.account(customer, region=region)
+    account = case.account(customer, region=region)
+    home = case.home(customer)
+    case.order(customer, home, days=60 + case.rng.below(200), status="delivered")
+    for _ in range(2):
+        case.device(account, last_seen=case.ago(0))
+    return customer, account
 
 
 def _read(case: Case, ticket: Ticket, account: Account, *, incident: Incident) -> None:

@@ -266,7 +266,7 @@ def _pay_back(case: Case, ticket: Ticket, order: Order, **approval: int) -> str:
     case.play("refund_order", order_id=order.id, reason="lost by the carrier, and out of stock", **approval)
     case.want("order_payments", payment.id, refunded_cents=payment.amount_cents)
     if approval:
-        case.want("order_payments", payment.id, **approval)
+        case.free("order_payments", payment.id, *approval)
     total = policy.money(payment.amount_cents)
     case.say(ticket, f"The parcel of {order.number} is lost, and we cannot send it again. {total} are on the way.",
              amount(payment.amount_cents))  # fmt: skip
