@@ -62,8 +62,7 @@ class Cluster:
         self.data = folder / "data"
         self.url = f"postgresql://postgres@/postgres?host={folder}"
         self._binaries = binaries()
-        # A server refuses to be root.
-        self._user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
+        self._user = unprivileged()
 
     def make(self) -> None:
         """Initialise and start it."""
@@ -112,6 +111,16 @@ class Cluster:
         if self._user is None:
             return {}
         return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
+
+
+def unprivileged() -> pwd.struct_passwd | None:
+    """Whose the server is, for it refuses to be root's; None for the one who runs the tests."""
+    if os.geteuid():
+        return None
+    try:
+        return pwd.getpwnam("postgres")
+    except KeyError:
+        pytest.skip(f"a PostgreSQL server refuses to run as root, and there is no user postgres: {INSTALL}")
 
 
 def binaries() -> Path:
