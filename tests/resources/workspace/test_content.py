@@ -87,6 +87,7 @@ def test_a_slot_is_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # newer versions warn where pytest has threads
 def test_a_child_goes_on_with_what_its_parent_had() -> None:
     workspace = Workspace()
     data = [bytes([number]) * CHUNK for number in range(1, 6)]

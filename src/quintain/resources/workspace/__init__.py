@@ -76,10 +76,7 @@ class Workspace:
 
     __slots__ = ("_world", "image", "quota")
 
-    def __init__(
-        self, files: Mapping[Any, str | bytes] | Path | None = None, *,
-        quota: Quota | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, files: Mapping[Any, str | bytes] | Path | None = None, *, quota: Quota | None = None) -> None:
         self.quota = quota or Quota()
         self._world: World | None = None
         self.image = Image.on(bases.made(sources.entries(files, self.quota)))

@@ -30,9 +30,21 @@ class _Level(NamedTuple):
 
 
 class Cursor:
-    """Stands in one folder of the tree below `root`."""
+    """Stands in one folder of the tree below `root`.
 
-    def __init__(self, root: Path) -> None:
+    Args:
+        root: The folder in which it begins.
+        mode: Permissions that the root gets first, where it has others.
+    """
+
+    def __init__(self, root: Path, *, mode: int | None = None) -> None:
+        if mode is not None:
+            held = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                if stat.S_IMODE(os.fstat(held).st_mode) != mode:
+                    Path(f"/proc/self/fd/{held}").chmod(mode)
+            finally:
+                os.close(held)
         self.fd = os.open(root, _FOLDER)
         self._names: list[bytes] = []
         self._levels = [_Level(_inode(os.fstat(self.fd)), _NONE)]

@@ -142,7 +142,7 @@ def _scan(tree: Tree, quota: Quota, now: int) -> Iterator[tuple[bytes, _Found]]:
     reader = _Reader(tree, quota, now)
     todo: list[bytes] = [b""]
     count = 0
-    with Cursor(tree.root) as cursor:
+    with tree.cursor() as cursor:
         while todo:
             folder = todo.pop()
             cursor.go(folder)
@@ -261,7 +261,7 @@ def _settle(tree: Tree, found: dict[bytes, _Found]) -> None:
     tree.opaque = {path for path, one in found.items() if one.is_opaque}
     for path in tree.seen.keys() - found.keys():
         del tree.seen[path]
-    with Cursor(tree.root) as cursor:
+    with tree.cursor() as cursor:
         for path, one in sorted((path, one) for path, one in found.items() if not one.is_known):
             if one.entry is None:
                 tree.seen.pop(path, None)

@@ -59,12 +59,16 @@ class Tree:
         self.seen: dict[bytes, Seen] = {}
         self.opaque: set[bytes] = set()
 
+    def cursor(self) -> Cursor:
+        """Stands in the root, whose permissions are fixed: a program may have changed them."""
+        return Cursor(self.root, mode=0o755)
+
     def push(self, after: Image) -> None:
         """Hold another image. Costs O(changes)."""
         paths = self.image.changed(after)
         if paths:
             touched: set[bytes] = set()
-            with Cursor(self.root) as cursor:
+            with self.cursor() as cursor:
                 self._remove(cursor, paths, after=after, touched=touched)
                 for path in paths:
                     entry = after.get(path)
@@ -75,7 +79,7 @@ class Tree:
 
     def clear(self) -> None:
         """Delete everything, so that what it holds is known again: the base."""
-        with Cursor(self.root) as cursor:
+        with self.cursor() as cursor:
             for name, _ in list(cursor.names()):
                 cursor.remove(name)
         self.image = Image.on(self.base)
