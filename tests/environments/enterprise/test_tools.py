@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -267,3 +268,30 @@ def test_what_tools_show_depends_on_no_order_that_sqlite_does_not_promise() -> N
 
     for task in every_task()[::40]:
         asyncio.run(both(task))
+
+
+def test_whoever_did_one_half_cannot_do_the_other(free: Desk) -> None:
+    """Every rule of the form `:me <> :column`, with a record in which it is the same person."""
+    rng, checked = Rng(key=b"halves"), 0
+    for action in WRITES:
+        table = WHOLE.tables[action.table]
+        given = {column.name for column in action.parameters}
+        for rule in action.rules:
+            match = re.fullmatch(r":me <> :(\w+)|:(\w+) <> :me", rule.sql)
+            if match is None:
+                continue
+            who = match[1] or match[2]
+            world, actor = free.copy(), 7
+            arguments = {column.name: some_value(world, column, rng) for column in action.parameters}
+            if who in given:
+                arguments[who] = f"EMP-{actor}"
+            if action.kind != "create":
+                rows = world.db.execute(f'SELECT id FROM "{table.name}" ORDER BY "{who}" = ? DESC, id DESC', actor)
+                ((number,), *_) = rows
+                state = f'"{table.status}" = {action.source[0]!r}' if action.source else "id = id"
+                person = f', "{who}" = {actor}' if who in table.columns else ""
+                world.db.execute(f'UPDATE "{table.name}" SET {state}{person} WHERE id = ?', number)
+                arguments[table.parameter] = f"{table.code}-{number}"
+            assert rule.says in refusal(world, actor, action.name, **arguments), (action.name, rule.says)
+            checked += 1
+    assert checked >= 25
