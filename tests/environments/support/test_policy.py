@@ -9,7 +9,7 @@ from typing import Any
 from quintain.environments.support import env, policy
 from quintain.environments.support.desk import seconds
 
-from .desk import Task, solution, ticket_of
+from .desk import Task, first, solution, ticket_of
 
 Facts = dict[str, Any]
 
@@ -32,6 +32,18 @@ def _requester(task: Task) -> int:
 
 def _made(task: Task, tool: str) -> list[Facts]:
     return [given for name, given in solution(task) if name == tool]
+
+
+def test_the_knowledge_base_holds_the_whole_policy() -> None:
+    world = first("charge", "easy", "twice").world()
+    articles = world.db.execute("SELECT title, body FROM articles WHERE section = 'policy' ORDER BY id")
+    text = policy.POLICY[policy.POLICY.index("# ") :]
+    assert [line for _, body in articles for line in body.splitlines() if line] == [
+        line for line in text.splitlines() if line and not line.startswith("# ")
+    ]
+    assert [title for title, _ in articles] == [
+        f"Policy: {line[2:].partition(' (')[0]}" for line in text.splitlines() if line.startswith("# ")
+    ]
 
 
 def test_exactly_the_later_of_two_payments_of_one_invoice_is_refunded() -> None:

@@ -133,6 +133,12 @@ class Draft:
         }
         return self.add(Customer, **facts | fields)
 
+    def namesake(self, customer: Customer) -> Customer:
+        """Somebody else of the same name, in the same country, with an address of their own."""
+        local, _, host = customer.email.partition("@")
+        email = f"{local}{1950 + self.rng.below(60)}@{host}"
+        return self.customer(name=customer.name, email=email, country=customer.country)
+
     def organisation(self, tier: Literal["standard", "business"] = "business", **fields: Any) -> Organisation:
         """A firm."""
         firm = f"{self.rng.choice(pools.FIRM)} & {self.rng.choice(pools.LAST)} {self.rng.choice(pools.TRADE)}"

@@ -104,7 +104,7 @@ def someone_elses(case: Case) -> str:
     """A namesake's charges: the writer asks about an invoice that is not theirs, and has a duplicate of their own."""
     customer, account, card, invoice = _charged(case, "Care Plus")
     second = case.payment(invoice, card, days=2.5)
-    other = case.customer(name=customer.name, country=customer.country)
+    other = case.namesake(customer)
     other_card = case.card(other)
     other_account = case.account(other)
     subscription = case.subscription(other_account, named(Plan, "Care Family"), days=50)

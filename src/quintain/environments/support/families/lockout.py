@@ -50,7 +50,7 @@ def stale_record(case: Case) -> str:
     customer, home, account, card = case.known_customer()
     _failures(case, customer, account)
     old = case.customer(name=customer.name, email=customer.email, country=customer.country, notes="import 2021")
-    other = case.customer(name=customer.name)
+    other = case.namesake(customer)
     _failures(case, other, case.account(other))
     order = case.order(customer, home, days=60, status="delivered")
     details = case.details(order=order.number, home=home, card=card)
@@ -227,7 +227,7 @@ def _failures(case: Case, customer: Customer, account: Account) -> Lock:
 def _stale(case: Case, customer: Customer) -> None:
     """The same person once more, from an import, and somebody of the same name."""
     case.customer(name=customer.name, email=customer.email, country=customer.country, notes="import 2021")
-    other = case.customer(name=customer.name)
+    other = case.namesake(customer)
     case.lock(case.account(other), "takeover", 30)
 
 
