@@ -34,11 +34,12 @@ import fcntl, os, shutil, signal, subprocess, sys
 if os.fork():
     os._exit(0)
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-folder, *stop = sys.argv[1:]
+folder, user, *stop = sys.argv[1:]
+who = {"user": int(user.split(":")[0]), "group": int(user.split(":")[1]), "extra_groups": []} if user else {}
 with open(f"{folder}/using", "r+") as file:
     fcntl.flock(file, fcntl.LOCK_EX)
     quiet = subprocess.DEVNULL
-    subprocess.run(stop, check=False, stdin=quiet, stdout=quiet, stderr=quiet)
+    subprocess.run(stop, check=False, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/", **who)
     shutil.rmtree(folder, ignore_errors=True)
 """
 
@@ -73,8 +74,10 @@ class Cluster:
         with (self.data / "postgresql.conf").open("a") as file:
             file.writelines([*lines, f"unix_socket_directories = '{self.folder}'\n"])
         self.start()
+        user = f"{self._user.pw_uid}:{self._user.pw_gid}" if self._user else ""
+        stop = self.command("pg_ctl", "-w", "-m", "immediate", "stop")
         subprocess.run(
-            [sys.executable, "-c", GUARDIAN, str(self.folder), *self.command("pg_ctl", "-m", "immediate", "stop")],
+            [sys.executable, "-c", GUARDIAN, str(self.folder), user, *stop],
             stdin=subprocess.DEVNULL,
             start_new_session=True,  # Ctrl-C is for the tests
             cwd="/",
