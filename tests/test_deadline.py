@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from quintain.deadline import DeadlineExceeded, guarded, within
+from quintain.deadline import DeadlineExceeded, guarded, left, within
 
 SHORT = 0.05
 
@@ -281,3 +281,30 @@ def test_without_an_event_loop_the_alarm_is_given_back_at_once(alarms: list[floa
     with pytest.raises(StopIteration, match="done"):
         guarded(5.0, lambda: "done").send(None)
     assert signal.getsignal(signal.SIGALRM) is ring
+
+
+def test_what_works_can_see_how_long_it_may() -> None:
+    assert left() == float("inf")
+    assert 50 < run(60, left) <= 60
+    assert run(None, left) == float("inf")
+
+    async def waiting() -> float:
+        await asyncio.sleep(0)
+        inner = await guarded(5, left)
+        assert inner <= 5 < left()
+        return left()
+
+    assert 50 < run(60, waiting) <= 60
+    with pytest.raises(ValueError, match="broken"):
+        run(60, lambda: (_ for _ in ()).throw(ValueError("broken")))
+    assert left() == float("inf")
+
+
+def test_in_another_thread_too() -> None:
+    def patient() -> str:
+        while left() > 0:
+            pass
+        return "done"
+
+    with concurrent.futures.ThreadPoolExecutor() as pool, pytest.raises(DeadlineExceeded):
+        pool.submit(run, SHORT, patient).result()

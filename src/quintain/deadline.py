@@ -2,13 +2,15 @@
 
 Real time decides here, so nothing of it enters the record but the failure itself. In the main thread a blocking
 function is interrupted by a signal; in any other thread, and for code that swallows the interrupt, the delay is noticed
-when the function returns: late, but never as a result.
+when the function returns: late, but never as a result. What can look at `left()` while it works ends in time anywhere.
 """
 
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import inspect
+import math
 import signal
 import threading
 import time
@@ -26,6 +28,14 @@ class DeadlineExceeded(Exception):
         super().__init__(f"took longer than {seconds:g} s")
 
 
+_end: contextvars.ContextVar[float] = contextvars.ContextVar("end", default=math.inf)
+
+
+def left() -> float:
+    """Seconds until the running tool or criterion must have ended: negative when late, infinite outside of one."""
+    return _end.get() - time.monotonic()
+
+
 class _Interrupt(BaseException):
     """Breaks into blocking code; not an Exception, so that `except Exception` in that code doesn't swallow it."""
 
@@ -38,6 +48,7 @@ async def guarded(seconds: float | None, function: Callable[..., Any], /, *args:
         Exception: Whatever the function raises in time; a RuntimeError when it is cancelled and nobody asked for that.
     """
     started = time.monotonic()
+    token = _end.set(math.inf if seconds is None else started + seconds)
     try:
         if seconds is not None and threading.current_thread() is threading.main_thread():
             result = _interruptible(seconds, lambda: function(*args, **kwargs))
@@ -49,6 +60,8 @@ async def guarded(seconds: float | None, function: Callable[..., Any], /, *args:
         if seconds is not None and time.monotonic() - started > seconds:
             raise DeadlineExceeded(seconds) from error
         raise
+    finally:
+        _end.reset(token)
     if seconds is not None and time.monotonic() - started > seconds:
         raise DeadlineExceeded(seconds)
     return result

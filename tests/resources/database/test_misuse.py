@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import gc
 import threading
 from typing import Any
@@ -178,6 +179,16 @@ def test_what_takes_too_long_is_interrupted_and_undone(db: Database) -> None:
             asyncio.run(guarded(0.1, work))
         assert db.image is before.image
         assert db.execute("SELECT count(*) FROM orders") == [(400,)]
+
+
+def test_in_another_thread_it_is_interrupted_as_well(db: Database) -> None:
+    before = db.snapshot()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for sql in (ENDLESS_READ, ENDLESS_WRITE):
+            playing = pool.submit(asyncio.run, guarded(0.1, db.execute, sql))
+            with pytest.raises(DeadlineExceeded):
+                playing.result(timeout=60)
+            assert db.image is before.image
 
 
 def test_a_transaction_that_is_never_left_goes_with_its_world(db: Database) -> None:

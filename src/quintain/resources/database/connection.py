@@ -13,6 +13,8 @@ from typing import Any, cast
 
 import apsw
 
+from quintain.deadline import left
+
 from .dates import Dates
 from .files import FileSystem, PageFile, Refused, Unbound, World
 from .pages import SIZE, Base, Image
@@ -89,8 +91,8 @@ class Connection:
         ):
             self.engine(f"PRAGMA {setting}")
         self._functions()
-        # A time limit is a signal, and Python sees none while SQLite runs.
-        self.sqlite.set_progress_handler(lambda: False, _LOOKS)
+        # In the main thread a time limit is a signal, and Python sees none while SQLite runs; elsewhere it is a time.
+        self.sqlite.set_progress_handler(lambda: left() < 0, _LOOKS)
         self.sqlite.authorizer = _Guard(self)
         self.is_trusted = False
 
