@@ -10,7 +10,7 @@ from .desk import DAY, HOUR, moment, seconds
 from .draft import Draft, Level, known
 from .goals import Field, Filled, Free, Goal, Made, Told, Truth, amount, word
 from .schema.accounts import Account
-from .schema.billing import Card, Invoice, Payment, PaymentRetry
+from .schema.billing import Approval, Card, Invoice, Payment, PaymentRetry
 from .schema.desk import Comment, Script, Ticket
 from .schema.people import Address, Customer, Group
 from .seed import base, words
@@ -206,6 +206,18 @@ class Case(Draft):
         self.verify(ticket, customer)
         fields: dict[str, str | int | None] = {"ticket_id": ticket.id, "customer_id": customer.id, "has_passed": 0}
         self.goals.append(Made(table="verifications", fields=fields, or_more=True))
+
+    def approval(self, ticket: Ticket, cents: int, *, why: str, granted: bool = True) -> int:
+        """Tell the customer to wait, ask a lead, and wait; the number of the approval."""
+        decides = {"ticket": ticket.id, "amount": cents, "granted": int(granted)}
+        self.script(f"approval:{ticket.id}:{cents}", 1 + self.rng.below(5) / 2, "approve", **decides)
+        self.play("reply", ticket_id=ticket.id, body="Hello, we are looking into this and come back to you today.")
+        self.play("request_approval", ticket_id=ticket.id, amount_cents=cents, reason=why)
+        self.goals.append(Made(table="approvals", fields={"ticket_id": ticket.id, "amount_cents": cents}, or_more=True))
+        self.play("wait", hours=4)
+        number = self.next_id(Approval)
+        self.play("get_approval", approval_id=number)
+        return number
 
     def say(self, ticket: Ticket, text: str, *facts: str) -> None:
         """Tell the customer, and ask for it."""

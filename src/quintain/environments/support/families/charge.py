@@ -214,18 +214,11 @@ def _approved(case: Case, *, granted: bool) -> str:
     second = case.payment(invoice, card, days=2.5)
     ticket = _write(case, customer, invoice)
     cents = second.amount_cents
-    case.script(f"approval:{ticket.id}:{cents}", 1 + case.rng.below(5) / 2, "approve", ticket=ticket.id, amount=cents,
-                granted=int(granted))  # fmt: skip
     _read(case, ticket, account, invoice=invoice)
-    case.play(
-        "reply", ticket_id=ticket.id, body="Hello, we are looking into the two payments and come back to you today."
-    )
-    case.play("request_approval", ticket_id=ticket.id, amount_cents=cents, reason=f"{invoice.number} was paid twice")
-    case.made("approvals", ticket_id=ticket.id, amount_cents=cents)
-    case.play("wait", hours=4)
-    case.play("get_approval", approval_id=1)
+    approval = case.approval(ticket, cents, why=f"{invoice.number} was paid twice", granted=granted)
     if granted:
-        case.play("refund_payment", payment_id=second.id, amount_cents=cents, reason="charged twice", approval_id=1)
+        given = {"payment_id": second.id, "amount_cents": cents, "approval_id": approval}
+        case.play("refund_payment", reason="charged twice", **given)
         _refunded(case, second)
         case.say(ticket, f"{invoice.number} was paid twice. {policy.money(cents)} are on their way back to you.",
                  amount(cents), word(invoice.number))  # fmt: skip

@@ -95,17 +95,10 @@ def sold_out_dear(case: Case) -> str:
     order, parcel = _sent(case, customer, home, carrier="Postring", silent=13, skus=["SEN-02", "HUB-01", "SIR-01"])
     _sell_out(case, order)
     ticket = _ticket(case, customer, order)
-    agrees = {"ticket": ticket.id, "amount": order.total_cents, "granted": 1}
-    case.script(f"approval:{ticket.id}:{order.total_cents}", 2, "approve", **agrees)
     _read(case, ticket, order, parcel=parcel)
     _claim(case, parcel, "lost")
-    case.play("reply", ticket_id=ticket.id, body=f"Hello, {order.number} is lost. We come back to you today.")
-    why = f"{order.number} is lost and sold out"
-    case.play("request_approval", ticket_id=ticket.id, amount_cents=order.total_cents, reason=why)
-    case.made("approvals", ticket_id=ticket.id, amount_cents=order.total_cents)
-    case.play("wait", hours=3)
-    case.play("get_approval", approval_id=1)
-    return _pay_back(case, ticket, order, approval_id=1)
+    approval = case.approval(ticket, order.total_cents, why=f"{order.number} is lost and sold out")
+    return _pay_back(case, ticket, order, approval_id=approval)
 
 
 def dear(case: Case) -> str:

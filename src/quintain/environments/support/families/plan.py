@@ -187,13 +187,6 @@ def credit(case: Case, ticket: Ticket, account: Account, *, cents: int) -> None:
     """Give a credit and ask for it; beyond the limit a lead has to agree first, and does."""
     given = {"account_id": account.id, "amount_cents": cents, "reason": f"see ticket {ticket.id}"}
     if cents > policy.CREDIT_LIMIT_CENTS:
-        agrees = {"ticket": ticket.id, "amount": cents, "granted": 1}
-        case.script(f"approval:{ticket.id}:{cents}", 1 + case.rng.below(5) / 2, "approve", **agrees)
-        case.play("reply", ticket_id=ticket.id, body="Hello, this was our mistake. We come back to you today.")
-        case.play("request_approval", ticket_id=ticket.id, amount_cents=cents, reason="our mistake, see the ticket")
-        case.made("approvals", ticket_id=ticket.id, amount_cents=cents)
-        case.play("wait", hours=4)
-        case.play("get_approval", approval_id=1)
-        given["approval_id"] = 1
+        given["approval_id"] = case.approval(ticket, cents, why="our mistake, see the ticket")
     case.play("grant_credit", **given)
     case.made("credits", account_id=account.id, amount_cents=cents)
