@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -274,6 +275,8 @@ NAMES = ("a", "b", "d", "d/a", "d/b", "d/d", "d/d/a", "d!", "e/a")
 name = st.sampled_from(NAMES)
 words = st.sampled_from(["", "1", "2", "hello"])
 
+Deed = tuple[Callable[..., Any], str, str, str]
+Plan = Sequence[tuple[Sequence[Deed], Sequence[Deed], bool]]
 SHELL: list[Callable[..., str]] = [
     lambda x, y, w: f"[ -p {x} ] || printf '{w}' > {x}",
     lambda x, y, w: f"[ -p {x} ] || printf '{w}' >> {x}",
@@ -283,10 +286,12 @@ SHELL: list[Callable[..., str]] = [
     # Not into itself: what cp does then depends on the order in which a disk lists a folder.
     lambda x, y, w: "true" if y.startswith(x) else f"[ -e {y} ] || cp -rT {x} {y}",
     lambda x, y, w: f"ln -sfn {y} {x}",
-    lambda x, y, w: f"ln -f {x} {y}",
     lambda x, y, w: f"chmod {'700' if w else '755'} {x}",
-    lambda x, y, w: f"mkfifo {x}",
     lambda x, y, w: f"rm -rf {x}; mkdir {x}; printf '{w}' > {x}/a",
+]
+LASTING: list[Callable[..., str]] = [  # what stays in a folder and is no part of a workspace
+    lambda x, y, w: f"ln -f {x} {y}",
+    lambda x, y, w: f"mkfifo {x}",
 ]
 PYTHON: list[Callable[..., object]] = [
     lambda one, x, y, w: one.write(x, w),
@@ -296,20 +301,23 @@ PYTHON: list[Callable[..., object]] = [
     lambda one, x, y, w: one.make_folder(x),
     lambda one, x, y, w: one.chmod(x, 0o711),
 ]
-steps = st.lists(
-    st.tuples(
-        st.lists(st.tuples(st.sampled_from(SHELL), name, name, words), max_size=5),
-        st.lists(st.tuples(st.sampled_from(PYTHON), name, name, words), max_size=3),
-        st.booleans(),
-    ),
-    max_size=4,
-)
 
 
-def history(workspace: Workspace, staged: Stage, plan: list[tuple[list[tuple[object, ...]], ...]]) -> list[str]:
+def plans(shell: list[Callable[..., str]]) -> st.SearchStrategy[Plan]:
+    one = st.lists(st.tuples(st.sampled_from(shell), name, name, words), max_size=5)
+    two = st.lists(st.tuples(st.sampled_from(PYTHON), name, name, words), max_size=3)
+    return st.lists(st.tuples(one, two, st.booleans()), max_size=4)
+
+
+def history(lay_out: Callable[[Workspace, int], Stage], plan: Plan) -> list[str]:
+    """What comes of a plan, on the stage that `lay_out` gives for each turn."""
+    workspace = Workspace({"a": "1", "d/a": "1", "d/b": "2", "d/d/a": "3"})
     snapshots, digests = [workspace.snapshot()], list[str]()
-    for shell, python, back in plan:
-        script = "\n".join(f"({one[0](*one[1:])}) 2>/dev/null || true" for one in shell)  # type: ignore[operator]
+    for turn, (shell, python, back) in enumerate(plan):
+        staged = lay_out(workspace, turn)
+        restage(workspace, staged)
+        assert collect(workspace, staged) == []
+        script = "\n".join(f"({word(*arguments)}) 2>/dev/null || true" for word, *arguments in shell)
         run(staged, script)
         before = workspace.fork()
         assert collect(workspace, staged) == before.diff(workspace)
@@ -317,29 +325,43 @@ def history(workspace: Workspace, staged: Stage, plan: list[tuple[list[tuple[obj
         snapshots.append(workspace.snapshot())
         for work, *arguments in python:
             try:
-                work(workspace, *arguments)  # type: ignore[operator]
+                work(workspace, *arguments)
             except ToolError as error:
                 digests.append(str(error))
         if back:
             workspace.restore(snapshots[len(snapshots) // 2])
-        restage(workspace, staged)
-        assert collect(workspace, staged) == []
     return digests
+
+
+def lasting(folder: Path, mode: str) -> Callable[[Workspace, int], Stage]:
+    """One stage for all turns."""
+    shutil.rmtree(folder, ignore_errors=True)
+    stages: list[Stage] = []
+
+    def lay_out(workspace: Workspace, turn: int) -> Stage:
+        if not turn:
+            stages.append(laid_out(workspace, folder, mode))
+        return stages[0]
+
+    return lay_out
 
 
 @pytest.mark.parametrize("mode", ["overlay", "userxattr"])
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(plan=steps)
-def test_any_programs_leave_the_same_behind(
-    mode: str, tmp_path: Path, plan: list[tuple[list[tuple[object, ...]], ...]]
-) -> None:
+@given(plan=plans([*SHELL, *LASTING]))
+def test_any_programs_leave_the_same_behind(mode: str, tmp_path: Path, plan: Plan) -> None:
     programs.mode(mode)
-    found: list[list[str]] = []
-    for one in ("copy", mode):
-        shutil.rmtree(tmp_path / one, ignore_errors=True)
-        workspace = Workspace({"a": "1", "d/a": "1", "d/b": "2", "d/d/a": "3"})
-        found.append(history(workspace, laid_out(workspace, tmp_path / one, one), plan))
-    assert found[0] == found[1]
+    assert history(lasting(tmp_path / "copy", "copy"), plan) == history(lasting(tmp_path / mode, mode), plan)
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(plan=plans(SHELL))
+def test_a_stage_that_goes_on_is_as_good_as_a_new_one(tmp_path: Path, plan: Plan) -> None:
+    def fresh(workspace: Workspace, turn: int) -> Stage:
+        shutil.rmtree(tmp_path / "fresh", ignore_errors=True)
+        return laid_out(workspace, tmp_path / "fresh", "copy")
+
+    assert history(lasting(tmp_path / "copy", "copy"), plan) == history(fresh, plan)
 
 
 def test_names_are_shown_as_text(tmp_path: Path) -> None:
