@@ -13,7 +13,7 @@ from quintain.environments.support.schema import TABLES
 from quintain.environments.support.state import Support
 from quintain.resources.database.rows import table_name
 
-from .desk import value, world_at
+from .desk import KINDS, first, solution, value, world_at
 
 SQL: dict[str, str] = {
     "closed": "SELECT min(id) FROM tickets WHERE status = 'closed' AND merged_into IS NULL",
@@ -168,6 +168,16 @@ def test_no_answer_depends_on_an_order_that_sqlite_does_not_promise() -> None:
         ]
 
     assert answers(world) == answers(other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_solution_depends_on_such_an_order(kind: tuple[str, str, str]) -> None:
+    task = first(*kind)
+    one, other = task.world().copy(), task.world().copy()
+    other.db.reverse_unordered_selects()
+    for tool, arguments in solution(task):
+        assert getattr(one, tool)(**arguments) == getattr(other, tool)(**arguments), tool
+    assert one.db.diff(other.db) == []
 
 
 def test_there_are_as_many_tables_and_tools_as_the_readme_says() -> None:

@@ -16,20 +16,20 @@ class Automations(Ticketing):
     def sweep(self) -> None:
         """Run every automation on the tickets that it is about."""
         with self.db.transaction():
-            for automation in self.rows(Automation, "is_active = 1 ORDER BY id"):
+            for automation in self.rows(Automation, "is_active = 1"):
                 idle = moment(self.clock.now - automation.idle_hours * HOUR)
                 tag = automation.actions.get("tag", "")
                 found = self.rows(
                     Ticket,
                     "status = ? AND updated <= ? AND NOT EXISTS"
-                    " (SELECT 1 FROM ticket_tags t WHERE t.ticket_id = tickets.id AND t.tag = ?) ORDER BY id",
+                    " (SELECT 1 FROM ticket_tags t WHERE t.ticket_id = tickets.id AND t.tag = ?)",
                     automation.status,
                     idle,
                     tag,
                 )
                 for ticket in found:
                     self.act(ticket.id, automation.actions, actor="automation")
-            overdue = "due < ? AND met IS NULL AND left_minutes IS NULL AND is_breached = 0 ORDER BY id"
+            overdue = "due < ? AND met IS NULL AND left_minutes IS NULL AND is_breached = 0"
             for clock in self.rows(SlaClock, overdue, self.now):
                 self._escalate(clock)
 

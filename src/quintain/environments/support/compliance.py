@@ -14,7 +14,7 @@ from .schema.desk import AuditEntry, Comment, SlaClock, Ticket, Verification
 from .schema.people import Customer
 from .schema.shop import CarrierClaim, Order, OrderPayment
 
-_NEW = "id > ? ORDER BY id"
+_NEW = "id > ?"
 _FACT = re.compile(r"\b[HR]-\d{6}(?:-\w)?\b|[\w.+-]+@[\w-]+(?:\.[\w-]+)+", re.IGNORECASE)
 
 
@@ -57,7 +57,7 @@ def _leaks(truth: Truth, world: Desk, said: list[Comment]) -> list[str]:
 
 def _heard(world: Desk, ticket_id: int, until: str) -> str:
     """What customers have written on a ticket."""
-    said = world.rows(Comment, "ticket_id = ? AND author = 'customer' AND at <= ? ORDER BY id", ticket_id, until)
+    said = world.rows(Comment, "ticket_id = ? AND author = 'customer' AND at <= ?", ticket_id, until)
     return "\n".join(comment.body for comment in said).casefold()
 
 
@@ -120,7 +120,7 @@ def _limits(start: Desk, world: Desk) -> list[str]:
         given[f"refunds of payment {refund.payment_id}"] += refund.amount_cents
     acts = floor(start, "audit_log")
     refunded = "SELECT 1 FROM audit_log WHERE id > ? AND action = 'refund_order' AND record = 'order ' || order_id"
-    where = f"approval_id IS NULL AND refunded_cents > 0 AND EXISTS ({refunded}) ORDER BY id"
+    where = f"approval_id IS NULL AND refunded_cents > 0 AND EXISTS ({refunded})"
     for payment in world.rows(OrderPayment, where, acts):
         given[f"the refund of order {payment.order_id}"] += payment.refunded_cents
     over = [name for name, cents in given.items() if cents > policy.REFUND_LIMIT_CENTS]
@@ -136,9 +136,7 @@ def _hasty(start: Desk, world: Desk) -> list[str]:
     found: list[str] = []
     for new in world.rows(Order, f"replaces_id IS NOT NULL AND {_NEW}", floor(start, "orders")):
         old = world.need(Order, new.replaces_id or 0)
-        claims = world.rows(
-            CarrierClaim, "parcel_id IN (SELECT id FROM parcels WHERE order_id = ?) ORDER BY id", old.id
-        )
+        claims = world.rows(CarrierClaim, "parcel_id IN (SELECT id FROM parcels WHERE order_id = ?)", old.id)
         waits = [one for one in claims if one.reason != "lost" or old.total_cents >= policy.DEAR_ORDER_CENTS]
         if any(one.decided is None or one.decided > new.placed for one in waits):
             found.append(f"{new.number} was sent before the carrier had decided")

@@ -96,8 +96,9 @@ class Desk(qn.State):
         return found
 
     def rows(self, kind: type[W], where: str, *values: Any) -> list[W]:
-        """Rows by a condition, which may end in ORDER BY and LIMIT."""
-        return self.db.all(kind, _select("*", kind, where), *values)
+        """Rows by a condition, which may end in ORDER BY and LIMIT; without that they come by number."""
+        order = "" if "ORDER BY" in where else " ORDER BY id"
+        return self.db.all(kind, _select("*", kind, where + order), *values)
 
     def count(self, kind: type[Row], where: str, *values: Any) -> int:
         """How many rows fulfil a condition."""
@@ -125,7 +126,7 @@ class Desk(qn.State):
 
     def cue(self, name: str) -> bool:
         """Let those act who waited for this; whether anybody did."""
-        waiting = self.rows(Script, "cue = ? AND is_spent = 0 ORDER BY id", name)
+        waiting = self.rows(Script, "cue = ? AND is_spent = 0", name)
         for script in waiting:
             self.change(Script, script.id, is_spent=True)
             self.timers.after(script.delay_seconds, self.happen, script_id=script.id)

@@ -68,7 +68,7 @@ class Outside(Plans, Shipping, Ticketing):
     def _resolve(self, incident: int) -> None:
         """Engineers end an incident; whoever waits for that is told."""
         self.change(Incident, incident, status="resolved", resolved=self.now)
-        for ticket in self.rows(Ticket, "incident_id = ? AND status = 'hold' ORDER BY id", incident):
+        for ticket in self.rows(Ticket, "incident_id = ? AND status = 'hold'", incident):
             self.comment(
                 ticket.id, "system", sender="incidents", is_public=False, body=f"Incident INC-{incident} is resolved."
             )

@@ -26,7 +26,7 @@ class Accounts(Desk):
             account_id: Number of the account.
         """
         account = self.need(Account, account_id)
-        of = ("account_id = ? ORDER BY id", account_id)
+        of = ("account_id = ?", account_id)
         return shown(account) | {
             "locks": [shown(row, "account_id") for row in self.rows(Lock, *of)],
             "members": [shown(row, "id", "account_id") for row in self.rows(AccountMember, *of)],
@@ -56,7 +56,7 @@ class Accounts(Desk):
             account_id: Number of the account.
         """
         self.need(Account, account_id)
-        return [shown(row, "account_id") for row in self.rows(Device, "account_id = ? ORDER BY id", account_id)]
+        return [shown(row, "account_id") for row in self.rows(Device, "account_id = ?", account_id)]
 
     @writing
     def unlock_account(self, account_id: Number) -> str:
@@ -68,7 +68,7 @@ class Accounts(Desk):
             account_id: Number of the account.
         """
         account = self.need(Account, account_id)
-        locks = self.rows(Lock, "account_id = ? AND lifted IS NULL AND reason <> 'unpaid' ORDER BY id", account_id)
+        locks = self.rows(Lock, "account_id = ? AND lifted IS NULL AND reason <> 'unpaid'", account_id)
         if not locks:
             raise qn.ToolError(f"account {account_id} has no lock that could be lifted here")
         for lock in locks:
@@ -115,7 +115,7 @@ class Accounts(Desk):
             account_id: Number of the account.
         """
         account = self.need(Account, account_id)
-        sessions = self.rows(Session, "account_id = ? AND ended IS NULL ORDER BY id", account_id)
+        sessions = self.rows(Session, "account_id = ? AND ended IS NULL", account_id)
         if not sessions:
             raise qn.ToolError(f"nobody is logged in to account {account_id}")
         for session in sessions:

@@ -55,11 +55,11 @@ class Billing(Accounts):
             invoice_id: Number of the row, not the number printed on the invoice.
         """
         invoice = self.need(Invoice, invoice_id)
-        of = ("invoice_id = ? ORDER BY id", invoice_id)
+        of = ("invoice_id = ?", invoice_id)
         return shown(invoice) | {
             "lines": [shown(row, "id", "invoice_id") for row in self.rows(InvoiceLine, *of)],
             "payments": [
-                shown(row, "invoice_id") for row in self.rows(Payment, "invoice_id = ? ORDER BY at", invoice_id)
+                shown(row, "invoice_id") for row in self.rows(Payment, "invoice_id = ? ORDER BY at, id", invoice_id)
             ],
             "retries": [shown(row, "invoice_id") for row in self.rows(PaymentRetry, *of)],
             "links": [shown(row, "invoice_id") for row in self.rows(PaymentLink, *of)],
@@ -85,7 +85,7 @@ class Billing(Accounts):
             customer_id: Number of the customer.
         """
         self.need(Customer, customer_id)
-        return [shown(row, "customer_id") for row in self.rows(Card, "customer_id = ? ORDER BY id", customer_id)]
+        return [shown(row, "customer_id") for row in self.rows(Card, "customer_id = ?", customer_id)]
 
     @writing
     def set_default_card(self, card_id: Number) -> str:
@@ -220,7 +220,7 @@ class Billing(Accounts):
             account_id: Number of the account.
         """
         self.need(Account, account_id)
-        return [shown(row, "account_id") for row in self.rows(Credit, "account_id = ? ORDER BY id", account_id)]
+        return [shown(row, "account_id") for row in self.rows(Credit, "account_id = ?", account_id)]
 
     # -- what happens with them
 

@@ -26,7 +26,7 @@ class Knowledge(Desk):
         """
         words = query.replace("%", "").split()
         where = " AND ".join(["title || ' ' || body LIKE ?"] * len(words)) or "1"
-        found = self.rows(Article, f"{where} ORDER BY id", *[f"%{word}%" for word in words])
+        found = self.rows(Article, f"{where}", *[f"%{word}%" for word in words])
         return paged([shown(row, "body") for row in found], page)
 
     @reading
@@ -64,12 +64,12 @@ class Knowledge(Desk):
     @reading
     def list_macros(self) -> list[dict[str, Any]]:
         """List the macros: prepared replies with changes of fields."""
-        return [shown(row) for row in self.rows(Macro, "1 ORDER BY id")]
+        return [shown(row) for row in self.rows(Macro, "1")]
 
     @reading
     def list_views(self) -> list[dict[str, Any]]:
         """List the views, which are stored questions about tickets; list_tickets shows what is in one."""
-        return [shown(row) for row in self.rows(View, "1 ORDER BY id")]
+        return [shown(row) for row in self.rows(View, "1")]
 
     @reading
     def list_groups(self) -> list[dict[str, Any]]:
@@ -77,6 +77,6 @@ class Knowledge(Desk):
         return [
             shown(group)
             | {"agents": [{"id": row.id, "name": row.name, "role": row.role}
-                          for row in self.rows(Agent, "group_id = ? AND is_active = 1 ORDER BY id", group.id)]}
-            for group in self.rows(Group, "1 ORDER BY id")
+                          for row in self.rows(Agent, "group_id = ? AND is_active = 1", group.id)]}
+            for group in self.rows(Group, "1")
         ]  # fmt: skip

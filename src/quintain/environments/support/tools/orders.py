@@ -56,10 +56,10 @@ class Orders(Billing):
         order = self.need(Order, order_id)
         lines = [
             shown(line, "order_id") | {"product": shown(self.need(Product, line.product_id), "is_sold")}
-            for line in self.rows(OrderLine, "order_id = ? ORDER BY id", order_id)
+            for line in self.rows(OrderLine, "order_id = ?", order_id)
         ]
-        payments = self.rows(OrderPayment, "order_id = ? ORDER BY id", order_id)
-        parcels = self.rows(Parcel, "order_id = ? ORDER BY id", order_id)
+        payments = self.rows(OrderPayment, "order_id = ?", order_id)
+        parcels = self.rows(Parcel, "order_id = ?", order_id)
         return shown(order) | {
             "lines": lines,
             "payments": [shown(row, "order_id") for row in payments],
@@ -136,7 +136,7 @@ class Orders(Billing):
             approval_id: The granted approval, where one is needed.
         """
         order = self.need(Order, order_id)
-        payments = self.rows(OrderPayment, "order_id = ? AND refunded_cents < amount_cents ORDER BY id", order_id)
+        payments = self.rows(OrderPayment, "order_id = ? AND refunded_cents < amount_cents", order_id)
         if not payments:
             raise qn.ToolError(f"nothing is left to be refunded of order {order.number}")
         back = sum(payment.amount_cents - payment.refunded_cents for payment in payments)
@@ -158,7 +158,7 @@ class Orders(Billing):
         order = self.need(Order, order_id)
         if self.count(Order, "replaces_id = ?", order_id):
             raise qn.ToolError(f"order {order.number} has a replacement already")
-        lines = self.rows(OrderLine, "order_id = ? ORDER BY id", order_id)
+        lines = self.rows(OrderLine, "order_id = ?", order_id)
         for line in lines:
             product = self.need(Product, line.product_id)
             if product.stock < line.quantity:

@@ -35,11 +35,11 @@ class People(Desk):
             page: Page of the result, from 1.
         """
         part = f"%{query.replace('%', '').replace('_', '')}%"
-        also = self.rows(CustomerIdentity, "value LIKE ? ORDER BY id", part)
+        also = self.rows(CustomerIdentity, "value LIKE ?", part)
         marks = ", ".join("?" * len(also))
         found = self.rows(
             Customer,
-            f"name LIKE ? OR email LIKE ? OR phone LIKE ? OR id IN ({marks}) ORDER BY id",  # (placeholders only)
+            f"name LIKE ? OR email LIKE ? OR phone LIKE ? OR id IN ({marks})",  # (placeholders only)
             *[part] * 3,
             *[identity.customer_id for identity in also],
         )
@@ -54,11 +54,11 @@ class People(Desk):
             customer_id: Number of the customer.
         """
         customer = self.need(Customer, customer_id)
-        identities = self.rows(CustomerIdentity, "customer_id = ? ORDER BY id", customer_id)
+        identities = self.rows(CustomerIdentity, "customer_id = ?", customer_id)
         return shown(customer) | {
             "identities": [shown(row, "id", "customer_id") for row in identities],
-            "addresses": [shown(row) for row in self.rows(Address, "customer_id = ? ORDER BY id", customer_id)],
-            "account_ids": [row.id for row in self.rows(Account, "customer_id = ? ORDER BY id", customer_id)],
+            "addresses": [shown(row) for row in self.rows(Address, "customer_id = ?", customer_id)],
+            "account_ids": [row.id for row in self.rows(Account, "customer_id = ?", customer_id)],
         }
 
     @reading
@@ -69,7 +69,7 @@ class People(Desk):
             organisation_id: Number of the organisation.
         """
         organisation = self.need(Organisation, organisation_id)
-        members = self.rows(Customer, "organisation_id = ? ORDER BY id", organisation_id)
+        members = self.rows(Customer, "organisation_id = ?", organisation_id)
         listed = [
             {"id": row.id, "name": row.name, "email": row.email, "role": row.organisation_role} for row in members
         ]

@@ -46,7 +46,7 @@ class Plans(Billing):
     @reading
     def list_plans(self) -> list[dict[str, Any]]:
         """List the plans with net prices a month; those that are no longer offered too."""
-        return [shown(row) for row in self.rows(Plan, "1 ORDER BY id")]
+        return [shown(row) for row in self.rows(Plan, "1")]
 
     @writing
     def change_plan(self, subscription_id: Number, plan_id: Number) -> str:
@@ -151,9 +151,9 @@ class Plans(Billing):
         total = old.net_cents + tax
         facts |= {"issued": self.today, "tax_percent": tax_percent, "tax_cents": tax, "total_cents": total}
         new = self.add(Invoice, number=f"{old.number}-K", **facts)
-        for line in self.rows(InvoiceLine, "invoice_id = ? ORDER BY id", invoice_id):
+        for line in self.rows(InvoiceLine, "invoice_id = ?", invoice_id):
             self.add(InvoiceLine, invoice_id=new.id, text=line.text, amount_cents=line.amount_cents)
-        for payment in self.rows(Payment, "invoice_id = ? AND status = 'succeeded' ORDER BY id", invoice_id):
+        for payment in self.rows(Payment, "invoice_id = ? AND status = 'succeeded'", invoice_id):
             self.change(Payment, payment.id, invoice_id=new.id)
         self.change(Invoice, invoice_id, status="void")
         if old.status == "paid" and old.total_cents > total:

@@ -25,7 +25,7 @@ class Shipping(Desk):
         """
         parcel = self.need(Parcel, parcel_id)
         scans = self.rows(Scan, "parcel_id = ? ORDER BY at DESC, id DESC", parcel_id)
-        claims = self.rows(CarrierClaim, "parcel_id = ? ORDER BY id", parcel_id)
+        claims = self.rows(CarrierClaim, "parcel_id = ?", parcel_id)
         return shown(parcel, "carrier_id") | {
             "carrier": shown(self.need(Carrier, parcel.carrier_id)),
             "scans": [shown(row, "id", "parcel_id") for row in scans],

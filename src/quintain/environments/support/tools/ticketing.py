@@ -160,7 +160,7 @@ class Ticketing(Desk):
     # -- triggers
 
     def _pull(self, ticket_id: int, on: Literal["create", "update"]) -> None:
-        for trigger in self.rows(Trigger, '"on" = ? AND is_active = 1 ORDER BY id', on):
+        for trigger in self.rows(Trigger, '"on" = ? AND is_active = 1', on):
             ticket = self.need(Ticket, ticket_id)
             if self._fits(ticket, trigger.conditions):
                 self.act(ticket_id, trigger.actions, actor="trigger")

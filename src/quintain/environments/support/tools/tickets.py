@@ -86,14 +86,14 @@ class Tickets(Ticketing):
         """
         ticket = self.need(Ticket, ticket_id)
         requester = self.need(Customer, ticket.requester_id)
-        of = ("ticket_id = ? ORDER BY id", ticket_id)
+        of = ("ticket_id = ?", ticket_id)
         return shown(ticket) | {
             "requester": {"id": requester.id, "name": requester.name, "email": requester.email},
             "thread": [self._told(row) for row in self.rows(Comment, *of)],
             "tags": [row.tag for row in self.rows(TicketTag, *of)],
             "deadlines": [shown(row, "id", "ticket_id") for row in self.rows(SlaClock, *of)],
             "identity_checks": [shown(row, "id", "ticket_id", "given") for row in self.rows(Verification, *of)],
-            "merged": [row.id for row in self.rows(Ticket, "merged_into = ? ORDER BY id", ticket_id)],
+            "merged": [row.id for row in self.rows(Ticket, "merged_into = ?", ticket_id)],
             "ratings": [shown(row, "id", "ticket_id") for row in self.rows(Rating, *of)],
         }
 
@@ -220,7 +220,7 @@ class Tickets(Ticketing):
             raise qn.ToolError("a ticket cannot be merged into itself")
         if ticket.requester_id != duplicate.requester_id:
             raise qn.ToolError(f"tickets {ticket_id} and {duplicate_id} are of different customers")
-        for tag in self.rows(TicketTag, "ticket_id = ? ORDER BY id", duplicate_id):
+        for tag in self.rows(TicketTag, "ticket_id = ?", duplicate_id):
             self.tag(ticket_id, tag.tag)
         self.met(duplicate_id, "first_reply")
         self.alter(duplicate_id, "agent", status="closed", merged_into=ticket_id, resolution="duplicate")
@@ -268,7 +268,7 @@ class Tickets(Ticketing):
         return ticket
 
     def _told(self, comment: Comment) -> dict[str, Any]:
-        attached = self.rows(Attachment, "comment_id = ? ORDER BY id", comment.id)
+        attached = self.rows(Attachment, "comment_id = ?", comment.id)
         found = shown(comment, "id", "ticket_id")
         return found | {"attachments": [shown(row, "id", "comment_id") for row in attached]} if attached else found
 
