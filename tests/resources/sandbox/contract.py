@@ -15,6 +15,7 @@ import pytest
 from quintain.errors import UsageError
 from quintain.resources.sandbox import Chunk, Limits, Policy, Promise, Result, Sandbox, SandboxUnavailable
 from quintain.resources.workspace import Workspace
+from quintain.state import Shared
 from tests.resources.sandbox import payloads
 from tests.resources.sandbox.house import files, need, run
 
@@ -101,6 +102,15 @@ class SandboxContract:
         if not run(Sandbox(self.policy).guarantees)["monotonic"]:
             pytest.skip("this kernel has no time namespaces")
         assert float(self.python("import time; print(time.monotonic())").out) < 600
+
+    def test_its_wall_clock_is_the_worlds_where_that_is_required(self) -> None:
+        policy = msgspec.structs.replace(self.policy, require=("clock",))
+        need(policy)
+        box, shared = Sandbox(policy), Shared()
+        box.bind(shared)
+        shared.clock.advance(10**9)
+        assert run(lambda: box.run(files(), ["date", "+%F"])).out == "2001-09-09\n"
+        assert run(lambda: box.run(files(), python="import time; print(int(time.time() // 100))")).out == "10000000\n"
 
     # -- isolation
 

@@ -218,6 +218,12 @@ class Keeper:
 _running: dict[str, Keeper] = {}
 
 
+def running(groups: str) -> Keeper | None:
+    """The keeper of this process, if it is there."""
+    known = _running.get(groups)
+    return known if known is not None and known.is_alive else None
+
+
 def keeper(groups: str = "auto") -> Keeper:
     """The keeper of this process, started at the first call.
 
@@ -228,9 +234,9 @@ def keeper(groups: str = "auto") -> Keeper:
         SandboxUnavailable: This machine cannot isolate.
     """
     with _starting:
+        if there := running(groups):
+            return there
         known = _running.get(groups)
-        if known is not None and known.is_alive:
-            return known
         if known is not None and known.owner == os.getpid():
             known.bury()
         _running[groups] = Keeper(groups)
@@ -317,5 +323,6 @@ class Line:
 
 async def settled(groups: str = "auto") -> None:
     """Wait until nothing is left of the sandboxes that have been closed."""
+    await asyncio.sleep(0)  # What is to be closed, or kept ready, "soon" is so now.
     with keeper(groups).ask(b"?") as line:
         await asyncio.get_running_loop().sock_recv(line, 1)

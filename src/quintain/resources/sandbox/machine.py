@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -30,7 +31,7 @@ async def keeper(policy: Policy) -> Keeper:
     Raises:
         SandboxUnavailable: It does not.
     """
-    found = await elsewhere(lambda: link.keeper(policy.groups))
+    found = link.running(policy.groups) or await elsewhere(lambda: link.keeper(policy.groups))
     if not found.is_proven:
         await _prove(found)
     missing: list[Promise] = [name for name in policy.require if not _holds(found, name)]
@@ -102,7 +103,11 @@ def take(found: Keeper, policy: Policy) -> Ready | None:
 
 
 def refill(found: Keeper, policy: Policy) -> None:
-    """Start as many as are missing, and have an empty one made; nothing is awaited."""
+    """Start as many as are missing, and have an empty one made: soon, for whoever just had one has an answer to use."""
+    asyncio.get_running_loop().call_soon(_refill, found, policy)
+
+
+def _refill(found: Keeper, policy: Policy) -> None:
     if found.is_alive:
         found.prepare()
     if policy.pool and not policy.network and found.is_alive:
