@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from . import policy
@@ -273,6 +274,6 @@ class Case(Draft):
         state.wind()
         return state
 
-    def start_function(self) -> Any:
+    def start_function(self) -> Callable[[], Support]:
         """Builds the start state when first asked; the members of a group and the verifier share it."""
         return functools.cache(self.world)
