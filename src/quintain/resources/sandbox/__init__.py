@@ -156,6 +156,7 @@ class Sandbox:
             yield await live.settle(files, status, reason)
         finally:
             end.cancel()
+            await asyncio.wait([end])  # It has a reader in the loop, which would be taken for that of the next socket.
             await live.finish()
             machine.refill(live.line.keeper, self.policy)
 

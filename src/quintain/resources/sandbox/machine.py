@@ -31,7 +31,9 @@ async def keeper(policy: Policy) -> Keeper:
     Raises:
         SandboxUnavailable: It does not.
     """
-    found = link.running(policy.groups) or await elsewhere(lambda: link.keeper(policy.groups))
+    found = link.running(policy.groups)
+    if found is None:
+        found = await elsewhere(lambda: link.keeper(policy.groups))
     if not found.is_proven:
         await _prove(found)
     missing: list[Promise] = [name for name in policy.require if not _holds(found, name)]
