@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from statistics import mean
 
 import pytest
@@ -53,6 +56,19 @@ def test_all_tasks_of_the_held_out_splits(split: str) -> None:
     _oracle_is_perfect(tasks)
     for agent in (noop(), random(calls=12)):
         assert {trace.score for trace in _traces(agent, tasks)} == {0.0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["oracle", "noop", "random"])
+def test_three_other_processes_replay_every_kind_of_trouble_to_the_byte(agent: str, tmp_path: Path) -> None:
+    def quintain(*arguments: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-m", "quintain", *arguments], check=True, capture_output=True, text=True
+        ).stdout
+
+    out = str(tmp_path / "run")
+    quintain("run", "quintain.environments.support:env", "--agent", agent, "--tasks", "24", "--out", out)
+    assert quintain("replay", out).count("equal to the byte") == 3
 
 
 def test_every_family_comes_at_every_level() -> None:
