@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import socket
 import tempfile
@@ -221,6 +222,12 @@ class SandboxContract:
 
     def test_open_files(self) -> None:
         assert self.python(payloads.OPENS, open_files=40).out == "Too many open files 40\n"
+
+    def test_limits_of_one_call_may_be_more_than_the_usual_ones(self) -> None:
+        most = min(6000, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+        limits = Limits(open_files=most, cpu_seconds=100, memory_bytes=2**40)
+        assert self.play(shell="ulimit -n; ulimit -t", limits=limits).out == f"{most}\n100\n"
+        assert self.play(python="x = bytearray(2**30)", limits=limits).status == 0
 
     # -- ends
 

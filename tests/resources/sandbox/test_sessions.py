@@ -13,7 +13,6 @@ import quintain as qn
 from quintain import codec, resource
 from quintain.errors import EpisodeError, UsageError
 from quintain.resources.sandbox import Limits, Policy, Result, Sandbox
-from quintain.resources.sandbox.sessions import DIVERGED
 from quintain.resources.workspace import Workspace
 from quintain.testing import ResourceContract
 from quintain.testing.resource import Operation
@@ -166,7 +165,7 @@ def test_a_history_that_goes_otherwise_is_no_history() -> None:
     conversation(box.python, held, "import time; print(time.time())")
     with pytest.raises(EpisodeError, match="another answer") as info:
         conversation(box.fork().python, held.fork(), "pass")
-    assert (info.value.part, info.value.kind) == ("S", DIVERGED)
+    assert (info.value.part, info.value.kind) == ("S", "quintain:replay_diverged")
     box.close()
 
 

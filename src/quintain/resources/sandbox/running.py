@@ -33,6 +33,8 @@ PRLIMIT = "/usr/bin/prlimit"
 _FEW = 300
 """Files that are laid out or looked at in a millisecond or two."""
 _KILLED, _NOT_FOUND = 128 + 9, 127
+_ANY = Limits(cpu_seconds=2**40, memory_bytes=2**60, processes=2**20, open_files=2**20)
+"""Of a sandbox that waits: whatever its program gets must not be more."""
 _MISSING = b"bwrap: execvp "
 
 
@@ -97,8 +99,7 @@ class Ready:
         with theirs, Path(os.devnull).open("r+b", buffering=0) as nothing:
             null = nothing.fileno()
             argv = (rules.python, "-c", inside.WAITING)
-            most = Limits(open_files=4096)
-            self.line = started(keeper, rules, most, argv=argv, fds=[null, null, null, theirs.fileno()], env={})
+            self.line = started(keeper, rules, _ANY, argv=argv, fds=[null, null, null, theirs.fileno()], env={})
         self._has_groups = "memory" in keeper.kinds
         self._has_pids = "pids" in keeper.kinds
 

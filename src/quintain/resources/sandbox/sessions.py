@@ -15,7 +15,7 @@ from typing import Literal
 import msgspec
 
 from quintain import codec
-from quintain.errors import KINDS, EpisodeError
+from quintain.errors import EpisodeError
 from quintain.resources.workspace import Workspace
 
 from . import inside
@@ -25,7 +25,6 @@ from .running import Live, Ready, Request
 
 Kind = Literal["shell", "python"]
 
-DIVERGED = "quintain:session_diverged" if "quintain:session_diverged" in KINDS else "quintain:replay_diverged"
 _LONGEST = 16
 """Bytes of an answer: an exit status and NUL."""
 
@@ -184,7 +183,7 @@ class Session:
                 raise EpisodeError(
                     f"request {number} of a session, {entry.text[:200]!r}, now has another answer: {_told(result)}",
                     part="S",
-                    kind=DIVERGED,
+                    kind="quintain:replay_diverged",
                 )
 
     async def _one(self, files: Workspace, text: str, limits: Limits) -> Result:
