@@ -123,7 +123,7 @@ class Keeper:
             self.process.wait()
             why = self.said()
             self.clear([])
-            raise SandboxUnavailable(f"no mount namespace: {why}; user namespaces must be allowed, or be root")
+            raise SandboxUnavailable(f"no mount namespace: {why.splitlines()[-1]}; allow user namespaces, or be root")
         hello = json.loads(data)
         self.kinds: tuple[str, ...] = tuple(hello["kinds"])
         self.is_nested: bool = hello["is_nested"]
