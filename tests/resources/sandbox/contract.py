@@ -131,6 +131,19 @@ class SandboxContract:
             done = self.python(payloads.READS.replace("SECRET", secret.name).replace("HERE", str(Path.cwd())))
         assert done.out == "nothing\n", done.out
 
+    def test_what_the_policy_names_can_be_read_and_not_written(self) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            Path(name).chmod(0o755)
+            program = Path(name) / "python"
+            program.write_text('#!/bin/sh\necho mine; exec /usr/bin/python3 "$@"\n')
+            program.chmod(0o755)
+            policy = msgspec.structs.replace(self.policy, readable=(name,), python=str(program), env={"A": name})
+            box = Sandbox(policy)
+            done = run(lambda: box.run(files(), ["sh", "-c", 'ls "$A"; touch "$A/x" || echo refused']))
+            assert done.out == "python\nrefused\n"
+            if not policy.pool:  # The interpreter of a sandbox that waited spoke before anybody listened.
+                assert run(lambda: box.run(files(), python="print('yours')")).out == "mine\nyours\n"
+
     def test_nothing_but_its_own_folders_can_be_written(self) -> None:
         assert self.python(payloads.WRITES).out == "/dev/shm /tmp /workspace\n"
 

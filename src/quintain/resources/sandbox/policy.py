@@ -183,11 +183,11 @@ def arguments(policy: Policy, *, program: str, env: Mapping[str, str]) -> list[s
         words += ["--ro-bind-try", path, path]
     for name in ETC:
         words += ["--ro-bind", f"{{box}}/../etc/{name}", f"/etc/{name}"]
-    for path in policy.readable:
-        words += ["--ro-bind", path, path]
     words += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     for name, target in (("shm", "/dev/shm"), ("tmp", "/tmp"), ("work", HOME)):  # noqa: S108
         words += ["--bind", f"{{box}}/{name}", target]
+    for path in policy.readable:
+        words += ["--ro-bind", path, path]
     if policy.network:
         words += ["--bind", f"{{box}}/{DOOR}", PROXY, "--ro-bind", f"{{box}}/{FORWARD}", f"/run/{FORWARD}"]
     words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
