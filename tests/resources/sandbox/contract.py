@@ -238,7 +238,7 @@ class SandboxContract:
 
     def test_limits_of_one_call_may_be_more_than_the_usual_ones(self) -> None:
         most = min(6000, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-        limits = Limits(open_files=most, cpu_seconds=100, memory_bytes=2**40)
+        limits = Limits(open_files=most, cpu_seconds=100, memory_bytes=2**40, processes=2**30)
         assert self.play(shell="ulimit -n; ulimit -t", limits=limits).out == f"{most}\n100\n"
         assert self.play(python="x = bytearray(2**30)", limits=limits).status == 0
 

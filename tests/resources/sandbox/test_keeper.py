@@ -21,6 +21,7 @@ import pytest
 
 from quintain.errors import EpisodeError
 from quintain.resources.sandbox import Limits, Policy, Sandbox, SandboxUnavailable, link
+from quintain.resources.sandbox.running import Ready, Request
 from tests.resources.sandbox.house import children, files, held, need, run, settled
 
 GUARD = 60.0
@@ -256,6 +257,18 @@ def test_what_the_keeper_cannot_do_is_an_error_with_its_words() -> None:
         finally:
             line.close()
         await link.settled()
+
+    run(talk)
+
+
+def test_a_sandbox_that_waits_and_cannot_is_an_error_that_says_so() -> None:
+    async def talk() -> None:
+        rules = Policy(python="/bin/false")
+        ready = Ready(link.keeper(), rules)
+        await asyncio.wait_for(ready.line.ended(), GUARD)
+        with pytest.raises(EpisodeError, match="/bin/false"):
+            ready.send(Request(argv=("true",)), [], rules=rules, limits=Limits())
+        ready.close()
 
     run(talk)
 

@@ -80,7 +80,9 @@ def started(
 
 def _start(keeper: Keeper, rules: Policy, limits: Limits, *, argv: Sequence[str], env: Any) -> dict[str, Any]:
     if "pids" not in keeper.kinds and Path(PRLIMIT).exists():
-        argv = [PRLIMIT, f"--nproc={limits.processes}", "--", *argv]
+        hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+        most = limits.processes if hard == resource.RLIM_INFINITY else min(limits.processes, hard)
+        argv = [PRLIMIT, f"--nproc={most}", "--", *argv]
     return {
         "bwrap": policy.arguments(rules, program=keeper.program, env=env),
         "seccomp": policy.filter_hex(),
@@ -114,9 +116,14 @@ class Ready:
             "folder": policy.HOME,
             "rlimits": [(getattr(resource, name), value) for name, value in bounds.items()],
         }
-        with _memory(marshal.dumps(words, 2)) as payload:
-            socket.send_fds(self._control, [b"+"], [payload, *fds])
-        self._control.close()
+        try:
+            with _memory(marshal.dumps(words, 2)) as payload:
+                socket.send_fds(self._control, [b"+"], [payload, *fds])
+        except BrokenPipeError as error:
+            gone = f"a sandbox that was kept ready is gone; does {rules.python} run there?"
+            raise EpisodeError(gone, part="S", kind="transport_local_resource") from error
+        finally:
+            self._control.close()
 
     def close(self) -> None:
         """It is not wanted any more."""
