@@ -201,6 +201,8 @@ class Live:
         except BaseException:
             if proxy:
                 await proxy.close()
+            if ready:
+                ready.close()
             line.close()
             output.close()
             raise

@@ -18,6 +18,8 @@ from . import kernel
 
 CONTROLLERS = ("memory", "pids", "cpuacct")
 _NAME = "quintain-"
+_ALL = 2**22
+"""The most processes that Linux can have; the kernel takes no larger limit."""
 
 
 def _mounts() -> dict[str, str]:
@@ -186,7 +188,7 @@ class Group:
     def limit(self, memory: int, processes: int) -> None:
         """At most so many bytes and processes."""
         self._write("memory", memory, v1="memory.limit_in_bytes", v2="memory.max")
-        self._write("pids", processes, v1="pids.max", v2="pids.max")
+        self._write("pids", min(processes, _ALL), v1="pids.max", v2="pids.max")
         if self._is_v2:
             self._write("memory", 1, v1="", v2="memory.oom.group")
 
