@@ -95,7 +95,7 @@ def _task(split: str, index: int) -> qn.Task[Desk]:
     )
 
 
-_CAN_FOLLOW = "follows" in qn.Task.__struct_fields__
+_CAN_FOLLOW = "follows" in qn.Task.__struct_fields__  # whether tasks can name the one in whose end world they begin
 
 
 def _id(split: str, index: int, family: str) -> str:
