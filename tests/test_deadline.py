@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from quintain.deadline import DeadlineExceeded, guarded, left, within
+from quintain.deadline import DeadlineExceeded, end, guarded, within
 
 SHORT = 0.05
 
@@ -281,6 +281,10 @@ def test_without_an_event_loop_the_alarm_is_given_back_at_once(alarms: list[floa
     with pytest.raises(StopIteration, match="done"):
         guarded(5.0, lambda: "done").send(None)
     assert signal.getsignal(signal.SIGALRM) is ring
+
+
+def left() -> float:
+    return end.get() - time.monotonic()
 
 
 def test_what_works_can_see_how_long_it_may() -> None:

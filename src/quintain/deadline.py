@@ -2,7 +2,7 @@
 
 Real time decides here, so nothing of it enters the record but the failure itself. In the main thread a blocking
 function is interrupted by a signal; in any other thread, and for code that swallows the interrupt, the delay is noticed
-when the function returns: late, but never as a result. What can look at `left()` while it works ends in time anywhere.
+when the function returns: late, but never as a result. What looks at `end` while it works ends in time anywhere.
 """
 
 from __future__ import annotations
@@ -28,12 +28,8 @@ class DeadlineExceeded(Exception):
         super().__init__(f"took longer than {seconds:g} s")
 
 
-_end: contextvars.ContextVar[float] = contextvars.ContextVar("end", default=math.inf)
-
-
-def left() -> float:
-    """Seconds until the running tool or criterion must have ended: negative when late, infinite outside of one."""
-    return _end.get() - time.monotonic()
+end: contextvars.ContextVar[float] = contextvars.ContextVar("end", default=math.inf)
+"""When the running tool or criterion must have ended, in seconds of `time.monotonic()`; infinite outside of one."""
 
 
 class _Interrupt(BaseException):
@@ -48,7 +44,7 @@ async def guarded(seconds: float | None, function: Callable[..., Any], /, *args:
         Exception: Whatever the function raises in time; a RuntimeError when it is cancelled and nobody asked for that.
     """
     started = time.monotonic()
-    token = _end.set(math.inf if seconds is None else started + seconds)
+    token = end.set(math.inf if seconds is None else started + seconds)
     try:
         if seconds is not None and threading.current_thread() is threading.main_thread():
             result = _interruptible(seconds, lambda: function(*args, **kwargs))
@@ -61,7 +57,7 @@ async def guarded(seconds: float | None, function: Callable[..., Any], /, *args:
             raise DeadlineExceeded(seconds) from error
         raise
     finally:
-        _end.reset(token)
+        end.reset(token)
     if seconds is not None and time.monotonic() - started > seconds:
         raise DeadlineExceeded(seconds)
     return result

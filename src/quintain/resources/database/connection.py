@@ -7,13 +7,14 @@ and settings are refused, counts of changes begin anew with each use. Random num
 from __future__ import annotations
 
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any, cast
 
 import apsw
 
-from quintain.deadline import left
+from quintain.deadline import end
 
 from .dates import Dates
 from .files import FileSystem, PageFile, Refused, Unbound, World
@@ -92,7 +93,7 @@ class Connection:
             self.engine(f"PRAGMA {setting}")
         self._functions()
         # In the main thread a time limit is a signal, and Python sees none while SQLite runs; elsewhere it is a time.
-        self.sqlite.set_progress_handler(lambda: left() < 0, _LOOKS)
+        self.sqlite.set_progress_handler(lambda: time.monotonic() > end.get(), _LOOKS)
         self.sqlite.authorizer = _Guard(self)
         self.is_trusted = False
 
