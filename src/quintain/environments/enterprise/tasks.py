@@ -81,26 +81,17 @@ def tasks(split: str) -> qn.Tasks[Desk]:
 def _task(split: str, index: int) -> qn.Task[Desk]:
     number, place = divmod(index, TASKS_A_DAY)
     written = day(split, number)[place]
-    before = day(split, number)[place - 1].family if place else ""
-    fields: dict[str, Any] = {"follows": _id(split, index - 1, before)} if place and _CAN_FOLLOW else {}
+    name = f"{split}-{number + 1}"
     return qn.Task(
-        id=_id(split, index, written.family),
+        id=f"{split}-{number + 1:02}-{place + 1}-{written.family}",
         prompt=written.prompt,
         start=functools.partial(_start, split, number, place=place),
         truth=written.goal,
         solution=written.solution,
         answer=_ANSWER,
-        tags={"family": written.family, "story": written.story, "day": f"{split}-{number + 1}"},
-        **fields,
+        day=name,
+        tags={"family": written.family, "story": written.story, "day": name},
     )
-
-
-_CAN_FOLLOW = "follows" in qn.Task.__struct_fields__  # whether tasks can name the one in whose end world they begin
-
-
-def _id(split: str, index: int, family: str) -> str:
-    number, place = divmod(index, TASKS_A_DAY)
-    return f"{split}-{number + 1:02}-{place + 1}-{family}"
 
 
 def _start(split: str, number: int, *, place: int) -> Desk:

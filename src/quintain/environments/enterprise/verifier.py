@@ -85,8 +85,7 @@ def untouched(outcome: qn.Outcome[Desk]) -> qn.Score:
 
 
 def _verdict(outcome: qn.Outcome[Desk]) -> Verdict:
-    start: Desk = getattr(outcome, "start", None) or outcome.task.world()
-    return judge(outcome.task.truth, start, outcome.state)
+    return judge(outcome.task.truth, outcome.start, outcome.state)
 
 
 verifier = qn.Verifier(sound_call, own_name, progress, signed_in, begun, finished, done, untouched, combine="product")
