@@ -196,17 +196,17 @@ class SandboxContract:
 
     @pytest.mark.parametrize("what", ["anonymous", "tmp", "shm", "workspace"])
     def test_memory(self, what: str) -> None:
-        need(Policy(require=("memory",), groups=self.policy.groups))
+        need(msgspec.structs.replace(self.policy, require=("memory",)))
         done = self.python(payloads.FILLS.replace("WHAT", what), memory_bytes=64 * MB, disk_bytes=4096 * MB)
         assert (done.reason, done.status) == ("memory", 137)
 
     def test_processes(self) -> None:
-        need(Policy(require=("processes",), groups=self.policy.groups))
+        need(msgspec.structs.replace(self.policy, require=("processes",)))
         done = self.python(payloads.FORKS, processes=20)
         assert 10 <= int(done.out) <= 20, done.err
 
     def test_a_fork_bomb(self) -> None:
-        need(Policy(require=("processes",), groups=self.policy.groups))
+        need(msgspec.structs.replace(self.policy, require=("processes",)))
         done = self.python(payloads.BOMB, processes=30, seconds=1.0)
         assert done.reason == "time"
 
@@ -315,6 +315,6 @@ class SandboxContract:
             run(lambda: Sandbox(Policy(network=("example.org:443",))).shell(files(), "ls"))
         missing: list[Promise] = [name for name, holds in run(Sandbox(self.policy).guarantees).items() if not holds]
         for name in missing:
-            policy = Policy(require=(name,), groups=self.policy.groups)
+            policy = msgspec.structs.replace(self.policy, require=(name,))
             with pytest.raises(SandboxUnavailable, match=name):
                 run(lambda policy=policy: Sandbox(policy).run(files(), ["true"]))  # type: ignore[misc]

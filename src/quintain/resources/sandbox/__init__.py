@@ -1,9 +1,11 @@
-"""Programs as part of a world: they work on a Workspace, isolated by bubblewrap, and within limits.
+"""Programs as part of a world: they work on a Workspace, isolated, and within limits.
 
     policy     what a program may do and use, and what came of it
     keeper/    a small clean process that starts sandboxes and leaves nothing behind
     link       this side of the keeper
     running    one sandbox from its beginning to its end
+    engine     the other way: a container engine, podman or docker
+    containers one container from its beginning to its end; doors: what goes in and out
     sessions   shells and interpreters that live on; their state is their history
 
 A limit that a program meets is part of its Result: the model's mistake, which it may read. A machine that cannot
@@ -25,9 +27,10 @@ from quintain.errors import UsageError
 from quintain.resources.workspace import Workspace
 
 from . import link, machine
+from . import policy as policies
 from .policy import Limits, Policy, Promise, Result, SandboxUnavailable
-from .proxy import Contact, allow
-from .running import Live, Request
+from .proxy import Contact
+from .running import Request, Running
 from .sessions import History, Kind, Session, Stored
 
 __all__ = ["Chunk", "Contact", "Limits", "Policy", "Promise", "Result", "Sandbox", "SandboxUnavailable", "settled"]
@@ -64,12 +67,12 @@ class Sandbox:
         limits: What they may use, where a call says nothing else.
 
     Raises:
-        UsageError: An entry of `policy.network` cannot be read.
+        UsageError: The policy contradicts itself, or an entry of `policy.network` cannot be read.
     """
 
     def __init__(self, policy: Policy | None = None, *, limits: Limits | None = None) -> None:
         self.policy, self.limits = policy or Policy(), limits or Limits()
-        allow(self.policy.network)  # What cannot be read is the author's mistake, and known now.
+        policies.check(self.policy)  # What is wrong in it is the author's mistake, and known now.
         self._sessions: dict[str, Session] = {}
         self._world: Any = None
         weakref.finalize(self, _close, self._sessions)
@@ -115,7 +118,7 @@ class Sandbox:
             return await live.settle(files, status, reason)
         finally:
             await live.finish()
-            machine.refill(live.line.keeper, self.policy)
+            machine.refill(live.home, self.policy)
 
     async def stream(
         self,
@@ -158,7 +161,7 @@ class Sandbox:
             end.cancel()
             await asyncio.wait([end])  # It has a reader in the loop, which would be taken for that of the next socket.
             await live.finish()
-            machine.refill(live.line.keeper, self.policy)
+            machine.refill(live.home, self.policy)
 
     # -- programs that live on
 
@@ -190,36 +193,36 @@ class Sandbox:
             raise UsageError("a request to a session is text without NUL")
         if self.policy.network:
             raise UsageError("a session is its history, and what a network answered can't be replayed: use run()")
-        keeper = await machine.keeper(self.policy)
+        home = await machine.home(self.policy)
         key = f"{kind}:{name}"
         session = self._sessions.setdefault(key, Session(History(kind)))
-        ready = None if session.is_alive else machine.take(keeper, self.policy)
+
+        async def begin(own: Workspace, request: Request) -> Running:
+            return await machine.begin(home, own, request, rules=self.policy, limits=self.limits, is_session=True)
+
         try:
-            return await session.ask(files, text, keeper=keeper, rules=self.policy, limits=self.limits, ready=ready)
+            return await session.ask(files, text, home=home, begin=begin, limits=self.limits)
         finally:
             if not session.history.entries:
                 del self._sessions[key]
-            machine.refill(keeper, self.policy)
+            machine.refill(home, self.policy)
 
-    async def _begin(self, files: Workspace, request: Request, limits: Limits) -> Live:
-        keeper = await machine.keeper(self.policy)
+    async def _begin(self, files: Workspace, request: Request, limits: Limits) -> Running:
+        home = await machine.home(self.policy)
         if "clock" in self.policy.require:
             now = self._world.clock.now if self._world is not None else 0.0
             request = msgspec.structs.replace(request, env={**machine.faked(now), **request.env})
-        ready = machine.take(keeper, self.policy)
-        return await Live.begin(
-            keeper, files, request, rules=self.policy, limits=limits, overlay=self.policy.overlay, ready=ready
-        )
+        return await machine.begin(home, files, request, rules=self.policy, limits=limits)
 
     # -- the machine
 
     async def ready(self) -> None:
-        """Start the keeper, and the sandboxes that the policy keeps ready.
+        """Start the keeper or try the engine, and start the sandboxes that the policy keeps ready.
 
         Raises:
             SandboxUnavailable: This machine cannot isolate, or not guarantee what the policy requires.
         """
-        machine.refill(await machine.keeper(self.policy), self.policy)
+        machine.refill(await machine.home(self.policy), self.policy)
 
     async def guarantees(self) -> dict[Promise, bool]:
         """What this machine guarantees to this policy; all False where it cannot isolate at all."""

@@ -1,7 +1,7 @@
 """What runs inside a sandbox before, or instead of, the program: three small servers, kept as text.
 
-They are given to an interpreter with `-c`, so the sandbox needs nothing of this package. Descriptor 3 is a socket to
-the one who asks.
+They are given to an interpreter with `-c`, so the sandbox needs nothing of this package. Whoever asks writes into
+descriptor 3. A session answers on descriptor 4, which may be the same socket.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ PYTHON = r"""
 def serve():
     import os, sys, types
     os.set_inheritable(3, False)
+    os.set_inheritable(4, False)
     space = types.ModuleType("__main__")
     sys.modules["__main__"] = space
     asked = b""
@@ -76,7 +77,8 @@ def serve():
             del error, trace
         sys.stdout.flush()
         sys.stderr.flush()
-        os.write(3, b"%d\0" % status)
+        os.fstat(3)  # Without an ear there is no answer.
+        os.write(4, b"%d\0" % status)
 
 serve()
 """
@@ -84,8 +86,8 @@ serve()
 
 SHELL = r"""
 while IFS= read -r -d '' -u 3 __input; do
-    eval "$__input" 3>&-
-    printf '%d\0' "$?" >&3
+    eval "$__input" 3>&- 4>&-
+    printf '%d\0' "$?" >&4
 done
 """
-"""A bash that lives on: a command and NUL in, its exit status and NUL out. What it runs does not see the socket."""
+"""A bash that lives on: a command and NUL in, its exit status and NUL out. What it runs sees neither descriptor."""

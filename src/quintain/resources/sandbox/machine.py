@@ -1,4 +1,4 @@
-"""What this machine can do: its keepers, what they guarantee, and the sandboxes that are kept ready."""
+"""What this machine can do: its keepers and engines, what they guarantee, and the sandboxes that are kept ready."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
 
+import msgspec
+
 from quintain import codec
 from quintain.resources.workspace import Workspace
 
-from . import link
+from . import engine, link
+from .containers import Contained
+from .engine import Engine
 from .link import Keeper
 from .policy import Limits, Policy, Promise, SandboxUnavailable
-from .running import PRLIMIT, Live, Ready, Request, elsewhere
+from .running import PRLIMIT, Live, Ready, Request, Running, elsewhere
 
 _HELP: dict[Promise, str] = {
     "memory": "a control group with memory that this user can write",
@@ -25,7 +29,63 @@ _HELP: dict[Promise, str] = {
 _LIBFAKETIME = "lib/*/faketime/libfaketime.so.1"
 
 
-async def keeper(policy: Policy) -> Keeper:
+async def home(policy: Policy) -> Keeper | Engine:
+    """What starts the programs of this policy, proven to isolate, and to guarantee what is required.
+
+    Raises:
+        SandboxUnavailable: It does not.
+    """
+    found = await (_keeper(policy) if policy.backend == "bubblewrap" else _engine(policy))
+    missing: list[Promise] = [name for name in policy.require if not _holds(found, policy, name)]
+    if missing and policy.backend == "bubblewrap":
+        needs = ", ".join(f"{name} (it needs {_HELP[name]})" for name in missing)
+        raise SandboxUnavailable(f"this machine cannot guarantee {needs}")
+    if missing:
+        raise SandboxUnavailable(f"containers of {policy.backend} cannot guarantee {', '.join(missing)} here")
+    return found
+
+
+async def begin(
+    home: Keeper | Engine,
+    files: Workspace,
+    request: Request,
+    *,
+    rules: Policy,
+    limits: Limits,
+    is_session: bool = False,
+) -> Running:
+    """Start a program on the files of a workspace; one of a session can be asked."""
+    if isinstance(home, Engine):
+        return await Contained.begin(home, files, request, rules=rules, limits=limits, has_channel=is_session)
+    return await Live.begin(
+        home,
+        files,
+        request,
+        rules=rules,
+        limits=limits,
+        overlay=rules.overlay and not is_session,
+        ready=take(home, rules),
+        has_channel=is_session,
+    )
+
+
+async def _engine(policy: Policy) -> Engine:
+    found = await engine.engine(policy.backend)
+    if policy.image not in found.proven:
+        limits = Limits()
+        live = await Contained.begin(
+            found, Workspace(), Request(argv=("/bin/sh", "-c", ":")), rules=policy, limits=limits
+        )
+        try:
+            kinds = live.bounds()
+            await _harmless(live)
+        finally:
+            await live.finish()
+        found.proven[policy.image] = kinds
+    return found
+
+
+async def _keeper(policy: Policy) -> Keeper:
     """The keeper, proven to isolate, and to guarantee what is required.
 
     Raises:
@@ -36,10 +96,6 @@ async def keeper(policy: Policy) -> Keeper:
         found = await elsewhere(lambda: link.keeper(policy.groups))
     if not found.is_proven:
         await _prove(found)
-    missing: list[Promise] = [name for name in policy.require if not _holds(found, name)]
-    if missing:
-        needs = ", ".join(f"{name} (it needs {_HELP[name]})" for name in missing)
-        raise SandboxUnavailable(f"this machine cannot guarantee {needs}")
     return found
 
 
@@ -49,28 +105,33 @@ async def _prove(found: Keeper) -> None:
     request = Request(argv=("/bin/sh", "-c", ":"))
     live = await Live.begin(found, Workspace(), request, rules=Policy(), limits=limits, overlay=True)
     try:
-        live.output.listen()
-        status, reason = await live.ended()
-        if status or reason:
-            said = live.output.take()[1].decode(errors="replace").strip()
-            raise SandboxUnavailable(f"a sandbox on trial ended with status {status} {reason}: {said}")
+        await _harmless(live)
     finally:
         live.close()
     found.is_proven = True
 
 
+async def _harmless(live: Running) -> None:
+    live.output.listen()
+    status, reason = await live.ended()
+    if status or reason:
+        said = live.output.take()[1].decode(errors="replace").strip()
+        raise SandboxUnavailable(f"a sandbox on trial ended with status {status} {reason}: {said}")
+
+
 async def guarantees(policy: Policy) -> dict[Promise, bool]:
     """What holds here; all False where nothing can be isolated."""
     names: tuple[Promise, ...] = get_args(Promise)
-    bare = Policy(groups=policy.groups)
     try:
-        found = await keeper(bare)
+        found = await home(msgspec.structs.replace(policy, require=()))
     except SandboxUnavailable:
         return dict.fromkeys(names, False)
-    return {name: _holds(found, name) for name in names}
+    return {name: _holds(found, policy, name) for name in names}
 
 
-def _holds(found: Keeper, name: Promise) -> bool:
+def _holds(found: Keeper | Engine, policy: Policy, name: Promise) -> bool:
+    if isinstance(found, Engine):
+        return name in {"isolation", "time", "output"} | found.proven[policy.image]
     match name:
         case "memory" | "monotonic":
             return name in found.kinds
@@ -104,9 +165,10 @@ def take(found: Keeper, policy: Policy) -> Ready | None:
     return waiting.pop(0) if waiting else None
 
 
-def refill(found: Keeper, policy: Policy) -> None:
+def refill(found: object, policy: Policy) -> None:
     """Start as many as are missing, and have an empty one made: soon, for whoever just had one has an answer to use."""
-    asyncio.get_running_loop().call_soon(_refill, found, policy)
+    if isinstance(found, Keeper):
+        asyncio.get_running_loop().call_soon(_refill, found, policy)
 
 
 def _refill(found: Keeper, policy: Policy) -> None:

@@ -1,11 +1,11 @@
-"""What a program writes, read as it comes, up to a limit: no more than that is ever held."""
+"""What a program writes, read as it comes, up to a limit: no more than that is ever held. And what it is asked."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 _CHUNK = 2**16
 
@@ -18,10 +18,10 @@ class Output:
         is_cut: Whether there was more than the limit.
     """
 
-    def __init__(self, limit: int, *, full: Callable[[], None]) -> None:
-        """`full` is called when the limit is passed; nothing is read from then on."""
+    def __init__(self, limit: int, *, full: Callable[[], None], pipes: Sequence[tuple[int, int]] | None = None) -> None:
+        """`full` is called when the limit is passed; nothing is read from then on. `pipes` become its own."""
         self._full, self._limit = full, limit
-        pipes = [os.pipe(), os.pipe()]
+        pipes = pipes or [os.pipe(), os.pipe()]
         self.ends = [pipes[0][1], pipes[1][1]]
         self._reads = [pipes[0][0], pipes[1][0]]
         self._is_open = [True, True]
@@ -106,3 +106,63 @@ class Output:
         for fd in (*self._reads, *self.ends):
             os.close(fd)
         self._reads, self.ends = [], []
+
+
+async def readable(*fds: int, seconds: float | None = None) -> bool:
+    """Until one of them can be read, or is at its end; False when the seconds are over before."""
+    loop, found = asyncio.get_running_loop(), asyncio.Event()
+    for fd in fds:
+        loop.add_reader(fd, found.set)
+    try:
+        async with asyncio.timeout(seconds):
+            await found.wait()
+    except TimeoutError:
+        return False
+    finally:
+        for fd in fds:
+            loop.remove_reader(fd)
+    return True
+
+
+class Channel:
+    """Two descriptors, to ask a program and to hear it; both may be one socket. They are closed with it."""
+
+    def __init__(self, hear: int, say: int) -> None:
+        self._hear, self._say = hear, say
+        for fd in (hear, say):
+            os.set_blocking(fd, False)
+
+    async def send(self, data: bytes) -> None:
+        """Write all of it.
+
+        Raises:
+            OSError: Nobody reads.
+        """
+        loop = asyncio.get_running_loop()
+        while data:
+            try:
+                data = data[os.write(self._say, data) :]
+            except BlockingIOError:
+                free = asyncio.Event()
+                loop.add_writer(self._say, free.set)
+                try:
+                    await free.wait()
+                finally:
+                    loop.remove_writer(self._say)
+
+    async def receive(self, most: int) -> bytes:
+        """Some of what it says; nothing when it says no more.
+
+        Raises:
+            OSError: It is gone.
+        """
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                return os.read(self._hear, most)
+            await readable(self._hear)
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for fd in {self._hear, self._say} - {-1}:
+            os.close(fd)
+        self._hear = self._say = -1

@@ -12,11 +12,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from quintain.errors import QuintainError
+from quintain.errors import QuintainError, UsageError
 from quintain.resources.workspace import FileChange
 
 from . import seccomp
-from .proxy import Contact
+from .proxy import Contact, allow
+
+Backend = Literal["bubblewrap", "podman", "docker"]
 
 Promise = Literal["isolation", "time", "output", "disk", "memory", "processes", "cpu", "monotonic", "clock"]
 """What can be asked of a machine: see `Sandbox.guarantees`."""
@@ -38,12 +40,13 @@ _ENVIRONMENT = {
     "TZ": "UTC",
     "USER": "user",
 }
-_UID = 1000
+UID = 1000
+"""The user that a program is, inside."""
 _ROOT = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
 _ETC = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 ETC = {
-    "passwd": f"root:x:0:0:root:/root:/bin/sh\nuser:x:{_UID}:{_UID}::/tmp:/bin/sh\n",
-    "group": f"root:x:0:\nuser:x:{_UID}:\n",
+    "passwd": f"root:x:0:0:root:/root:/bin/sh\nuser:x:{UID}:{UID}::/tmp:/bin/sh\n",
+    "group": f"root:x:0:\nuser:x:{UID}:\n",
     "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 }
@@ -101,6 +104,11 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         overlay: Whether the files of a workspace may be layers of an overlay, where the machine can do that; else they
             are copied for each program.
         groups: The control groups that may be used: whichever can be written, those of one version, or none.
+        backend: What isolates: bubblewrap, or containers of an engine that is installed and set up. Containers have
+            neither network nor pool; `overlay` and `groups` say nothing about them, and `env` comes before the
+            variables of the image.
+        image: Where containers take their programs from, `/bin/sh` and `env` among them: the name of an image that the
+            engine has, for nothing is fetched; or for podman a folder that is a root file system, and is not changed.
     """
 
     require: tuple[Promise, ...] = ()
@@ -111,6 +119,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     pool: int = 0
     overlay: bool = True
     groups: Literal["auto", "v1", "v2", "none"] = "auto"
+    backend: Backend = "bubblewrap"
+    image: str = ""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,8 +131,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
         out: Standard output, as UTF-8; what is not becomes U+FFFD.
         err: Standard error.
         is_cut: Whether it wrote more than `Limits.output_bytes`; the rest is lost.
-        reason: The limit that it was ended for: "time", "cpu", "memory", "processes" or "output"; empty when it
-            ended by itself. "ended" for a session that a program ended, which then begins anew.
+        reason: The limit that it was ended for: "time", "cpu", "memory", "processes", "output" or "disk"; empty when
+            it ended by itself. "ended" for a session that a program ended, which then begins anew.
         changes: What it changed in the workspace, by path.
         contacts: What it asked of the network, where the policy names one.
     """
@@ -139,6 +149,26 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     def signal(self) -> int:
         """The signal that ended it; 0 for none."""
         return self.status - 128 if self.status - 128 in set(signal.Signals) else 0
+
+
+def check(policy: Policy) -> None:
+    """What can be known of a policy before anything runs.
+
+    Raises:
+        UsageError: It contradicts itself.
+    """
+    allow(policy.network)
+    if policy.backend == "bubblewrap":
+        if policy.image:
+            raise UsageError(f"bubblewrap takes programs from this machine, not from an image: {policy.image!r}")
+        return
+    for name in ("network", "pool"):
+        if getattr(policy, name):
+            raise UsageError(f"containers have no {name}: use backend='bubblewrap', not {policy.backend!r}")
+    if not policy.image or policy.image.startswith("-"):
+        raise UsageError(f"{policy.backend} needs the name of an image, got image={policy.image!r}")
+    if policy.backend == "docker" and policy.image.startswith("/"):
+        raise UsageError(f"docker takes images by name; podman takes folders too: {policy.image!r}")
 
 
 def command(policy: Policy, argv: Sequence[str], code: str) -> tuple[str, ...]:
@@ -175,7 +205,7 @@ def filter_hex() -> str:
 def arguments(policy: Policy, *, program: str, env: Mapping[str, str]) -> list[str]:
     """What bubblewrap is told. The keeper puts the sandbox's folder where a word begins with `{box}`."""
     words = ["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-    words += ["--unshare-cgroup-try", "--uid", str(_UID), "--gid", str(_UID), "--hostname", "sandbox"]
+    words += ["--unshare-cgroup-try", "--uid", str(UID), "--gid", str(UID), "--hostname", "sandbox"]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--disable-userns"] if can_disable_userns(program) else []
     words += ["--ro-bind", "/usr", "/usr", *_links(), "--dir", "/etc"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import asyncio
 import contextlib
 import fcntl
@@ -10,7 +11,7 @@ import os
 import resource
 import shutil
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,9 +23,9 @@ from quintain.resources.workspace.staging import Stage, collect, restage, stage
 
 from . import forward, inside, policy
 from .link import Keeper, Line
-from .output import Output
+from .output import Channel, Output
 from .policy import Limits, Policy, Result, SandboxUnavailable
-from .proxy import Proxy, allow
+from .proxy import Contact, Proxy, allow
 
 T = TypeVar("T")
 
@@ -144,19 +145,103 @@ def _memory(data: bytes) -> Any:
         os.close(fd)
 
 
-class Live:
-    """A sandbox with a workspace laid out and a program in it.
+class Running(abc.ABC):
+    """A program at work on the files of a workspace, whatever isolates it.
+
+    Attributes:
+        home: What started it.
+        output: What it writes.
+        channel: To ask it, where that was wanted.
+    """
+
+    def __init__(self, home: object, staged: Stage, output: Output, *, channel: Channel | None) -> None:
+        self.home, self.output, self.channel = home, output, channel
+        self._stage = staged
+
+    @property
+    def contacts(self) -> tuple[Contact, ...]:
+        """What it asked of the network."""
+        return ()
+
+    @abc.abstractmethod
+    async def ended(self) -> tuple[int, str]:
+        """Exit status and reason, once every process is gone.
+
+        Raises:
+            SandboxUnavailable: The program never started, for it could not be isolated.
+            EpisodeError: What kept it is gone.
+        """
+
+    @abc.abstractmethod
+    async def thaw(self, seconds: float) -> None:
+        """Let it go on, for so long."""
+
+    @abc.abstractmethod
+    async def freeze(self) -> None:
+        """Let every process stand still."""
+
+    @abc.abstractmethod
+    def kill(self, reason: str) -> None:
+        """End it soon. The first reason counts."""
+
+    @abc.abstractmethod
+    def close(self) -> None:
+        """End it, if it has not ended, and give back what it held."""
+
+    @abc.abstractmethod
+    async def finish(self) -> None:
+        """The same, and wait for what can only be awaited."""
+
+    @abc.abstractmethod
+    async def _show(self) -> None:
+        """Let the program use what was just pushed into its folder."""
+
+    def _collect(self, files: Workspace) -> list[FileChange]:
+        return collect(files, self._stage)
+
+    async def settle(self, files: Workspace, status: int, reason: str) -> Result:
+        """Let the workspace hold what the folder holds now, and say what came of the program."""
+        out, err = (data.decode(errors="replace") for data in self.output.take())
+        changes: list[FileChange] = []
+        try:
+            changes = await elsewhere(lambda: self._collect(files), files=files)
+        except QuotaExceeded as error:
+            reason, err = reason or "disk", f"{err}{error}\n"
+        return Result(
+            status=status,
+            out=out,
+            err=err,
+            is_cut=self.output.is_cut,
+            reason=reason,
+            changes=tuple(changes),
+            contacts=self.contacts,
+        )
+
+    async def renew(self, files: Workspace) -> None:
+        """Show the program what Python changed in the workspace since. Its files must be a copy."""
+        await elsewhere(lambda: restage(files, self._stage), files=files)
+        await self._show()
+
+
+class Live(Running):
+    """A sandbox of a keeper.
 
     Attributes:
         line: To the keeper.
-        output: What the program writes.
     """
 
     def __init__(
-        self, line: Line, stage: Stage, output: Output, *, has_to_renew: bool, proxy: Proxy | None = None
+        self,
+        line: Line,
+        staged: Stage,
+        output: Output,
+        *,
+        has_to_renew: bool,
+        proxy: Proxy | None = None,
+        channel: Channel | None = None,
     ) -> None:
-        self.line, self._stage, self.output = line, stage, output
-        self._has_to_renew, self._proxy = has_to_renew, proxy
+        super().__init__(line.keeper, staged, output, channel=channel)
+        self.line, self._has_to_renew, self._proxy = line, has_to_renew, proxy
 
     @classmethod
     async def begin(
@@ -169,7 +254,7 @@ class Live:
         limits: Limits,
         overlay: bool,
         ready: Ready | None = None,
-        control: Sequence[int] = (),
+        has_channel: bool = False,
     ) -> Live:
         """Start a program on the files of a workspace.
 
@@ -181,39 +266,39 @@ class Live:
             limits: What it may use.
             overlay: Whether the files may be layers, else they are copied.
             ready: A sandbox that waits for it.
-            control: Descriptors that it gets beside the three usual ones.
+            has_channel: Whether it is asked, by its descriptor 3, and answers, by 4.
         """
         line = ready.line if ready else keeper.open()
         output = Output(limits.output_bytes, full=lambda: line.tell("kill", reason="output"))
         proxy: Proxy | None = None
-        try:
-            await line.opened()
-            proxy = await _way_out(line, rules) if rules.network else None
-            staged, has_to_renew = await _lay_out(line, files, limits, overlay=overlay)
-            with _memory(request.stdin) as stdin:
-                fds = [stdin, *output.ends, *control]
+        with _asked(has_channel) as (channel, control):
+            try:
+                await line.opened()
+                proxy = await _way_out(line, rules) if rules.network else None
+                staged, has_to_renew = await _lay_out(line, files, limits, overlay=overlay)
+                with _memory(request.stdin) as stdin:
+                    fds = [stdin, *output.ends, *control]
+                    if ready:
+                        ready.send(request, fds, rules=rules, limits=limits)
+                    else:
+                        argv = policy.command(rules, request.argv, request.code)
+                        await line.ask("start", fds, **_start(keeper, rules, limits, argv=argv, env=request.env))
+                output.started()
+            except BaseException:
+                if proxy:
+                    await proxy.close()
                 if ready:
-                    ready.send(request, fds, rules=rules, limits=limits)
-                else:
-                    argv = policy.command(rules, request.argv, request.code)
-                    await line.ask("start", fds, **_start(keeper, rules, limits, argv=argv, env=request.env))
-            output.started()
-        except BaseException:
-            if proxy:
-                await proxy.close()
-            if ready:
-                ready.close()
-            line.close()
-            output.close()
-            raise
-        return cls(line, staged, output, has_to_renew=has_to_renew, proxy=proxy)
+                    ready.close()
+                line.close()
+                output.close()
+                raise
+        return cls(line, staged, output, has_to_renew=has_to_renew, proxy=proxy, channel=channel)
+
+    @property
+    def contacts(self) -> tuple[Contact, ...]:
+        return self._proxy.log if self._proxy else ()
 
     async def ended(self) -> tuple[int, str]:
-        """Exit status and reason, once every process is gone.
-
-        Raises:
-            SandboxUnavailable: The program never started, for bubblewrap could not isolate it.
-        """
         end = await self.line.ended()
         self.output.drain()
         if end["exit"] is not None or end["reason"]:
@@ -224,42 +309,47 @@ class Live:
             return _NOT_FOUND, ""
         raise SandboxUnavailable(f"bubblewrap could not isolate: {err.decode(errors='replace').strip()}")
 
-    async def settle(self, files: Workspace, status: int, reason: str) -> Result:
-        """Let the workspace hold what the folder holds now, and say what came of the program."""
-        out, err = (data.decode(errors="replace") for data in self.output.take())
-        changes: list[FileChange] = []
-        try:
-            changes = await elsewhere(lambda: collect(files, self._stage), files=files)
-        except QuotaExceeded as error:
-            reason, err = reason or "disk", f"{err}{error}\n"
-        return Result(
-            status=status,
-            out=out,
-            err=err,
-            is_cut=self.output.is_cut,
-            reason=reason,
-            changes=tuple(changes),
-            contacts=self._proxy.log if self._proxy else (),
-        )
+    async def thaw(self, seconds: float) -> None:
+        await self.line.ask("thaw", seconds=seconds)
 
-    async def renew(self, files: Workspace) -> None:
-        """Show the program what Python changed in the workspace since. Its files must be a copy."""
-        await elsewhere(lambda: restage(files, self._stage), files=files)
+    async def freeze(self) -> None:
+        await self.line.ask("freeze")
+
+    def kill(self, reason: str) -> None:
+        self.line.tell("kill", reason=reason)
+
+    async def _show(self) -> None:
         if self._has_to_renew:
             await self.line.ask("own")
 
     def close(self) -> None:
-        """End it, if it has not ended, and give back what it held."""
         self.line.close()
         self.output.close()
+        if self.channel:
+            self.channel.close()
 
     async def finish(self) -> None:
-        """The same, and end its connections to the network."""
         try:
             if self._proxy:
                 await self._proxy.close()
         finally:
             self.close()
+
+
+@contextlib.contextmanager
+def _asked(has_channel: bool) -> Generator[tuple[Channel | None, list[int]]]:  # noqa: FBT001  # its only parameter
+    """A channel, where one is wanted, and the program's end of it: once to be asked, once to answer."""
+    if not has_channel:
+        yield None, []
+        return
+    mine, theirs = socket.socketpair()
+    channel = Channel(*[mine.detach()] * 2)
+    with theirs:
+        try:
+            yield channel, [theirs.fileno()] * 2
+        except BaseException:
+            channel.close()
+            raise
 
 
 async def _way_out(line: Line, rules: Policy) -> Proxy:

@@ -7,9 +7,8 @@ that again in a new process, on the files of then, and compares every answer.
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import socket
+from collections.abc import Awaitable, Callable
 from typing import Literal
 
 import msgspec
@@ -19,11 +18,12 @@ from quintain.errors import EpisodeError
 from quintain.resources.workspace import Workspace
 
 from . import inside
-from .link import Keeper
-from .policy import Limits, Policy, Result
-from .running import Live, Ready, Request
+from .policy import Limits, Result
+from .running import Request, Running
 
 Kind = Literal["shell", "python"]
+Begin = Callable[[Workspace, Request], Awaitable[Running]]
+"""Starts a program that can be asked."""
 
 _LONGEST = 16
 """Bytes of an answer: an exit status and NUL."""
@@ -111,26 +111,25 @@ class Session:
 
     def __init__(self, history: History) -> None:
         self.history = history
-        self._live: Live | None = None
-        self._control: socket.socket | None = None
+        self._live: Running | None = None
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether its process is there."""
-        return self._live is not None
-
-    async def ask(
-        self, files: Workspace, text: str, *, keeper: Keeper, rules: Policy, limits: Limits, ready: Ready | None
-    ) -> Result:
+    async def ask(self, files: Workspace, text: str, *, home: object, begin: Begin, limits: Limits) -> Result:
         """One request.
+
+        Args:
+            files: As for `Sandbox.shell`.
+            text: The command or the code.
+            home: What starts programs now; a process that something else started is given up.
+            begin: Starts one.
+            limits: What it may use.
 
         Raises:
             EpisodeError: Its history could not be lived again: an answer was another one.
         """
         try:
-            if self._live is None or self._live.line.keeper is not keeper:
+            if self._live is None or self._live.home is not home:
                 self.close()
-                await self._revive(files, keeper=keeper, rules=rules, limits=limits, ready=ready)
+                await self._revive(files, begin, limits)
             live = self._live
             assert live is not None
             await live.renew(files)
@@ -149,31 +148,16 @@ class Session:
             self.history = History(self.history.kind, (*known, entry), files.digest())
         return result
 
-    async def _revive(
-        self, files: Workspace, *, keeper: Keeper, rules: Policy, limits: Limits, ready: Ready | None
-    ) -> None:
+    async def _revive(self, files: Workspace, begin: Begin, limits: Limits) -> None:
         entries = self.history.entries
         own = files
         if entries:
             assert entries[0].before is not None
             own = entries[0].before.fork()
-        mine, theirs = socket.socketpair()
-        mine.setblocking(False)  # noqa: FBT003  # its only parameter
         request = Request(argv=("/bin/bash", "--norc", "--noprofile", "-c", inside.SHELL))
         if self.history.kind == "python":
             request = Request(code=inside.PYTHON)
-        self._control = mine
-        with theirs:
-            self._live = await Live.begin(
-                keeper,
-                own,
-                request,
-                rules=rules,
-                limits=limits,
-                overlay=False,
-                ready=ready,
-                control=[theirs.fileno()],
-            )
+        self._live = await begin(own, request)
         for number, entry in enumerate(entries):
             own = entry.before.fork() if entry.before else own
             own.bind(_Moment(entry.at))
@@ -187,20 +171,19 @@ class Session:
                 )
 
     async def _one(self, files: Workspace, text: str, limits: Limits) -> Result:
-        live, control = self._live, self._control
+        live = self._live
         assert live is not None
-        assert control is not None
         live.output.renew()
         live.output.listen()
         try:
-            await live.line.ask("thaw", seconds=limits.seconds)
-            status = await self._answer(control, text)
+            await live.thaw(limits.seconds)
+            status = await _answer(live, text)
             reason = ""
             if status is None:
                 status, reason = await live.ended()
                 reason = reason or "ended"
             else:
-                await live.line.ask("freeze")
+                await live.freeze()
         finally:
             live.output.mute()
         live.output.drain()
@@ -209,31 +192,29 @@ class Session:
             self.close()
         return result
 
-    async def _answer(self, control: socket.socket, text: str) -> int | None:
-        """The exit status; None when there is none, for the program is gone or talks nonsense."""
-        loop = asyncio.get_running_loop()
-        said = b""
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            await loop.sock_sendall(control, text.encode("utf-8", "surrogateescape") + b"\0")
-            while not said.endswith(b"\0") and len(said) < _LONGEST:
-                data = await loop.sock_recv(control, _LONGEST)
-                if not data:
-                    return None
-                said += data
-        number = said.removesuffix(b"\0")
-        if said.endswith(b"\0") and number.isdigit() and int(number) < 256:
-            return int(number)
-        assert self._live is not None
-        self._live.line.tell("kill", reason="ended")
-        return None
-
     def close(self) -> None:
         """End the process; the history stays."""
         if self._live is not None:
             self._live.close()
-        if self._control is not None:
-            self._control.close()
-        self._live = self._control = None
+        self._live = None
+
+
+async def _answer(live: Running, text: str) -> int | None:
+    """The exit status; None when there is none, for the program is gone or talks nonsense."""
+    assert live.channel is not None
+    said = b""
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        await live.channel.send(text.encode("utf-8", "surrogateescape") + b"\0")
+        while not said.endswith(b"\0") and len(said) < _LONGEST:
+            data = await live.channel.receive(_LONGEST)
+            if not data:
+                return None
+            said += data
+    number = said.removesuffix(b"\0")
+    if said.endswith(b"\0") and number.isdigit() and int(number) < 256:
+        return int(number)
+    live.kill("ended")
+    return None
 
 
 def _digest(result: Result) -> str:

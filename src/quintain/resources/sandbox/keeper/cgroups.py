@@ -35,10 +35,10 @@ def _mounts() -> dict[str, str]:
     return found
 
 
-def _paths() -> dict[str, str]:
-    """Controller to the group that this process is in, as a path in its tree; "" for version 2."""
+def _paths(pid: int | str = "self") -> dict[str, str]:
+    """Controller to the group that a process is in, as a path in its tree; "" for version 2."""
     found: dict[str, str] = {}
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
         found |= dict.fromkeys(controllers.split(","), path)
     return found
@@ -118,7 +118,10 @@ class Groups:
 
     def make(self, number: int) -> Group:
         """Groups for one sandbox."""
-        return Group({kind: folder / str(number) for kind, folder in self.folders.items()}, is_v2=self.is_v2)
+        folders = {kind: folder / str(number) for kind, folder in self.folders.items()}
+        for folder in set(folders.values()):
+            folder.mkdir()
+        return Group(folders, is_v2=self.is_v2)
 
     def remove(self) -> None:
         """Take the groups away; nothing may live in them."""
@@ -164,13 +167,26 @@ def discard(folder: Path) -> None:
             time.sleep(0.001)
 
 
+def of(pid: int) -> Group:
+    """The groups that a process lives in, whoever made them. A kind that does not count there is missing."""
+    mounts, paths = _mounts(), _paths(pid)
+    names = {
+        False: {"memory": "memory.limit_in_bytes", "pids": "pids.max", "cpuacct": "cpuacct.usage"},
+        True: {"memory": "memory.max", "pids": "pids.max", "cpuacct": "cpu.stat"},
+    }
+    for is_v2, files in names.items():
+        keys = {kind: "" if is_v2 else kind for kind in files}
+        there = {kind: Path(mounts[key] + paths[key]) for kind, key in keys.items() if key in mounts and key in paths}
+        if found := {kind: folder for kind, folder in there.items() if (folder / files[kind]).exists()}:
+            return Group(found, is_v2=is_v2)
+    return Group({}, is_v2=False)
+
+
 class Group:
     """The groups of one sandbox."""
 
     def __init__(self, folders: dict[str, Path], *, is_v2: bool) -> None:
         self._folders, self._is_v2 = folders, is_v2
-        for folder in set(folders.values()):
-            folder.mkdir()
 
     @property
     def can_freeze(self) -> bool:
@@ -191,6 +207,18 @@ class Group:
         self._write("pids", min(processes, _ALL), v1="pids.max", v2="pids.max")
         if self._is_v2:
             self._write("memory", 1, v1="", v2="memory.oom.group")
+
+    def bounds(self, memory: int, processes: int) -> set[str]:
+        """Which of their kinds hold these limits; "cpuacct" where they count."""
+        found = {"cpuacct"} & self._folders.keys()
+        for kind, name, most in (
+            ("memory", "memory.max" if self._is_v2 else "memory.limit_in_bytes", memory),
+            ("pids", "pids.max", processes),
+        ):
+            if kind in self._folders:
+                said = (self._folders[kind] / name).read_text().strip()
+                found |= {kind} if said.isdigit() and int(said) <= most else set()
+        return found
 
     def freeze(self, *, on: bool) -> None:
         """Let all of them stand still, or go on. What stands still is returned to once it does."""
