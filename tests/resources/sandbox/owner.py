@@ -1,4 +1,4 @@
-"""A process that is killed while programs run in its containers. It says what there is of them, and waits."""
+"""A process that ends, or is killed, while programs run in its containers. It says what there is of them, and waits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from quintain.resources.sandbox import Limits, Policy, Sandbox, engine
 from quintain.resources.workspace import Workspace
 
 
-async def main(image: str) -> None:
+async def main(image: str, seconds: float) -> None:
     files = Workspace({"a": "b"})
     box = Sandbox(Policy(backend="podman", image=image), limits=Limits(seconds=300))
     await box.shell(files, "sleep 300 & (setsid sleep 300 &)")
@@ -19,7 +19,9 @@ async def main(image: str) -> None:
     found = await engine.engine("podman")
     told = {"label": found.label, "home": str(found.home), "watchdog": found.watchdog.pid}
     print(json.dumps(told), flush=True)  # noqa: T201  # to the test
-    await asyncio.sleep(300)
+    await asyncio.sleep(seconds)
+    if not seconds:
+        await stream.aclose()
 
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(sys.argv[1], float(sys.argv[2])))

@@ -300,8 +300,38 @@ def test_who_leaves_early_leaves_nothing(policy: Policy) -> None:
     run(leave)
 
 
+def test_a_command_that_is_too_long_leaves_nothing(policy: Policy) -> None:
+    box, home = Sandbox(policy), engine().home
+    run(lambda: until(lambda: not [*home.iterdir()]))
+    before = len([*Path("/proc/self/fd").iterdir()])
+    with pytest.raises(OSError, match="too long"):
+        run(lambda: box.run(files(), ["true"], env={f"V{n}": "x" * 100_000 for n in range(60)}))
+    assert [*home.iterdir()] == []
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
+
+
+def test_a_forked_process_leaves_its_parents_containers_alone(policy: Policy) -> None:
+    box, held = Sandbox(policy, limits=Limits(seconds=20)), files()
+    run(lambda: box.shell(held, "x=$RANDOM"))
+    if (child := os.fork()) == 0:
+        box.close()
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert run(lambda: box.shell(held, "echo ${x:+kept}")).out == "kept\n"
+    box.close()
+
+
+def test_who_ends_without_closing_leaves_nothing(policy: Policy) -> None:
+    words = [sys.executable, "-X", "dev", "-m", "tests.resources.sandbox.owner", policy.image, "0"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert containers(said["label"]) == []
+    assert not Path(said["home"]).exists()
+
+
 def test_a_process_that_is_killed_leaves_nothing(policy: Policy) -> None:
-    words = [sys.executable, "-m", "tests.resources.sandbox.owner", policy.image]
+    words = [sys.executable, "-m", "tests.resources.sandbox.owner", policy.image, "300"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         said = json.loads(owner.stdout.readline())
@@ -312,7 +342,7 @@ def test_a_process_that_is_killed_leaves_nothing(policy: Policy) -> None:
 
 @pytest.mark.slow
 def test_what_a_killed_watchdog_left_is_swept_by_the_next(policy: Policy) -> None:
-    words = [sys.executable, "-m", "tests.resources.sandbox.owner", policy.image]
+    words = [sys.executable, "-m", "tests.resources.sandbox.owner", policy.image, "300"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None
         said = json.loads(owner.stdout.readline())

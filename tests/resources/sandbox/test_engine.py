@@ -8,6 +8,7 @@ import pytest
 
 from quintain.errors import UsageError
 from quintain.resources.sandbox import Policy, Sandbox, SandboxUnavailable
+from quintain.resources.sandbox.keeper import cgroups
 from tests.resources.sandbox.house import files, run
 
 
@@ -69,3 +70,21 @@ def test_an_engine_that_starts_no_container(monkeypatch: pytest.MonkeyPatch, tmp
     monkeypatch.setattr("quintain.resources.sandbox.engine._running", {})
     with pytest.raises(SandboxUnavailable, match="no such image: debian"):
         run(lambda: Sandbox(Policy(backend="docker", image="debian")).run(files(), ["true"]))
+
+
+def test_limits_that_an_engine_set_are_read_where_control_groups_have_version_2(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    inner = tmp_path / "container"
+    inner.mkdir()
+    (inner / "memory.max").write_text("1000\n")
+    (inner / "pids.max").write_text("max\n")
+    (inner / "cpu.stat").write_text("usage_usec 2500000\nuser_usec 1\n")
+    monkeypatch.setattr(cgroups, "_mounts", lambda: {"": str(tmp_path)})
+    monkeypatch.setattr(cgroups, "_paths", lambda _: {"": "/container"})
+    group = cgroups.of(1)
+    assert group.bounds(1000, 64) == {"memory", "cpuacct"}
+    assert group.bounds(999, 64) == {"cpuacct"}
+    assert group.cpu() == 2.5
+    (inner / "pids.max").write_text("64\n")
+    assert group.bounds(1000, 64) == {"memory", "cpuacct", "pids"}

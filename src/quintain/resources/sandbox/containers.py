@@ -16,7 +16,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 from quintain.errors import EpisodeError, UsageError
@@ -351,8 +350,7 @@ class Contained(Running):
             self._guard.cancel()
         os.close(self._pidfd)
         if self._engine.owner == os.getpid():  # Else it is the business of the process that this one was forked from.
-            self._engine.discard(self._name, is_removed=self._is_removed)
-            threading.Thread(target=self._client.wait, daemon=True).start()  # It ends with its container.
+            self._engine.discard(self._name, self._client, is_removed=self._is_removed)
         self._doors.close()
         self.output.close()
 

@@ -28,9 +28,12 @@ _FOUND_BY = ("HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "TMP
 """Variables by which an engine finds its configuration, its storage and its daemon."""
 _WATCHDOG = r"""
 trap '' INT TERM HUP
+lives() {
+    case "$(cat "/proc/$1/stat")" in "" | *") Z "*) return 1 ;; esac
+}
 end() {
     waited=0
-    until [ -s "$3/cid" ] || [ $waited = 600 ] || ! kill -0 "$(cat "$3/client")"; do
+    until [ -s "$3/cid" ] || [ $waited = 600 ] || ! lives "$(cat "$3/client")"; do
         sleep 0.05
         waited=$((waited + 1))
     done
@@ -85,6 +88,8 @@ class Engine:
         self.proven: dict[str, set[Promise]] = {}
         self._prefix = f"{_everybody()}{self.owner}-{_started(self.owner)}"
         self._numbers = itertools.count(1)
+        self._leaving: list[subprocess.Popen[bytes]] = []
+        self._is_stopped = False
         self.home = Path(tempfile.mkdtemp(prefix=f"{self._prefix}-"))
         self.watchdog = subprocess.Popen(
             ["/bin/sh", "-c", _WATCHDOG, "sh", found, str(self.home), self.label],
@@ -150,10 +155,15 @@ class Engine:
                 process_group=self.watchdog.pid,
             )
         (folder / "client").write_text(str(client.pid))
+        self._leaving = [one for one in self._leaving if one.poll() is None]
         return client
 
-    def discard(self, name: str, *, is_removed: bool) -> None:
-        """Have a container removed soon, unless it is, and its folder."""
+    def discard(self, name: str, client: subprocess.Popen[bytes], *, is_removed: bool) -> None:
+        """Have a container removed soon, unless it is, and its folder; its command ends with it."""
+        if self._is_stopped:
+            client.wait()
+            return
+        self._leaving.append(client)
         with contextlib.suppress(BrokenPipeError):  # Without a watchdog it is left to who starts next.
             os.write(self._line, f"{name} {is_removed or ''}\n".encode())
 
@@ -173,10 +183,13 @@ class Engine:
 
     def stop(self) -> None:
         """End every container; returns when nothing is left."""
-        if self.owner == os.getpid():
+        if self.owner == os.getpid() and not self._is_stopped:
+            self._is_stopped = True
             with contextlib.suppress(BrokenPipeError):
                 os.write(self._line, b".\n")  # A forked process may hold the pipe too.
             self.watchdog.communicate()
+            for client in self._leaving:
+                client.wait()
             atexit.unregister(self.stop)
 
 
