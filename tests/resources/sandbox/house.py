@@ -67,12 +67,16 @@ def worked(groups: str = "auto") -> int:
 
 
 def held(groups: str = "auto") -> dict[str, Any]:
-    """What stands for sandboxes here: processes, mounts, folders and groups of the keeper, descriptors of this one."""
+    """What stands for sandboxes here: processes, mounts, folders and groups of the keeper, descriptors of this one.
+
+    What others mount on the machine reaches the keeper as well, and is not counted.
+    """
     keeper = link.keeper(groups)
     keeper_pid = keeper.process.pid
+    mounted = [line.split()[4] for line in Path(f"/proc/{keeper_pid}/mountinfo").read_text().splitlines()]
     return {
         "processes": len(children(keeper_pid)),
-        "mounts": len(Path(f"/proc/{keeper_pid}/mountinfo").read_text().splitlines()),
+        "mounts": len([place for place in mounted if place.startswith(str(keeper.home))]),
         "folders": len([path for path in keeper.root.iterdir() if path.name.isdigit()]),
         "groups": sum(len([*Path(group).glob("*/")]) for group in keeper.groups),
         "descriptors": len([*Path("/proc/self/fd").iterdir()]),
