@@ -1,0 +1,26 @@
+"""What an environment needs beyond the base installation is named at once, by one command."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+WITHOUT = """
+import importlib.util, sys
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == {missing!r} else found(name, package)
+import quintain.environments.{name}
+"""
+
+
+@pytest.mark.parametrize("missing", ["apsw", "tzdata"])
+@pytest.mark.parametrize("name", ["support", "enterprise"])
+def test_one_command_brings_all_that_a_world_needs(name: str, missing: str) -> None:
+    program = WITHOUT.format(name=name, missing=missing)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == (
+        f"ImportError: {name} stands on a database and on time zones: pip install 'quintain[worlds]'"
+    )
