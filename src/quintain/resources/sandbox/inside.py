@@ -9,19 +9,23 @@ from __future__ import annotations
 WAITING = r"""
 def wait():
     import _socket, marshal, os, resource, sys
-    line = _socket.socket(fileno=3)
+    os.dup2(3, 99, inheritable=False)
+    os.close(3)
+    line = _socket.socket(fileno=99)
     data, found, _, _ = line.recvmsg(1, 1024, _socket.MSG_CMSG_CLOEXEC)
-    line.detach()
     if not data:
         os._exit(0)
     fds = [int.from_bytes(found[0][2][i : i + 4], sys.byteorder) for i in range(0, len(found[0][2]), 4)]
     request = marshal.loads(os.pread(fds[0], os.fstat(fds[0]).st_size, 0))
     for number, fd in enumerate(fds[1:]):
         os.dup2(fd, number)
-    os.closerange(len(fds) - 1, 100)
+    os.closerange(len(fds) - 1, 99)
     for kind, limits in request["rlimits"]:
         hard = resource.getrlimit(kind)[1]
         resource.setrlimit(kind, tuple(limit if hard < 0 else min(limit, hard) for limit in limits))
+    if not line.recv(1):
+        os._exit(0)
+    line.close()
     os.chdir(request["folder"])
     if request["argv"]:
         try:
@@ -32,13 +36,15 @@ def wait():
     return request["code"]
 
 def run():
-    import sys
+    import gc, sys
+    gc.collect()
+    gc.freeze()
+    own = sys.modules["__main__"].__dict__
+    main = sys.modules["__main__"] = type(sys)("__main__")
+    main.__dict__.update({name: own[name] for name in own if name.startswith("__")})
     code = wait()
-    space = sys.modules["__main__"].__dict__
-    for name in [name for name in space if not name.startswith("__")]:
-        del space[name]
     try:
-        exec(compile(code, "<string>", "exec"), space)
+        exec(code, main.__dict__)
     except SystemExit:
         raise
     except BaseException as error:
@@ -48,7 +54,11 @@ def run():
 
 run()
 """
-"""Waits for one request, then becomes the program: the interpreter is already there, and so is the sandbox."""
+"""Waits for one request, and then for the word that its files are there; then it becomes the program.
+
+A program's end is that of any interpreter, but for what was there before it began: that is frozen, since the collector
+would look through it twice at the end. Code is given to `exec` as text: `compile` would first make a hundred classes.
+"""
 
 PYTHON = r"""
 def serve():

@@ -95,10 +95,14 @@ def _start(keeper: Keeper, rules: Policy, limits: Limits, *, argv: Sequence[str]
 
 
 class Ready:
-    """A sandbox that waits for its program: bubblewrap has done its work, and an interpreter runs in it."""
+    """A sandbox that waits for its program: bubblewrap has done its work, and an interpreter runs in it.
+
+    Attributes:
+        control: The line to the interpreter: first comes the program, and then one byte when it may begin.
+    """
 
     def __init__(self, keeper: Keeper, rules: Policy) -> None:
-        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, Path(os.devnull).open("r+b", buffering=0) as nothing:
             null = nothing.fileno()
             argv = (rules.python, "-c", inside.WAITING)
@@ -107,7 +111,7 @@ class Ready:
         self._has_pids = "pids" in keeper.kinds
 
     def send(self, request: Request, fds: Sequence[int], *, rules: Policy, limits: Limits) -> None:
-        """Let it become the program; `fds` become its descriptors 0, 1, 2, 3..."""
+        """Tell it the program, which waits for the word to begin; `fds` become its descriptors 0, 1, 2, 3..."""
         bounds = policy.rlimits(limits, has_groups=self._has_groups)
         bounds |= {} if self._has_pids else {"RLIMIT_NPROC": (limits.processes, limits.processes)}
         words = {
@@ -119,16 +123,14 @@ class Ready:
         }
         try:
             with _memory(marshal.dumps(words, 2)) as payload:
-                socket.send_fds(self._control, [b"+"], [payload, *fds])
+                socket.send_fds(self.control, [b"+"], [payload, *fds])
         except BrokenPipeError as error:
             gone = f"a sandbox that was kept ready is gone; does {rules.python} run there?"
             raise EpisodeError(gone, part="S", kind="transport_local_resource") from error
-        finally:
-            self._control.close()
 
     def close(self) -> None:
         """It is not wanted any more."""
-        self._control.close()
+        self.control.close()
         self.line.close()
 
 
@@ -275,12 +277,12 @@ class Live(Running):
             try:
                 await line.opened()
                 proxy = await _way_out(line, rules) if rules.network else None
-                staged, has_to_renew = await _lay_out(line, files, limits, overlay=overlay)
                 with _memory(request.stdin) as stdin:
                     fds = [stdin, *output.ends, *control]
                     if ready:
                         ready.send(request, fds, rules=rules, limits=limits)
-                    else:
+                    staged, has_to_renew = await _lay_out(line, files, limits, overlay=overlay, ready=ready)
+                    if not ready:
                         argv = policy.command(rules, request.argv, request.code)
                         await line.ask("start", fds, **_start(keeper, rules, limits, argv=argv, env=request.env))
                 output.started()
@@ -362,8 +364,12 @@ async def _way_out(line: Line, rules: Policy) -> Proxy:
     return proxy
 
 
-async def _lay_out(line: Line, files: Workspace, limits: Limits, *, overlay: bool) -> tuple[Stage, bool]:
+async def _lay_out(
+    line: Line, files: Workspace, limits: Limits, *, overlay: bool, ready: Ready | None
+) -> tuple[Stage, bool]:
+    """Put the files where the program finds them. One that waits is told by the keeper, the moment they are there."""
     keeper = line.keeper
+    waiting = [ready.control.fileno()] if ready else []
     for is_layered in (True, False):
         if is_layered and not (overlay and keeper.can_overlay):
             continue
@@ -376,11 +382,13 @@ async def _lay_out(line: Line, files: Workspace, limits: Limits, *, overlay: boo
         for name, path in (("upper", staged.upper), ("work", staged.work)):
             where[name] = path and str(path.relative_to(line.folder / "stage"))
         try:
-            mounted = await line.ask("mount", **where, **policy.mounting(limits))
+            mounted = await line.ask("mount", waiting, **where, **policy.mounting(limits))
         except EpisodeError:
             if not is_layered:
                 raise
             keeper.can_overlay = False  # The kernel, or the file system of the base, has none.
         else:
+            if ready:
+                ready.control.close()
             return staged, mounted["has_to_renew"]
     raise AssertionError("a copy is always tried")

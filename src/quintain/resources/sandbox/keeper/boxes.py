@@ -48,10 +48,8 @@ class Owners:
         return self._lowers[key]
 
     def layers(self, folder: str) -> str:
-        """The name of the folder in a sandbox where the program's own layers are."""
-        if not self.uid:
-            return "stage"
-        if self._can_map:
+        """The name of the folder in a new sandbox where the program's own layers will be."""
+        if self.uid and self._can_map:
             Path(f"{folder}/layers").mkdir()
             try:
                 self._bind(f"{folder}/stage", f"{folder}/layers")
@@ -59,7 +57,6 @@ class Owners:
                 self._can_map = False
             else:
                 return "layers"
-        self.renew(folder)
         return "stage"
 
     @property
@@ -93,7 +90,7 @@ class Box:
         ends: When it must end, in seconds of CLOCK_MONOTONIC; None for never.
     """
 
-    def __init__(self, number: int, *, home: str, group: Group, uid: int, is_nested: bool) -> None:
+    def __init__(self, number: int, *, home: str, group: Group, owners: Owners, is_nested: bool) -> None:
         self.number, self.home, self.group, self._is_nested = number, home, group, is_nested
         self.folder = f"{home}/{number}"
         self.init: tuple[int, int] | None = None
@@ -103,8 +100,8 @@ class Box:
         self.ends: float | None = None
         self.cpu_limit: float | None = None
         self._cpu_before = 0.0
-        self._layers = ""
-        self._seed = Seed(group.doors(), uid)
+        self._owners = owners
+        self._seed = Seed(group.doors(), owners.uid)
         self.outer: tuple[int, int] | None = (os.pidfd_open(self._seed.pid), self._seed.pid)
         Path(self.folder).mkdir()
         kernel.mount("tmpfs", self.folder, "tmpfs", flags=kernel.NOSUID | kernel.NODEV, data="mode=711")
@@ -113,19 +110,20 @@ class Box:
         Path(f"{self.folder}/stage").chmod(0o700)
         for name in ("tmp", "shm"):
             Path(f"{self.folder}/{name}").chmod(0o1777)
+        self._layers = owners.layers(self.folder)
 
     # -- what it is told
 
-    def mount(self, what: dict[str, Any], owners: Owners) -> None:
+    def mount(self, what: dict[str, Any]) -> None:
         """Show the program what lies in stage/, and bound what it may write."""
-        self._layers = self._layers or owners.layers(self.folder)
+        self._owners.renew(self.folder)
         work, layers = f"{self.folder}/work", self._layers
         if what["lower"] is None:
             kernel.mount(f"{self.folder}/{layers}/{what['upper']}", work, None, flags=kernel.BIND)
         else:
             # Relative paths, for programs can read them; `/proc/self/mountinfo` then tells nothing about the machine.
             own = f"upperdir={self.number}/{layers}/{what['upper']},workdir={self.number}/{layers}/{what['work']}"
-            options = f"lowerdir={owners.lower(what['lower'])},{own},redirect_dir=nofollow,metacopy=off,index=off"
+            options = f"lowerdir={self._owners.lower(what['lower'])},{own},redirect_dir=nofollow,metacopy=off,index=off"
             kernel.mount("overlay", work, "overlay", data=options + (",userxattr" if self._is_nested else ""))
         self.bound(what)
 

@@ -199,7 +199,7 @@ class Group:
 
     def _write(self, kind: str, value: object, *, v1: str, v2: str) -> None:
         if kind in self._folders:
-            (self._folders[kind] / (v2 if self._is_v2 else v1)).write_text(str(value))
+            kernel.write(f"{self._folders[kind]}/{v2 if self._is_v2 else v1}", str(value))
 
     def limit(self, memory: int, processes: int) -> None:
         """At most so many bytes and processes."""
@@ -223,18 +223,18 @@ class Group:
     def freeze(self, *, on: bool) -> None:
         """Let all of them stand still, or go on. What stands still is returned to once it does."""
         if self.can_freeze:
-            (self._folders["freezer"] / "cgroup.freeze").write_text(str(int(on)))
+            kernel.write(f"{self._folders['freezer']}/cgroup.freeze", str(int(on)))
 
     def is_still(self) -> bool:
         """Whether all of them stand still; False where groups cannot do that."""
         if "freezer" not in self._folders:
             return False
-        return "frozen 1" in (self._folders["freezer"] / "cgroup.events").read_text()
+        return "frozen 1" in kernel.read(f"{self._folders['freezer']}/cgroup.events")
 
     def is_empty_but(self, pids: set[int]) -> bool:
         """Whether nobody else lives there; False where there are no groups to say so."""
         for door in self.doors():
-            return set(map(int, Path(door).read_text().split())) <= pids
+            return set(map(int, kernel.read(door).split())) <= pids
         return False
 
     def cpu(self) -> float:
@@ -243,8 +243,8 @@ class Group:
             return 0.0
         folder = self._folders["cpuacct"]
         if self._is_v2:
-            return int((folder / "cpu.stat").read_text().split()[1]) / 1e6
-        return int((folder / "cpuacct.usage").read_text()) / 1e9
+            return int(kernel.read(f"{folder}/cpu.stat").split()[1]) / 1e6
+        return int(kernel.read(f"{folder}/cpuacct.usage")) / 1e9
 
     def was_refused(self, kind: str) -> bool:
         """Whether memory ("memory") or another process ("pids") was wanted beyond the limit, and not given."""
@@ -254,7 +254,7 @@ class Group:
             "memory": ("memory.oom_control", "memory.events", "oom_kill"),
             "pids": ("pids.events", "pids.events", "max"),
         }[kind]
-        lines = (self._folders[kind] / (v2 if self._is_v2 else v1)).read_text().splitlines()
+        lines = kernel.read(f"{self._folders[kind]}/{v2 if self._is_v2 else v1}").splitlines()
         return any(line.split()[0] == word and int(line.split()[1]) > 0 for line in lines)
 
     def remove(self) -> None:

@@ -7,6 +7,7 @@ every process is killed, every mount and group taken away, and the keeper ends l
     owner to keeper     "+" and a socket: a new sandbox; answered on that socket with {"box": n}
                         "?" and a socket: closed when nothing is left of the sandboxes that have been closed
     owner to sandbox    "mount" "own" "bound" "start" "deadline" "freeze" "thaw" "kill"; answered with {"done": ...}
+                        with "mount" may come a socket, which gets a byte when the files are there
     sandbox to owner    {"exit": status, "reason": ...} when the last of its processes has ended
 
 Messages are JSON in a file in memory, whose descriptor comes first; those for the program follow it.
@@ -15,6 +16,7 @@ Messages are JSON in a file in memory, whose descriptor comes first; those for t
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import resource
@@ -33,6 +35,8 @@ from .cgroups import Groups
 
 _TICK = 0.02
 """Seconds between two looks at the CPU that sandboxes with a limit on it have used."""
+_REST = 0.001
+"""Seconds for which bubblewrap is not listened to once it has begun to tell what it does."""
 _FREEZING = 5.0
 """Seconds that processes may take to stand still."""
 _MOST = 16
@@ -60,12 +64,14 @@ class Keeper:
 
     def __init__(self, line: socket.socket, home: str, groups: Groups, *, uid: int, is_nested: bool) -> None:
         self._line, self._home, self._groups = line, home, groups
-        self._uid, self._is_nested = uid, is_nested
+        self._is_nested = is_nested
         self._owners = Owners(home, uid)
         self._clients: set[Client] = set()
         self._count = 0
         self._settling: list[socket.socket] = []
         self._is_closing = False
+        self._looked = 0.0
+        self._resting: dict[Client, float] = {}
         self._selector = selectors.DefaultSelector()
         self._watch(line.fileno(), self._on_owner)
         self._watch(os.pidfd_open(os.getppid()), self._close)
@@ -76,6 +82,7 @@ class Keeper:
             for key, _ in self._selector.select(self._patience()):
                 if key.fileobj in self._selector.get_map():  # What came before it may have ended it.
                     key.data()
+            self._listen_again()
             self._look_at_limits()
             self._settle()
 
@@ -107,7 +114,7 @@ class Keeper:
         self._count += 1
         try:
             group = self._groups.make(self._count)
-            box = Box(self._count, home=self._home, group=group, uid=self._uid, is_nested=self._is_nested)
+            box = Box(self._count, home=self._home, group=group, owners=self._owners, is_nested=self._is_nested)
         except OSError as error:
             line.send(json.dumps({"error": str(error)}).encode())
             line.close()
@@ -137,8 +144,11 @@ class Keeper:
             for fd in fds:
                 os.close(fd)
 
-    def _do_mount(self, client: Client, words: dict[str, Any], _: list[int]) -> None:
-        client.box.mount(words, self._owners)
+    def _do_mount(self, client: Client, words: dict[str, Any], fds: list[int]) -> None:
+        client.box.mount(words)
+        for waiting in fds:
+            with contextlib.suppress(BrokenPipeError):  # It has ended, and how is told by other ways.
+                os.write(waiting, b"+")
         client.say(done="mount", has_to_renew=self._owners.has_to_renew)
 
     def _do_own(self, client: Client, _: dict[str, Any], __: list[int]) -> None:
@@ -183,6 +193,10 @@ class Keeper:
         known = box.init is not None
         data = os.read(client.reads, 65536)
         box.heard(data)
+        if data and box.init is None:
+            # It tells a word at a time: to be woken by each would take a processor from who is about to start.
+            self._selector.unregister(client.reads)
+            self._resting[client] = time.monotonic() + _REST
         if not known and box.init is not None:
             self._watch(box.init[0], lambda: self._on_init_end(client))
             if box.reason or not client.is_open:
@@ -193,6 +207,12 @@ class Keeper:
             self._forget(client.reads)
             client.reads = -1
             self._on_end(client)
+
+    def _listen_again(self) -> None:
+        now = time.monotonic()
+        for client in [client for client, until in self._resting.items() if until <= now]:
+            del self._resting[client]
+            self._watch(client.reads, functools.partial(self._on_status, client))
 
     def _on_outer_end(self, client: Client) -> None:
         fd, pid = client.box.outer or (-1, -1)
@@ -258,19 +278,21 @@ class Keeper:
     def _patience(self) -> float | None:
         running = [client.box for client in self._clients if client.is_running]
         ends = [box.ends for box in running if box.ends is not None]
-        patience = max(0.0, min(ends) - time.monotonic()) if ends else None
+        ends += self._resting.values()
         if any(box.cpu_limit is not None for box in running):
-            patience = min(_TICK, patience) if patience is not None else _TICK
-        return patience
+            ends.append(self._looked + _TICK)
+        return max(0.0, min(ends) - time.monotonic()) if ends else None
 
     def _look_at_limits(self) -> None:
         now = time.monotonic()
+        is_due = now >= self._looked + _TICK
+        self._looked = now if is_due else self._looked
         for client in self._clients:
             box = client.box
             if client.is_running and box.ends is not None and box.ends <= now:
                 box.ends = None
                 box.kill("time")
-            elif client.is_running and box.is_over_cpu():
+            elif is_due and client.is_running and box.is_over_cpu():
                 box.cpu_limit = None
                 box.kill("cpu")
 
