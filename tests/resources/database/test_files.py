@@ -258,8 +258,9 @@ def test_a_seed_without_source_is_built_each_time() -> None:
     assert Database(seed=names["fill"]).execute("SELECT * FROM made") == []
 
 
-def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "apsw", None)
+@pytest.mark.parametrize("missing", ["apsw", "xxhash"])
+def test_the_missing_extra_is_named(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
     monkeypatch.delitem(sys.modules, "quintain.resources.database")
     with pytest.raises(ImportError, match=r"quintain\[database\]"):
         importlib.import_module("quintain.resources.database")

@@ -20,8 +20,8 @@ import msgspec
 from quintain import codec
 from quintain.errors import UsageError
 
-if importlib.util.find_spec("apsw") is None:
-    raise ImportError("a Database needs apsw: pip install 'quintain[database]'")
+if any(importlib.util.find_spec(name) is None for name in ("apsw", "xxhash")):
+    raise ImportError("a Database needs apsw and xxhash: pip install 'quintain[database]'")
 
 from apsw import ConstraintError, SQLError
 

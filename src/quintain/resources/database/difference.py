@@ -12,11 +12,13 @@ from quintain import codec
 
 from . import trees
 from .connection import Connection, borrow, give_back
-from .pages import MASK, Image
+from .pages import Image
 from .rows import quoted
 
 Key = tuple[Any, ...]
 Values = tuple[Any, ...]
+
+_MASK = 2**256 - 1
 
 
 class RowChange(msgspec.Struct, frozen=True):
@@ -92,7 +94,7 @@ def logical_digest(image: Image) -> str:
         schema = connection.rows(definitions, None)
     finally:
         give_back(connection)
-    return codec.digest(codec.dumps((schema, (_total(image) & MASK).to_bytes(32, "little"))))
+    return codec.digest(codec.dumps((schema, (_total(image) & _MASK).to_bytes(32, "little"))))
 
 
 def weigh_all(image: Image) -> int:

@@ -11,23 +11,24 @@ a log-structured merge tree: a page is found in O(log n) dicts and is merged O(l
 Six words of page 1 are no state: bytes 24-27 and 92-95 count transactions, 96-99 name the SQLite library. They are
 zero in every image; a connection is shown numbers of its own there (`connection.py`).
 
-The digest is relative to the base: each page weighs h(number, bytes), and an image keeps the sum, modulo 2**256, of
+The digest is relative to the base: each page weighs h(number, bytes), and an image keeps the sum, modulo 2**128, of
 what its pages weigh more than those of the base (an additive multiset hash, as in `quintain.table`). A write owes the
 digest its pages; they are weighed when somebody asks, so a turn of many writes to one page weighs it once.
 
-The hash is SHA-256, which processors have in hardware. Microseconds to weigh one page of 1 KB, on one core of an AMD
-EPYC: 0.9 when a hasher that has taken the number already is copied, 1.0 when the number is put before the bytes, and
-1.9 with BLAKE2b and the number as its salt. 0.3 of the 0.9 are Python's objects.
+The weight is XXH3-128 with the page's number as its seed. So the digest protects against accident, a world that
+differs, and not against a forger who builds pages that collide; the BLAKE2b over the sum, which is what others see,
+cannot mend that. Microseconds to weigh one page of 1 KB, on one core of an AMD EPYC: 0.11, where a copied hasher of
+SHA-256, which processors have in hardware, takes 0.83.
 """
 
 from __future__ import annotations
 
-import hashlib
 import mmap
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from xxhash import xxh3_128_digest
 
 from quintain import codec
 
@@ -37,14 +38,8 @@ ZERO = bytes(SIZE)
 
 _OWED = 64
 """Pages that may wait to be weighed; beyond, each write would copy a long list of them."""
-MASK = 2**256 - 1
-_NUMBER = struct.Struct("<Q56x")
-"""A number as one whole block of SHA-256, so that what follows needs no shifting."""
-_HASHERS = 4096
-"""Hashers that have taken a page's number and are kept for its next version, of some 250 bytes each."""
-
-
-_hashers: dict[int, Any] = {}
+_MASK = 2**128 - 1
+_integer = int.from_bytes
 
 
 class Page:
@@ -165,7 +160,7 @@ class Image:
     def digest(self) -> str:
         """Equal for equal bytes over one base, 32 hex digits. Costs a hash for each page written since it was asked."""
         self._settle()
-        total = (self._sum & MASK).to_bytes(32, "little")
+        total = (self._sum & _MASK).to_bytes(16, "little")
         return codec.digest(codec.dumps((self.base.digest, self.count, total)))
 
     def written(self) -> Layer:
@@ -194,8 +189,8 @@ class Image:
         if self.count != self._counted:
             self._settle_ends()
         base, total = self.base, self._sum
-        weights, newest, hashers = base.weights, self.layers[0] if self.layers else {}, _hashers
-        # What it calls for each page would cost as much as it does, so it calls as little as it can.
+        weights, newest = base.weights, self.layers[0] if self.layers else {}
+        # A call would cost half of what a hash does, so it makes as few as it can.
         for number, past in self._owed.items():
             page = newest.get(number) or self.find(number)
             if page is None:
@@ -203,9 +198,7 @@ class Image:
             else:
                 weight = page.weight
                 if weight is None:
-                    hasher = (hashers.get(number) or _hasher(number)).copy()
-                    hasher.update(page.data)
-                    weight = page.weight = int.from_bytes(hasher.digest(), "little")
+                    weight = page.weight = _integer(xxh3_128_digest(page.data, number), "big")
                 total += weight
             if past is None:
                 total -= weights.get(number) or base.weight(number)
@@ -230,25 +223,13 @@ class Image:
 
 def weigh(number: int, data: bytes) -> int:
     """What a page adds to the sum."""
-    hasher = _hasher(number).copy()
-    hasher.update(data)
-    return int.from_bytes(hasher.digest(), "little")
+    return _integer(xxh3_128_digest(data, number), "big")  # faster than `xxh3_128_intdigest`
 
 
 def _weighed(number: int, page: Page) -> int:
     if page.weight is None:
         page.weight = weigh(number, page.data)
     return page.weight
-
-
-def _hasher(number: int) -> Any:
-    """A hasher that has taken the number, to be copied."""
-    found = _hashers.get(number)
-    if found is None:
-        if len(_hashers) >= _HASHERS:
-            _hashers.clear()
-        found = _hashers[number] = hashlib.sha256(_NUMBER.pack(number))
-    return found
 
 
 def normalised(first: bytes) -> bytes:
