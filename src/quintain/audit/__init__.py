@@ -1,0 +1,1 @@
+"""The audit: what in an environment would teach a model the wrong thing."""
