@@ -23,6 +23,13 @@ nl_assertions = click.option(
     help='How tau2 treats assertions that need a judge; "assume-true" counts them as held, and the trace says so.',
 )
 
+twin = click.option(
+    "--twin",
+    metavar="CLASS",
+    help="Plant a bug of this class: stale_cache, reward_hack, false_resolution, silent_default, reset_leak, "
+    "reward_clipping, data_realism or action_drift; sales and support have one of each.",
+)
+
 processes = click.option(
     "--processes",
     type=click.IntRange(1, 64),
@@ -44,14 +51,16 @@ made_with = click.option(
 )
 
 
-def environment_options(data: str | None, nl_assertions: str | None, further: Iterable[str]) -> dict[str, str]:
+def environment_options(
+    further: Iterable[str], *, data: str | None = None, nl_assertions: str | None = None, twin: str | None = None
+) -> dict[str, str]:
     """What an environment is made with: the options that were given, folders by their absolute path.
 
     Raises:
         UsageError: One has no value.
     """
     where = str(Path(data).absolute()) if data is not None else None
-    given = {"data": where, "nl_assertions": nl_assertions}
+    given = {"data": where, "nl_assertions": nl_assertions, "twin": twin}
     return {name: value for name, value in given.items() if value is not None} | pairs("--option", further)
 
 

@@ -32,6 +32,7 @@ class Wanted(msgspec.Struct, kw_only=True):
     settings: tuple[str, ...] = ()
     data: str | None = None
     nl_assertions: str | None = None
+    twin: str | None = None
     options: tuple[str, ...] = ()
     out: Path | None = None
     resume: bool = False
@@ -67,7 +68,9 @@ def plan(wanted: Wanted) -> Plan:
         UsageError: A name or a value that does not exist.
         DefinitionError: The environment is broken.
     """
-    made_with = options.environment_options(wanted.data, wanted.nl_assertions, wanted.options)
+    made_with = options.environment_options(
+        wanted.options, data=wanted.data, nl_assertions=wanted.nl_assertions, twin=wanted.twin
+    )
     env = plugins.environment(wanted.env, **made_with)
     env = env.replace(config=selection.config_of(env, wanted.config, wanted.settings, concurrency=wanted.concurrency))
     split = selection.split_of(env, wanted.split)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One limit or dial; wins over --config.")
 @options.data
 @options.nl_assertions
+@options.twin
 @options.made_with
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder.  [default: runs/ENV-AGENT-N]")
 @click.option("--resume", is_flag=True, help="Continue the run in --out, else the latest of its kind.")

@@ -6,3 +6,4 @@ if lacks_worlds():
     raise ImportError("support stands on a database and on time zones: pip install 'quintain[worlds]'")
 
 from .environment import env as env
+from .environment import make as make
