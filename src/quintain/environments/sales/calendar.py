@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 import quintain as qn
+from quintain.environments.faults import served
 
 from . import times
 
@@ -53,6 +54,7 @@ class Calendar(qn.State):
     meetings: qn.Table[Meeting]
 
     @qn.tool
+    @served
     def free_slots(self, rep_id: str, day: str, minutes: Minutes) -> dict[str, Any]:
         """List when a colleague could begin a meeting on a day, on the hour or half hour.
 
@@ -67,6 +69,7 @@ class Calendar(qn.State):
         return {"rep": rep_id, "zone": office.zone, "hours": f"{office.opens}-{office.closes}", "free": shown}
 
     @qn.tool
+    @served
     def agenda(self, rep_id: str, day: str) -> list[dict[str, Any]]:
         """List a colleague's meetings of a day.
 
@@ -83,6 +86,7 @@ class Calendar(qn.State):
         return sorted(found, key=lambda entry: (entry["start"], entry["id"]))
 
     @qn.tool
+    @served
     def appointments(self, attendee: str) -> list[dict[str, Any]]:
         """List all appointments with a guest from outside.
 
@@ -94,6 +98,7 @@ class Calendar(qn.State):
         return [{"id": key} | msgspec.structs.asdict(row) for key, row in sorted(rows, key=lambda pair: pair[1].start)]
 
     @qn.tool
+    @served
     def book(self, rep_id: str, attendee: Address, start: str, minutes: Minutes, title: Words) -> str:
         """Put a meeting into a colleague's calendar.
 
@@ -113,6 +118,7 @@ class Calendar(qn.State):
         return f"booked {key}: {times.describe(begin)}"
 
     @qn.tool
+    @served
     def move(self, meeting_id: str, start: str) -> str:
         """Move a meeting to another time, with the same colleague and length.
 
@@ -127,6 +133,7 @@ class Calendar(qn.State):
         return f"moved {meeting_id} to {times.describe(begin)}"
 
     @qn.tool
+    @served
     def cancel(self, meeting_id: str) -> str:
         """Cancel a meeting.
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 import quintain as qn
+from quintain.environments.faults import served
 
 from . import search, times
 from .records import (
@@ -44,6 +45,7 @@ class Crm(qn.State):
     # -- reading
 
     @qn.tool
+    @served
     def search(
         self, kind: Literal["accounts", "contacts", "leads", "opportunities"], query: Words, page: Page = 1
     ) -> dict[str, Any]:
@@ -62,6 +64,7 @@ class Crm(qn.State):
         return {"found": len(hits), "page": page, "pages": -(-len(hits) // PAGE), "records": shown}
 
     @qn.tool
+    @served
     def get(self, record_id: str) -> dict[str, Any]:
         """Show a record with the ids of the records around it.
 
@@ -73,6 +76,7 @@ class Crm(qn.State):
         return {"id": record_id} | shown | {"related": search.related(self, record_id)}
 
     @qn.tool
+    @served
     def history(self, record_id: str, page: Page = 1) -> dict[str, Any]:
         """Show what was noted about a record, newest first, ten on a page.
 
@@ -87,6 +91,7 @@ class Crm(qn.State):
         return {"found": len(newest), "page": page, "pages": -(-len(newest) // PAGE), "entries": shown}
 
     @qn.tool
+    @served
     def colleagues(self, region: Region | None = None) -> list[dict[str, Any]]:
         """List the sales team with roles, segments and absences.
 
@@ -99,6 +104,7 @@ class Crm(qn.State):
     # -- writing
 
     @qn.tool
+    @served
     def update_account(
         self,
         account_id: str,
@@ -118,6 +124,7 @@ class Crm(qn.State):
         return self._change(account_id, "A-", domain=domain, country=country, employees=employees)
 
     @qn.tool
+    @served
     def update_contact(
         self,
         contact_id: str,
@@ -143,6 +150,7 @@ class Crm(qn.State):
         return self._change(contact_id, "C-", name=name, email=email, phone=phone, title=title, zone=zone)
 
     @qn.tool
+    @served
     def update_lead(
         self,
         lead_id: str,
@@ -163,6 +171,7 @@ class Crm(qn.State):
         return self._change(lead_id, "L-", budget_eur=budget_eur, months=months, contact=contact_id)
 
     @qn.tool
+    @served
     def decide_lead(self, lead_id: str, status: LeadStatus, reason: LeadReason | None = None) -> str:
         """Set the status of a lead.
 
@@ -179,6 +188,7 @@ class Crm(qn.State):
         return f"{lead_id} is {status}"
 
     @qn.tool
+    @served
     def assign_owner(self, record_id: str, rep_id: str) -> str:
         """Give an account, a lead or an opportunity to a colleague.
 
@@ -193,6 +203,7 @@ class Crm(qn.State):
         return self._change(record_id, record_id[:2], owner=rep_id)
 
     @qn.tool
+    @served
     def update_opportunity(
         self,
         opportunity_id: str,
@@ -218,6 +229,7 @@ class Crm(qn.State):
         return self._change(opportunity_id, "O-", **facts)
 
     @qn.tool
+    @served
     def set_stage(self, opportunity_id: str, stage: Stage) -> str:
         """Move an opportunity to a stage.
 
@@ -228,6 +240,7 @@ class Crm(qn.State):
         return self._change(opportunity_id, "O-", stage=stage)
 
     @qn.tool
+    @served
     def merge_contacts(self, survivor_id: str, duplicate_id: str) -> str:
         """Merge a contact into another: its leads, deals and history move over, its own fields do not. Irreversible.
 
@@ -249,6 +262,7 @@ class Crm(qn.State):
         return f"{duplicate_id} merged into {survivor_id}; {moved} related records moved"
 
     @qn.tool
+    @served
     def mark_opt_out(self, contact_id: str) -> str:
         """Mark that a contact refuses e-mail.
 
@@ -262,6 +276,7 @@ class Crm(qn.State):
         return f"{contact_id} is opted out"
 
     @qn.tool
+    @served
     def log(self, record_id: str, kind: Literal["call", "note", "email", "meeting"], text: Words) -> str:
         """Write an entry into the history of a record.
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 import quintain as qn
+from quintain.environments.faults import served
 
 from . import times
 
@@ -57,6 +58,7 @@ class Mail(qn.State):
     habits: qn.Table[Habit]
 
     @qn.tool
+    @served
     def send(self, to: Address, subject: Words, body: Words) -> str:
         """Send an e-mail from the desk now.
 
@@ -70,6 +72,7 @@ class Mail(qn.State):
         return f"sent {key} to {to}"
 
     @qn.tool
+    @served
     def schedule(self, to: Address, subject: Words, body: Words, at: str) -> str:
         """Have an e-mail leave later.
 
@@ -87,6 +90,7 @@ class Mail(qn.State):
         return f"scheduled {key} to {to} for {times.stamp(due)}"
 
     @qn.tool
+    @served
     def cancel(self, mail_id: str) -> str:
         """Cancel a scheduled e-mail.
 
@@ -101,6 +105,7 @@ class Mail(qn.State):
         return f"cancelled {mail_id}"
 
     @qn.tool
+    @served
     def sent_to(self, address: str) -> list[dict[str, Any]]:
         """List our e-mails to one address, scheduled and cancelled ones included, the latest ten first.
 
@@ -113,6 +118,7 @@ class Mail(qn.State):
         return [{"id": key, "subject": row.subject, "status": row.status, "at": at} for at, key, row in latest]
 
     @qn.tool
+    @served
     def inbox_list(self, page: Page = 1) -> dict[str, Any]:
         """List the inbox, newest first, ten on a page.
 
@@ -127,6 +133,7 @@ class Mail(qn.State):
         return {"found": len(newest), "page": page, "pages": -(-len(newest) // PAGE), "messages": shown}
 
     @qn.tool
+    @served
     def read(self, message_id: str) -> Incoming:
         """Read a received e-mail.
 

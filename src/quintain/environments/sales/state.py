@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 
 import quintain as qn
+from quintain.environments.faults import Faulty
 
 from . import times
 from .calendar import Calendar
@@ -21,8 +22,8 @@ PREFIXES = ("N-", "M-", "E-")
 Hours = Annotated[float, msgspec.Meta(ge=0.25, le=72)]
 
 
-class Sales(qn.State):
-    """A sales-development desk."""
+class Sales(Faulty):
+    """A sales-development desk; CRM, mailbox and calendars are services, which can fail."""
 
     crm: Crm
     mail: Mail

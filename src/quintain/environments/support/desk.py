@@ -10,6 +10,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import msgspec
 
 import quintain as qn
+from quintain.environments.faults import Faulty, reach
 from quintain.resources.database import Database
 from quintain.resources.database.rows import table_name
 from quintain.resources.schedule import Jobs, Timers
@@ -54,13 +55,14 @@ def _timed(method: Callable[Concatenate[D, P], R], cost_s: int) -> Callable[Conc
     @functools.wraps(method)
     def timed(self: D, /, *values: P.args, **names: P.kwargs) -> R:
         self.clock.advance(cost_s)
+        reach(self)
         with self.db.transaction():
             return method(self, *values, **names)
 
     return qn.tool(timed)
 
 
-class Desk(qn.State):
+class Desk(Faulty):
     """The database, and how the areas use it.
 
     Attributes:
