@@ -1,0 +1,46 @@
+"""How a subject says that it broke, and that a package is missing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from quintain.errors import Part, UsageError
+
+
+class SubjectFailure(Exception):
+    """The environment broke: nothing that an agent does wrong.
+
+    Attributes:
+        kind: What went wrong; for our own environments one of `quintain.errors.KINDS`.
+        part: Who is to blame: a letter of E, or "model".
+        is_failure: Always True.
+    """
+
+    is_failure = True
+
+    def __init__(self, message: str, *, kind: str = "quintain:tool_bug", part: Part = "S") -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.part: Part = part
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (str(self), self.kind, self.part)
+
+
+def _again(message: str, kind: str, part: Part) -> SubjectFailure:
+    return SubjectFailure(message, kind=kind, part=part)
+
+
+def package(name: str, *, extra: str) -> Any:
+    """An optional third-party module.
+
+    Raises:
+        UsageError: It is not installed; the message is the line that installs it.
+    """
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+        raise UsageError(f"this needs {error.name}: pip install 'quintain[{extra}]'") from error

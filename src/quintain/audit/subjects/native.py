@@ -1,0 +1,331 @@
+"""An Environment of ours as a plain subject: an Episode is stepped call by call, and judged on a fork of it.
+
+The harness plays until it first asks the agent, so the agent's context begins as in a real episode; from there on the
+auditor is the agent. Another actor that is asked before (a simulated user) says what the task tells it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, NamedTuple, TypeVar, cast
+
+from quintain import resource
+from quintain.environment import Environment
+from quintain.episode import BROKEN, Episode
+from quintain.errors import EpisodeError, Part, UsageError
+from quintain.harness import Request
+from quintain.task import Task
+from quintain.trace import Content, Level, Message, Reply, Text, ToolCall
+
+from . import loops, world
+from .failure import SubjectFailure
+
+T = TypeVar("T")
+
+DECLARED = ("volatile", "graded", "refusal_ok")
+"""What an environment, or its State class, may declare about itself by an attribute of that name."""
+
+
+def of(
+    env: Environment[Any], split: str | None = None, *, tasks: int | Sequence[str] | None = None
+) -> Callable[[], NativeSubject]:
+    """A factory of sessions on an environment. They share the tasks, which are made when they are first asked for.
+
+    Args:
+        env: The environment.
+        split: The split; without it "test", or the first one where there is no such.
+        tasks: Offer only the first so many, or those with these ids, in this order.
+
+    Raises:
+        UsageError: There is no such split.
+    """
+    chosen = split if split is not None else "test" if "test" in env.splits else env.splits[0]
+    return functools.partial(NativeSubject, env, Shelf(env, chosen, tasks))
+
+
+class Shelf:
+    """The tasks of a split, each made once in this process: to make one, and its world, may cost milliseconds."""
+
+    def __init__(self, env: Environment[Any], split: str, chosen: int | Sequence[str] | None) -> None:
+        self.split = split
+        self._env = env
+        self._all = env.tasks(split)
+        self._chosen = chosen
+        self._known: dict[str, Task[Any]] = {}
+        self._seen = 0
+        self.memory = world.Memory()
+
+    def names(self) -> list[str]:
+        """Ids in the order of the split, or in the order that was asked for."""
+        if not (self._chosen is None or isinstance(self._chosen, int)):
+            return list(self._chosen)
+        count = len(self._all) if self._chosen is None else min(self._chosen, len(self._all))
+        while self._seen < count:
+            self._next()
+        return list(self._known)[:count]
+
+    def task(self, name: str) -> Task[Any]:
+        """A task by its id.
+
+        Raises:
+            UsageError: There is none.
+        """
+        while name not in self._known and self._seen < len(self._all):
+            self._next()
+        if name not in self._known:
+            raise UsageError(f"split {self.split!r} of {self._env.name} has no task {name!r}")
+        return self._known[name]
+
+    def _next(self) -> None:
+        task = self._all[self._seen]
+        self._seen += 1
+        self._known[task.id] = task
+
+
+class _Moment(NamedTuple):
+    episode: Episode[Any]
+
+
+class _Asked(BaseException):
+    """The harness asks the agent; not an Exception, so that no harness swallows it."""
+
+
+class NativeSubject:
+    """One session: the plain subject's methods on an Episode. Not thread-safe.
+
+    Args:
+        env: The environment.
+        shelf: Its tasks.
+
+    Attributes:
+        budget: Calls that an episode allows at most.
+        volatile, graded, refusal_ok: As the environment declares them.
+    """
+
+    def __init__(self, env: Environment[Any], shelf: Shelf) -> None:
+        self._env = env
+        self._shelf = shelf
+        self._episode: Episode[Any] | None = None
+        self._calls = 0
+        config = env.config
+        self.budget = min(config.max_turns, config.max_turns if config.max_calls is None else config.max_calls)
+        for name in DECLARED:
+            for owner in (env, env.state):
+                if hasattr(owner, name):
+                    setattr(self, name, getattr(owner, name))
+                    break
+
+    # -- what there is
+
+    def tasks(self) -> list[str]:
+        """Ids."""
+        return self._shelf.names()
+
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools of the role "agent"."""
+        return [
+            {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+            for tool in self._env.tools_of("agent")
+        ]
+
+    def prompt(self, task: str) -> str:
+        """System prompt and task, as the agent's first request holds them; does not touch the running episode."""
+        return _told(self._run(self._begun(task, 0)))
+
+    def hidden(self, task: str) -> dict[str, Any]:
+        """The task's truth and its solution, as plain data."""
+        one = self._shelf.task(task)
+        answer = one.answer if one.solution else None
+        sealed: dict[str, Any] = world.plain({"truth": one.truth, "solution": one.solution, "answer": answer})
+        return sealed
+
+    def oracle(self, task: str) -> list[Any] | None:
+        """The calls that solve a task, then the last words; None when nobody knows any."""
+        one = self._shelf.task(task)
+        if one.solution is None:
+            return None
+        return [*world.plain(one.solution), {"answer": one.answer}]
+
+    # -- an episode
+
+    def reset(self, task: str, seed: int) -> str:
+        """Begin an episode; what the agent is told.
+
+        Raises:
+            SubjectFailure: The task's world cannot be made, or the harness broke.
+        """
+        self._episode = self._run(self._begun(task, seed))
+        self._calls = 0
+        return _told(self._episode)
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Play one call; what the agent reads.
+
+        Raises:
+            SubjectFailure: The world broke, or one of its criteria.
+        """
+        episode = self._current
+        if episode.ended:
+            return {"error": f"the episode has ended ({episode.trace.reason})"}
+        self._calls += 1
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            return {"error": f"there is no tool {name!r}"}
+        call = ToolCall(f"call{self._calls}", name, json.dumps(arguments))
+        turn = self._run(episode.session.step(Reply(Message("assistant", calls=(call,)))))
+        self._check(episode)
+        step = turn.steps[0]
+        said = _shown(step.observation)
+        return {"error": said} if step.is_error else said
+
+    def answer(self, text: str) -> Any:
+        """The agent's last words; they end the episode.
+
+        Raises:
+            SubjectFailure: One of the criteria broke.
+        """
+        episode = self._current
+        if episode.ended:
+            return {"error": f"the episode has ended ({episode.trace.reason})"}
+        words = text.encode(errors="replace").decode()  # Lone surrogates are no text that a model can say.
+        self._run(episode.session.step(Reply(Message("assistant", words))))
+        episode.terminate("the agent answered")
+        self._check(episode)
+        return None
+
+    def score(self) -> dict[str, float | None] | None:
+        """The verdict on the episode as it stands, with the trajectory's criteria beside it; None when it failed.
+
+        It is reached on a fork, so the episode can go on.
+        """
+        judged = self._run(self._judged())
+        if judged.trace.score is None:
+            return None
+        rewards = (reward for reward in judged.trace.rewards if reward.level is Level.TRAJECTORY)
+        return {reward.name: reward.value for reward in rewards} | {"score": judged.trace.score}
+
+    def explain(self) -> list[dict[str, Any]]:
+        """What each criterion said, at each level, and why; a failure, if there is one, comes last."""
+        trace = self._run(self._judged()).trace
+        said = [cast(dict[str, Any], world.plain(reward)) for reward in trace.every_reward()]
+        return [*said, world.plain(trace.failure)] if trace.failure else said
+
+    # -- the world
+
+    def state(self) -> dict[str, Any]:
+        """The whole world as plain data: see `world.view`."""
+        return self._run(world.view(self._current.state, self._shelf.memory))
+
+    def digest(self) -> str:
+        """Names the world; far cheaper than `state`."""
+        return self._run(resource.digest(self._current.state))
+
+    def snapshot(self) -> object:
+        """This moment, for `restore` on this session or on another one of this process."""
+        return _Moment(self._run(self._current.fork()))
+
+    def restore(self, moment: object) -> None:
+        """Go back to a moment, as often as wanted."""
+        assert isinstance(moment, _Moment), f"{moment!r} is no snapshot of this subject"
+        self._episode = self._run(moment.episode.fork())
+        self._calls = len(self._episode.trace.turns)
+
+    def inject(self, fault: str) -> None:
+        """Have the next use of a backend fail, where the State has a method `inject(fault)`.
+
+        Raises:
+            ValueError: It has none, or says that it cannot do this.
+        """
+        method = getattr(self._current.state, "inject", None)
+        if method is None:
+            raise ValueError(f"{self._env.state.__name__} has no method inject(fault)")
+        self._run(_settled(method, fault))
+
+    def advance(self, seconds: float) -> None:
+        """Let the world's own time pass.
+
+        Raises:
+            ValueError: Time would run backwards.
+            SubjectFailure: What was due broke.
+        """
+        if not 0 <= seconds < math.inf:
+            raise ValueError(f"a clock advances by 0 or more seconds, got {seconds}")
+        try:
+            self._current.state.clock.advance(seconds)
+        except BROKEN as error:
+            raise _failure(error, part="S", kind="quintain:state_bug") from error
+
+    def close(self) -> None:
+        """Forget the episode; nothing of it is left."""
+        self._episode = None
+        loops.release(self)
+
+    # -- inside
+
+    @property
+    def _current(self) -> Episode[Any]:
+        if self._episode is None:
+            raise UsageError("no episode has begun: call reset(task, seed) first")
+        return self._episode
+
+    def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return loops.run(self, coroutine)
+
+    async def _begun(self, name: str, seed: int) -> Episode[Any]:
+        """An episode at the point where its harness first asks the agent."""
+        task = self._shelf.task(name)
+        try:
+            episode = await Episode[Any].begin(self._env, task, seed=seed, split=self._shelf.split, agent="audit")
+        except BROKEN as error:
+            raise _failure(error, part="T", kind="quintain:reset_failed") from error
+
+        async def model(request: Request) -> Reply:
+            if request.role == "agent":
+                raise _Asked
+            return Reply(Message("assistant", task.roles.get(request.role, "")))
+
+        try:
+            await self._env.harness.play(episode.session, model)
+        except _Asked:
+            return episode
+        except BROKEN as error:
+            raise _failure(error, part="H", kind="agent_run_error") from error
+        if not episode.ended:
+            episode.terminate("the harness returned")
+        return episode
+
+    async def _judged(self) -> Episode[Any]:
+        twin = await self._current.fork()
+        twin.terminate("the audit asked for the score")
+        await twin.verify()
+        return twin
+
+    def _check(self, episode: Episode[Any]) -> None:
+        broken = episode.trace.failure
+        if broken is not None:
+            raise SubjectFailure(f"{broken.type}: {broken.message}", kind=broken.kind, part=broken.part)
+
+
+async def _settled(method: Callable[[str], Any], fault: str) -> None:
+    await resource.settle(method(fault))
+
+
+def _failure(error: BaseException, *, part: Part, kind: str) -> SubjectFailure:
+    if isinstance(error, EpisodeError):
+        part, kind = error.part, error.kind
+    return SubjectFailure(f"{type(error).__name__}: {error}", kind=kind, part=part)
+
+
+def _told(episode: Episode[Any]) -> str:
+    return "\n\n".join(message.text for message in episode.session.messages)
+
+
+def _shown(content: Content) -> Any:
+    """An observation: its text as it is; where it has pictures, a list of blocks, their bytes in base64."""
+    if isinstance(content, str):
+        return content
+    return [{"text": block.text} if isinstance(block, Text) else world.plain(block) for block in content]

@@ -1,0 +1,184 @@
+"""A State as plain data: a dict from table or field to its content, for whoever compares worlds or looks into them.
+
+Parts are flattened, so that each table has one name: "crm.accounts", "db.tickets", "files". Resources are known by what
+they offer, not by their class, so this works for those of other packages too.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Container
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from quintain import codec, resource
+from quintain.state import State
+from quintain.table import Table
+
+Tables = dict[str, list[dict[str, Any]]]
+"""Rows of each table of a SQL database."""
+
+_ANYTHING: Any = Any
+
+SHARED = "shared"
+"""Where time, timers, counters of identifiers, and the number of random draws stand."""
+
+
+class Listed(NamedTuple):
+    """A table of a SQL database."""
+
+    table: str
+    columns: list[str]
+    key: list[str]
+    """The columns of its primary key."""
+
+
+class Memory:
+    """The tables of databases as they were read last: a world is a fork of one that was seen before, mostly.
+
+    May be used by several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._known: dict[str, tuple[Any, Any, Tables]] = {}
+
+    def tables(self, name: str, database: Any) -> Tables:
+        """The rows of each table; those of an unchanged table are the list that was given before."""
+        if _is_on_server(database):
+            return _read(database, _listed_by_postgres(database))
+        with self._lock:
+            schema = database.execute("SELECT name, sql FROM sqlite_master ORDER BY name")
+            known = self._known.get(name)
+            if known is not None and known[1] == schema:
+                changed = {change.table for change in known[0].diff(database)}
+                listed = [one for one in _listed_by_sqlite(database, changed) if one[0] in changed]
+                tables = known[2] | _read(database, listed)
+            else:
+                tables = _read(database, _listed_by_sqlite(database))
+            self._known[name] = (database.fork(), schema, tables)
+            return tables
+
+
+async def view(state: State, memory: Memory) -> dict[str, Any]:
+    """The whole world; not to be changed, for parts of it are given again.
+
+    A `Table` is a dict of rows by key, a database a list of rows per table in the order of the primary key, a workspace
+    a dict of files by path. A resource of another kind is `{"digest": ...}`.
+    """
+    found: dict[str, Any] = {}
+    await _fields(state, "", found, memory=memory)
+    clock = state.clock
+    found[SHARED] = plain(
+        {
+            "now": clock.now,
+            "timers": clock.timers,
+            "counters": state.shared.counters,
+            "finished": state.finished,
+            "draws": state.rng.counter,
+        }
+    )
+    return found
+
+
+async def _fields(state: State, prefix: str, found: dict[str, Any], *, memory: Memory) -> None:
+    for field in state.__struct_fields__:
+        if field != SHARED:
+            await _put(prefix + field, getattr(state, field), found, memory=memory)
+
+
+async def _put(name: str, value: Any, found: dict[str, Any], *, memory: Memory) -> None:
+    if isinstance(value, State):
+        await _fields(value, f"{name}.", found, memory=memory)
+    elif _is_database(value):
+        found |= {f"{name}.{table}": rows for table, rows in memory.tables(name, value).items()}
+    else:
+        known = {id(one): await _resource(one) for one in resource.split(value).held}
+        found[name] = plain(value, lambda one: known[id(one)])
+
+
+async def _resource(one: Any) -> Any:
+    if isinstance(one, Table):
+        return plain(dict(codec.loads(one.dump(), list[tuple[str, Any]])))
+    if hasattr(one, "walk") and hasattr(one, "read"):
+        return plain({_shown(entry.path): _file(one, entry) for entry in one.walk()})
+    if hasattr(one, "rows") and hasattr(one, "__getitem__"):
+        return plain({key: one[key] for key in one})
+    if _is_database(one):
+        return Memory().tables("", one)
+    return {"digest": await resource.settle(one.digest())}
+
+
+def _file(files: Any, entry: Any) -> dict[str, Any]:
+    shown = cast(dict[str, Any], msgspec.to_builtins(entry, str_keys=True)) | {"path": _shown(entry.path)}
+    if entry.kind != "file":
+        return shown
+    data: bytes = files.read(entry.path)
+    return shown | {"text": data.decode()} if _is_text(data) else shown | {"data": data}
+
+
+def _shown(path: str) -> str:
+    """A path as text; bytes that are no UTF-8 are surrogates in it, which no JSON can hold."""
+    return path.encode(errors="backslashreplace").decode()
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _is_database(value: object) -> bool:
+    return hasattr(value, "execute") and hasattr(value, "transaction")
+
+
+def _is_on_server(database: object) -> bool:
+    """Only a database on a server outlives its worlds, and so has a method that removes it."""
+    return hasattr(database, "remove")
+
+
+def _read(database: Any, listed: list[Listed]) -> Tables:
+    tables: Tables = {}
+    for table, columns, key in listed:
+        chosen, order = ", ".join(map(_quoted, columns)), ", ".join(map(_quoted, key or columns))
+        rows = database.execute(f"SELECT {chosen} FROM {_quoted(table)} ORDER BY {order}")  # noqa: S608 (quoted)
+        tables[table] = plain([dict(zip(columns, row, strict=True)) for row in rows])
+    return tables
+
+
+def _listed_by_sqlite(database: Any, wanted: Container[str] | None = None) -> list[Listed]:
+    names = database.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite!_%' "
+        "ESCAPE '!' ORDER BY name"
+    )
+    found: list[Listed] = []
+    for (name,) in names:
+        if wanted is None or name in wanted:
+            columns = database.execute("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid", name)
+            key = [column for place, column in sorted((pk, column) for column, pk in columns) if place]
+            found.append(Listed(name, [column for column, _ in columns], key))
+    return found
+
+
+def _listed_by_postgres(database: Any) -> list[Listed]:
+    columns = database.execute(
+        "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = 'main' "
+        "ORDER BY table_name, ordinal_position"
+    )
+    tables: dict[str, list[str]] = {}
+    for table, column in columns:
+        tables.setdefault(table, []).append(column)
+    return [Listed(table, names, []) for table, names in tables.items()]
+
+
+def _quoted(name: str) -> str:
+    return '"{}"'.format(name.replace('"', '""'))
+
+
+def plain(value: Any, encode: Callable[[Any], Any] | None = None) -> Any:
+    """The value of dicts with string keys, lists, text, numbers, True, False and None; bytes are text in base64."""
+    builtin = msgspec.to_builtins(value, str_keys=True, order="deterministic", enc_hook=encode)
+    return codec.loads(codec.dumps(builtin, canonical=False), _ANYTHING)  # so that a tuple is a list
