@@ -45,6 +45,7 @@ TRADES = (  # 5: each may import the core, and nothing of another trade
     "resources", "harnesses", "models", "judges", "tasks", "audit", "serve", "train", "adapters", "distributed",
     "studio", "testing", "plugins",
 )  # fmt: skip
+REGISTRY = "plugins"  # the one trade that the others may import: it finds by name what they offer
 SURFACE = ("environments", "cli", "__main__")  # 6: in this order
 
 ASYNC = {"deadline", "rollouts"}  # the core's only modules that know an event loop
@@ -173,7 +174,7 @@ def _may_import(unit: str, target: str) -> bool:
         return target in ORDER
     if unit in SURFACE:
         return target not in SURFACE or SURFACE.index(target) <= SURFACE.index(unit)
-    return target in ORDER or target in {ROOT, unit}
+    return target in ORDER or target in {ROOT, unit, REGISTRY}
 
 
 def _own_imports(source: Source) -> Iterator[tuple[ast.AST, str]]:

@@ -91,6 +91,34 @@ def agent(spec: str, **options: Any) -> Agent:
     return found
 
 
+def attribute(spec: str) -> Any:
+    """The object that "path/to/file.py:attr" or "package.module:attr" names, whatever it is.
+
+    Raises:
+        UsageError: There is no such file, module or attribute, or it does not load.
+    """
+    head, _, path = spec.rpartition(":")
+    module = _from_file(Path(head)) if head.endswith(".py") else _module(head)
+    if module is None:
+        raise UsageError(f"there is no module {head!r}; wanted: package.module:attr or path/to/file.py:attr")
+    found: Any = module
+    for name in path.split("."):
+        if not hasattr(found, name):
+            there = [name for name in vars(module) if not name.startswith("_")]
+            raise UsageError(f"{module.__file__} has no {path!r}; it has: {', '.join(there) or 'nothing'}")
+        found = getattr(found, name)
+    return found
+
+
+def module(path: Path) -> ModuleType:
+    """A Python file as a module.
+
+    Raises:
+        UsageError: There is no such file, or it does not load.
+    """
+    return _from_file(path)
+
+
 class _Kind(NamedTuple):
     """What is looked for: `plain` and `texts` are the groups of names without and with a text after ":"."""
 

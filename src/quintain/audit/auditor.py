@@ -1,0 +1,177 @@
+"""The audit itself: checks in the order of their worth, each in its turn, until all are done or the budget is spent."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from quintain import codec
+
+from .check import Check, NotChecked
+from .child import Child
+from .finding import CLASSES, Checked, Finding
+from .lab import Lab, OutOfTime
+from .opening import About, Subject
+from .pool import Pool
+from .probe import Context
+
+TASKS = 100
+"""Tasks that are looked at when nobody says how many."""
+LIMIT_S = 30.0
+"""Seconds that one probe may take."""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """What an audit found, what it looked at, and what it did not.
+
+    Attributes:
+        digest: Of the subject: its fingerprint, or of its sources and tools.
+        checks: One entry for each check that was asked for.
+        tasks: How many were looked at, of how many there are.
+        seconds: Wall time.
+    """
+
+    subject: Subject
+    kind: str
+    digest: str
+    about: About
+    checks: tuple[Checked, ...]
+    findings: tuple[Finding, ...]
+    tasks: tuple[int, int]
+    seed: int
+    seconds: float
+
+    @property
+    def coverage(self) -> dict[str, str]:
+        """By class "checked", or "not_checked: " and why."""
+        return {class_: _covered([one for one in self.checks if one.class_ == class_]) for class_ in CLASSES}
+
+    @property
+    def stops(self) -> bool:
+        """Whether there is a proven error."""
+        return any(one.stops for one in self.findings)
+
+
+Watch = Callable[[Check, int, int], None]
+"""(check, its place, how many there are), when a check begins."""
+
+
+def audit(
+    subject: Subject,
+    checks: Sequence[Check],
+    *,
+    tasks: int = TASKS,
+    seed: int = 0,
+    budget: float | None = None,
+    limit: float = LIMIT_S,
+    watch: Watch = lambda check, place, count: None,
+) -> Report:
+    """Ask all checks about a subject.
+
+    Args:
+        subject: What to open.
+        checks: In the order in which they run.
+        tasks: So many of its tasks, spread evenly.
+        seed: Of everything that is drawn.
+        budget: Seconds for all of it; checks that do not fit are `not_checked`.
+        limit: Seconds for one probe.
+        watch: Told of each check that begins.
+
+    Raises:
+        UsageError: There is no such subject.
+        SubjectBroken: It does not load.
+    """
+    started = time.monotonic()
+    until = None if budget is None else started + budget
+    with Child(subject, Context()) as first:
+        about = first.about
+    pool = Pool(subject)
+    try:
+        lab = Lab(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
+        lab.digest = about.fingerprint or _digest(about)
+        found: list[Finding] = []
+        done: list[Checked] = []
+        for place, check in enumerate(checks):
+            watch(check, place, len(checks))
+            done.append(_run(check, lab, found))
+    finally:
+        pool.close()
+    return Report(
+        subject=subject,
+        kind=about.kind,
+        digest=lab.digest,
+        about=about,
+        checks=tuple(done),
+        findings=tuple(_distinct(found)),
+        tasks=(len(lab.tasks), len(about.tasks)),
+        seed=seed,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _run(check: Check, lab: Lab, found: list[Finding]) -> Checked:
+    """One check; what it raises that is not ours is a bug of the check, and goes on to the caller."""
+    started, before = time.monotonic(), len(found)
+    lab.checking, lab.probes, lab.looked = check, 0, 0
+    lab.rng = random.Random(f"{lab.seed}/{check.id}")  # noqa: S311 (draws of probes, no secrets)
+    status: Literal["checked", "partly", "not_checked"] = "checked"
+    reason = ""
+    if missing := check.missing(lab.offers):
+        status, reason = "not_checked", f"the subject has no {', no '.join(missing)}"
+    elif lab.left() <= 0:
+        status, reason = "not_checked", "the budget was spent before it"
+    else:
+        try:
+            found += [one for one in check.run(lab) if one is not None]
+        except NotChecked as why:
+            status, reason = "not_checked", str(why)
+        except OutOfTime:
+            status, reason = ("partly" if lab.looked else "not_checked"), "the budget was spent on the way"
+        if status == "checked" and not lab.looked:
+            status, reason = "not_checked", "there was nothing to compare"
+    return Checked(
+        check=check.id,
+        class_=check.class_,
+        status=status,
+        reason=reason,
+        about=check.about,
+        probes=lab.probes,
+        looked=lab.looked,
+        findings=len(found) - before,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
+    if count >= len(tasks):
+        return tuple(tasks)
+    return tuple(tasks[round(place * (len(tasks) - 1) / max(1, count - 1))] for place in range(count))
+
+
+def _distinct(found: Sequence[Finding]) -> list[Finding]:
+    """The worst first; of those that say the same, the one of most tasks."""
+    kept: dict[str, Finding] = {}
+    for one in found:
+        other = kept.get(one.key)
+        if other is None or len(one.tasks) > len(other.tasks):
+            kept[one.key] = one
+    severities, confidences = ("error", "warning", "note"), ("proven", "likely", "hint")
+    return sorted(kept.values(), key=lambda one: (severities.index(one.severity), confidences.index(one.confidence)))
+
+
+def _digest(about: About) -> str:
+    """Names a subject that has no fingerprint: what it advertises, and the text of its sources."""
+    texts = [codec.digest(Path(source.path).read_bytes()) for source in about.sources]
+    return codec.digest(codec.dumps((about.kind, about.tasks, about.tools, sorted(about.offers), texts)))
+
+
+def _covered(checks: Sequence[Checked]) -> str:
+    if any(one.status in ("checked", "partly") for one in checks):
+        return "checked"
+    reasons = sorted({one.reason for one in checks})
+    return f"not_checked: {'; '.join(reasons) or 'no check of this class was asked for'}"

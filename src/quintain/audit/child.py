@@ -1,0 +1,195 @@
+"""The auditor's side of a child process: started, asked, watched by a clock, and killed with all that it started."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import Any, Self
+
+import msgspec
+
+from quintain.errors import QuintainError, UsageError
+
+from .opening import About, Subject
+from .probe import HOME, Context, Probe, Record, Seen
+from .wire import Begun, Frame, Opening, Over, Receiver, Saw, send
+
+LOAD_S = 120.0
+"""Seconds that a subject may take to load."""
+
+
+class SubjectBroken(QuintainError):
+    """The subject could not be run at all; the message holds what it said."""
+
+
+class Child:
+    """A process that has loaded the subject in a context.
+
+    Args:
+        wanted: The subject.
+        context: The process's environment.
+
+    Attributes:
+        about: What the subject says of itself.
+
+    Raises:
+        UsageError: There is no such subject.
+        SubjectBroken: It does not load.
+    """
+
+    def __init__(self, wanted: Subject, context: Context = HOME) -> None:
+        self.context = context
+        self._folder = tempfile.mkdtemp(prefix="quintain-audit-")
+        self._words: collections.deque[bytes] = collections.deque(maxlen=8)
+        self._start()
+        try:
+            send(self._to, wanted)
+            self.about = self._opened()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self) -> None:
+        read, self._to = os.pipe()
+        self._from, write = os.pipe()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "quintain.audit.worker", str(read), str(write)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=(read, write),
+            env=_environment(self.context, self._folder),
+            start_new_session=True,
+        )
+        os.close(read)
+        os.close(write)
+        self._receiver = Receiver(self._from)
+        self._drain = threading.Thread(target=self._listen, daemon=True)
+        self._drain.start()
+
+    def _listen(self) -> None:
+        """Keep the last words, so that a subject that prints megabytes neither blocks nor fills the memory."""
+        assert self._process.stdout is not None
+        while chunk := self._process.stdout.read1(4096):  # type: ignore[attr-defined]  # a BufferedReader
+            self._words.append(chunk)
+
+    @property
+    def words(self) -> str:
+        """The end of what the subject printed."""
+        return b"".join(self._words).decode(errors="replace")[-4000:]
+
+    def _opened(self) -> About:
+        try:
+            frame: Opening = self._receiver.receive(Opening, time.monotonic() + LOAD_S)
+        except TimeoutError:
+            raise SubjectBroken(f"the subject did not load within {LOAD_S:.0f} s; it printed: {self.words}") from None
+        except EOFError:
+            self._process.wait()
+            self._drain.join(2)
+            raise SubjectBroken(f"the subject ended the process that loaded it; it printed: {self.words}") from None
+        if frame.error:
+            raise (UsageError if frame.usage else SubjectBroken)(frame.error)
+        return msgspec.convert(frame.about, About)
+
+    def play(self, probe: Probe, limit: float) -> Record:
+        """Play a probe's ops.
+
+        Args:
+            probe: Its context is not looked at; it should be this child's.
+            limit: Seconds for all of it.
+
+        Raises:
+            SubjectBroken: The process that plays probes is gone.
+        """
+        seen: list[Seen] = []
+        until = time.monotonic() + limit
+        pid, died = 0, ""
+        try:
+            send(self._to, probe)
+            while True:
+                frame: Any = self._receiver.receive(Frame, until)
+                if isinstance(frame, Begun):
+                    pid = frame.pid
+                elif isinstance(frame, Saw):
+                    seen.append(msgspec.convert(frame.seen, Seen))
+                elif isinstance(frame, Over):
+                    return Record(probe.ops, tuple(seen), died or _how(frame.status), frame.left)
+        except TimeoutError:
+            died = f"it had not come back after {limit:.0f} s"
+            return self._killed(probe, seen, pid, died)
+        except (EOFError, BrokenPipeError):
+            raise SubjectBroken(f"the subject killed the process around it; it printed: {self.words}") from None
+
+    def _killed(self, probe: Probe, seen: list[Seen], pid: int, died: str) -> Record:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL) if pid else None
+        until = time.monotonic() + 10
+        left = 0
+        try:
+            while not isinstance(frame := self._receiver.receive(Frame, until), Over):
+                if isinstance(frame, Saw):
+                    seen.append(msgspec.convert(frame.seen, Seen))
+            left = frame.left
+        except (TimeoutError, EOFError):
+            raise SubjectBroken(f"{died}, and could not be ended") from None
+        return Record(probe.ops, tuple(seen), died, left)
+
+    def close(self) -> None:
+        """End the process and everything that it started; forget its folder."""
+        for fd in (self._to, self._from):
+            with contextlib.suppress(OSError):
+                os.close(fd)
+        try:
+            self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            self._drain.join(2)
+            if self._process.stdout is not None:
+                self._process.stdout.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _how(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    if code == 0:
+        return ""
+    return (
+        f"the process was killed by {signal.Signals(-code).name}" if code < 0 else f"it ended the process with {code}"
+    )
+
+
+_KEPT = ("PATH", "VIRTUAL_ENV", "PYTHONPATH", "LD_LIBRARY_PATH", "HOME", "XDG_CACHE_HOME", "USER", "LOGNAME")
+
+
+def _environment(context: Context, folder: str) -> dict[str, str]:
+    """Variables of the child: few, so that what a subject reads of its surroundings is what the context says."""
+    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    kept |= {name: value for name, value in os.environ.items() if name.startswith("QUINTAIN_")}
+    settings = {
+        "PYTHONHASHSEED": str(context.hash_seed),
+        "TZ": context.zone,
+        "LC_ALL": context.locale,
+        "TMPDIR": folder,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    if context.elsewhere:
+        settings |= {"USER": "somebody", "LOGNAME": "somebody", "COLUMNS": "43"}
+    return kept | settings

@@ -1,0 +1,200 @@
+"""Arguments for tools, drawn from their JSON schema and from values that the subject itself has shown."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from .data import is_dict, is_list, is_number
+from .handle import ToolSpec
+
+ODD: tuple[Any, ...] = (
+    None, "", " ", 0, -1, 1, 1.5, -0.0, 2**31, 2**63, -(2**63), 1e308, float("nan"), float("inf"), True, False, [], {},
+    [None], {"": None}, "null", "None", "nan", "undefined", "a" * 10_000, "ünïcødé ✓",
+    "\u202eright to left", "nul\x00byte",
+    "line\nbreak", "../../etc/passwd", "/", "~", "'; DROP TABLE users; --", '" OR 1=1 --', "%s%n", "{0}", "${HOME}",
+    "<script>", "1e999", "٣", "2026-02-30", "9999-99-99T99:99:99Z",
+)  # fmt: skip
+"""Values that break what was not written for them."""
+
+
+class Values:
+    """Values that were seen, by the name of the field that they stood in."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, dict[Any, None]] = defaultdict(dict)
+
+    def take(self, value: Any, name: str = "", *, depth: int = 0) -> None:
+        """Remember every scalar in a value; keys of a dict of dicts count as ids of what they name."""
+        if depth > 6:
+            return
+        if is_dict(value):
+            for key, one in list(value.items())[:200]:
+                if isinstance(one, dict) and name:
+                    self._keep(_singular(name) + "_id", key)
+                    self._keep("id", key)
+                self.take(one, str(key), depth=depth + 1)
+                if key == "id" and name:
+                    self._keep(_singular(name) + "_id", one)
+        elif is_list(value):
+            for one in value[:200]:
+                self.take(one, name, depth=depth + 1)
+        elif value is not None:
+            self._keep(name, value)
+
+    def _keep(self, name: str, value: Any) -> None:
+        if not isinstance(value, str | int | float) or len(str(value)) > 200:
+            return
+        found = self._by_name[name.lower()]
+        if len(found) < 60:
+            found.setdefault(value, None)
+
+    def of(self, name: str) -> list[Any]:
+        """Values seen under a field of this name, or of one that ends like it."""
+        exact = list(self._by_name.get(name.lower(), ()))
+        if exact:
+            return exact
+        tail = name.lower().rpartition("_")[2]
+        near = [one for key, values in self._by_name.items() if key.endswith(tail) and tail for one in values]
+        return near[:60]
+
+    def strings(self) -> list[str]:
+        """Every text that was seen."""
+        return [one for values in self._by_name.values() for one in values if isinstance(one, str)]
+
+
+def _singular(name: str) -> str:
+    lowered = name.lower()
+    if lowered.endswith("ies"):
+        return lowered[:-3] + "y"
+    return lowered.removesuffix("s")
+
+
+def valid(tool: ToolSpec, values: Values, rng: random.Random, *, optional: float = 0.3) -> dict[str, Any]:
+    """Arguments that fit the tool's schema; ids and names are taken from what was seen, where anything fits.
+
+    Each optional parameter is given with the chance `optional`.
+    """
+    arguments: dict[str, Any] = {}
+    for name, schema in tool.properties.items():
+        if name in tool.required or rng.random() < optional:
+            arguments[name] = one(schema, values, rng, name=name, root=tool.parameters)
+    return arguments
+
+
+def one(schema: Any, values: Values, rng: random.Random, *, name: str = "", root: Any = None) -> Any:
+    """A value that fits a schema."""
+    schema = _resolved(schema, root)
+    if "const" in schema:
+        return schema["const"]
+    if schema.get("enum"):
+        return rng.choice(schema["enum"])
+    for key in ("anyOf", "oneOf"):
+        if schema.get(key):
+            return one(rng.choice(schema[key]), values, rng, name=name, root=root)
+    kind = schema.get("type", "string")
+    kind = rng.choice(kind) if isinstance(kind, list) else kind
+    if kind == "object":
+        inner = {**schema, "type": "object"}
+        return valid(ToolSpec(name, parameters=inner), values, rng)
+    if kind == "array":
+        return [
+            one(schema.get("items") or {}, values, rng, name=_singular(name), root=root)
+            for _ in range(rng.randint(schema.get("minItems", 0), schema.get("minItems", 0) + 2))
+        ]
+    return _scalar(kind, schema, values, rng, name)
+
+
+def _scalar(kind: str, schema: Any, values: Values, rng: random.Random, name: str) -> Any:
+    if kind in ("boolean", "null"):
+        return rng.random() < 0.5 if kind == "boolean" else None
+    seen = [value for value in values.of(name) if fits(value, {**schema, "type": kind})]
+    if seen and rng.random() < 0.8:
+        return rng.choice(seen)
+    low = schema.get("minimum", schema.get("exclusiveMinimum", 0))
+    high = schema.get("maximum", schema.get("exclusiveMaximum", low + 10))
+    if kind == "integer":
+        return rng.randint(int(low) + ("exclusiveMinimum" in schema), max(int(low) + 1, int(high)))
+    if kind == "number":
+        return round(rng.uniform(float(low), float(high)), 2)
+    if schema.get("format") in ("date", "date-time"):
+        return "2026-03-05" if schema["format"] == "date" else "2026-03-05T10:00:00Z"
+    return rng.choice(["blue", "Ann Lee", "a short note", "x17"])[: schema.get("maxLength", 100)]
+
+
+def _resolved(schema: Any, root: Any) -> dict[str, Any]:
+    for _ in range(5):
+        if not isinstance(schema, dict) or "$ref" not in schema:
+            break
+        found: Any = root
+        for step in str(schema["$ref"]).removeprefix("#/").split("/"):
+            found = found.get(step, {}) if is_dict(found) else {}
+        schema = found
+    return schema if is_dict(schema) else {}
+
+
+def fits(value: Any, schema: Any, root: Any = None) -> bool:
+    """Whether a value fits a schema, as far as type, enum, const, bounds, required and additional properties go."""
+    schema = _resolved(schema, root)
+    if "const" in schema and value != schema["const"]:
+        return False
+    if schema.get("enum") and value not in schema["enum"]:
+        return False
+    for key in ("anyOf", "oneOf"):
+        if schema.get(key):
+            return any(fits(value, choice, root) for choice in schema[key])
+    kinds = schema.get("type")
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(_is(value, kind) for kind in kinds):
+        return False
+    return _within(value, schema, root)
+
+
+def _is(value: Any, kind: str) -> bool:
+    if kind in ("integer", "number") and isinstance(value, bool):
+        return False
+    types: dict[str, Any] = {
+        "string": str, "integer": int, "number": (int, float), "boolean": bool, "null": type(None), "array": list,
+        "object": dict,
+    }  # fmt: skip
+    return isinstance(value, types.get(kind, object))
+
+
+def _within(value: Any, schema: dict[str, Any], root: Any) -> bool:
+    if is_number(value):
+        return bool(
+            schema.get("minimum", value) <= value <= schema.get("maximum", value)
+            and schema.get("exclusiveMinimum", value - 1) < value < schema.get("exclusiveMaximum", value + 1)
+        )
+    if isinstance(value, str):
+        return bool(schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)))
+    if is_list(value):
+        return all(fits(item, schema.get("items") or {}, root) for item in value)
+    return _fits_object(value, schema, root) if is_dict(value) else True
+
+
+def _fits_object(value: dict[str, Any], schema: dict[str, Any], root: Any) -> bool:
+    known = schema.get("properties") or {}
+    if any(name not in value for name in schema.get("required") or ()):
+        return False
+    if schema.get("additionalProperties") is False and any(name not in known for name in value):
+        return False
+    return all(fits(item, known[name], root) for name, item in value.items() if name in known)
+
+
+def odd(tool: ToolSpec, base: dict[str, Any], values: Values, rng: random.Random) -> Iterator[dict[str, Any]]:
+    """Calls near a good one that are strange in one place: a value, a parameter too few, one too many."""
+    for name in tool.properties:
+        for value in ODD:
+            yield {**base, name: value}
+        yield {key: one for key, one in base.items() if key != name}
+        known = values.of(name)
+        if known:
+            yield {**base, name: rng.choice(known)}
+        text = base.get(name)
+        if isinstance(text, str) and text:
+            yield from ({**base, name: variant} for variant in (text.upper(), f" {text} ", text[:-1], text + "0"))
+    yield {**base, "no_such_parameter": 1}
+    yield {}

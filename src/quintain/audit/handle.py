@@ -1,0 +1,244 @@
+"""One form for all subjects: what an object with `tasks`, `tools`, `reset`, `call` and `score` offers, made plain.
+
+Authors write these methods in the form that is natural to them; the checks see one form: tasks by name, tools with a
+JSON schema, a score as a number with components, an oracle as ops. Nothing is guessed: what cannot be read raises.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, cast
+
+import msgspec
+
+from quintain import codec
+from quintain.errors import UsageError
+
+from .data import is_dict
+from .probe import Op, answer, call
+
+REQUIRED = ("tasks", "reset", "score")
+OPTIONAL = (
+    "tools", "call", "oracle", "state", "snapshot", "restore", "inject", "hidden", "production", "prompt", "answer",
+    "advance", "judge", "close", "digest", "explain", "responses", "cases",
+)  # fmt: skip
+ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent")
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """A tool as it is advertised.
+
+    Attributes:
+        parameters: JSON schema of an object.
+    """
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = {}
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        return cast(dict[str, Any], self.parameters.get("properties") or {})
+
+    @property
+    def required(self) -> list[str]:
+        return list(self.parameters.get("required") or [])
+
+
+class Handle:
+    """An instance of the subject in the one form.
+
+    Args:
+        subject: What the factory returned.
+
+    Raises:
+        UsageError: It lacks a method without which nothing can be audited.
+    """
+
+    def __init__(self, subject: Any) -> None:
+        missing = [name for name in REQUIRED if not callable(getattr(subject, name, None))]
+        if missing:
+            owner, lacks = type(subject).__name__, ", ".join(missing)
+            raise UsageError(f"a subject needs the methods {', '.join(REQUIRED)}; {owner} has no {lacks}")
+        self.subject = subject
+        absent = getattr(subject, "absent", ())
+        self.offers = frozenset(
+            name for name in (*REQUIRED, *OPTIONAL) if callable(getattr(subject, name, None)) and name not in absent
+        )
+        self._tasks: dict[str, Any] | None = None
+
+    @property
+    def tasks(self) -> dict[str, Any]:
+        """The tasks by name, as the subject wants them back.
+
+        Raises:
+            UsageError: They are no list, or two have one name.
+        """
+        if self._tasks is None:
+            listed = list(self.subject.tasks())
+            names = [_task_name(task, place) for place, task in enumerate(listed)]
+            if len(set(names)) != len(names):
+                double = next(name for name in names if names.count(name) > 1)
+                raise UsageError(f"tasks() lists two tasks of one name: {double!r}")
+            self._tasks = dict(zip(names, listed, strict=True))
+        return self._tasks
+
+    def task(self, name: str) -> Any:
+        if name not in self.tasks:
+            raise UsageError(f"no task {name!r}; tasks() lists {', '.join(list(self.tasks)[:5])}...")
+        return self.tasks[name]
+
+    def tools(self) -> tuple[ToolSpec, ...]:
+        """What `tools()` advertises; empty where a subject has none.
+
+        Raises:
+            UsageError: A tool has a form that is neither ours, OpenAI's nor MCP's.
+        """
+        return tuple(map(_tool, _listed(self.subject.tools()))) if "tools" in self.offers else ()
+
+    def oracle(self, name: str) -> list[Op] | None:
+        """The calls and words that solve a task; None when the subject knows none.
+
+        Raises:
+            UsageError: A call has a form that cannot be read.
+        """
+        solved = self.subject.oracle(self.task(name)) if "oracle" in self.offers else None
+        return None if solved is None else [_solving(step) for step in solved]
+
+    def prompt(self, name: str, first: Any) -> str:
+        """What the agent is told: `prompt(task)`, or the text that `reset` returned."""
+        if "prompt" in self.offers:
+            return str(self.subject.prompt(self.task(name)))
+        return first if isinstance(first, str) else codec.json(plain(first)[0]).decode()
+
+
+def _task_name(task: Any, place: int) -> str:
+    if isinstance(task, str):
+        return task
+    for key in ("id", "name", "task_id"):
+        found = task.get(key) if is_dict(task) else getattr(task, key, None)
+        if isinstance(found, str | int):
+            return str(found)
+    return f"task {place}"
+
+
+def _listed(tools: Any) -> list[Any]:
+    if is_dict(tools):
+        return [{"name": name, **(spec if is_dict(spec) else {})} for name, spec in tools.items()]
+    return list(tools)
+
+
+def _tool(tool: Any) -> ToolSpec:
+    if isinstance(tool, str):
+        return ToolSpec(tool)
+    if is_dict(tool) and is_dict(tool.get("function")):
+        tool = tool["function"]
+    if not is_dict(tool) or not isinstance(tool.get("name"), str):
+        raise UsageError(f'a tool is {{"name", "description", "parameters"}}, tools() gave {tool!r}')
+    schema: Any = next((tool[key] for key in ("parameters", "inputSchema", "input_schema") if tool.get(key)), {})
+    if schema and "properties" not in schema and "type" not in schema:
+        schema = {"type": "object", "properties": schema}  # Only the properties were given.
+    return ToolSpec(tool["name"], str(tool.get("description") or ""), plain(schema)[0])
+
+
+def _solving(step: Any) -> Op:
+    if isinstance(step, str):
+        return answer(step)
+    if is_dict(step):
+        if set(step) == {"answer"}:
+            return answer(str(step["answer"]))
+        name = step.get("name") or step.get("tool")
+        arguments = step.get("arguments", step.get("args", {}))
+        if isinstance(name, str) and is_dict(arguments):
+            return call(name, arguments)
+    elif isinstance(step, list | tuple):
+        return _listed_step(list(cast(Any, step)))
+    raise _unreadable(step)
+
+
+def _listed_step(step: list[Any]) -> Op:
+    if 1 <= len(step) <= 2 and isinstance(step[0], str):
+        arguments = step[1] if len(step) == 2 else {}
+        if is_dict(arguments):
+            return call(step[0], arguments)
+        if step[0] == "answer":
+            return answer(str(arguments))
+    raise _unreadable(step)
+
+
+def _unreadable(step: Any) -> UsageError:
+    return UsageError(f'a step of an oracle is [name, arguments] or {{"answer": text}}, oracle() gave {step!r}')
+
+
+def verdict(score: Any) -> dict[str, Any] | None:
+    """A score as {"score": number or None, component: value, ...}; None when there is no verdict."""
+    if score is None:
+        return None
+    if is_dict(score):
+        named = next((key for key in ("score", "reward", "total") if key in score), None)
+        rest = {str(key): value for key, value in score.items() if key != named}
+        return {"score": _float(score[named]) if named is not None else None, **rest}
+    return {"score": _float(score)}
+
+
+def _float(value: Any) -> Any:
+    if hasattr(value, "item") and not isinstance(value, int | float):
+        value = value.item()
+    return float(value) if isinstance(value, int | float) else value
+
+
+def plain(value: Any) -> tuple[Any, bool]:
+    """The value as plain data, and whether it had to be put into words, being of a type that has no plain form."""
+    odd = False
+
+    def words(one: Any) -> Any:
+        nonlocal odd
+        for method in ("tolist", "item", "model_dump", "_asdict"):
+            if callable(getattr(one, method, None)) and not inspect.isclass(one):
+                return getattr(one, method)()
+        odd = True
+        return f"<{type(one).__name__}> {one!r}"[:2000]
+
+    try:
+        return codec.loads(codec.dumps(value, words, canonical=False), Any), odd
+    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
+        return f"<{type(value).__name__}> {value!r}"[:2000], True
+
+
+_DELIBERATE = (ValueError, LookupError, PermissionError)
+
+
+def how_raised(error: BaseException) -> str:
+    """Whether the subject meant that the call was wrong ("refused"), or broke ("crashed").
+
+    A ToolError, by any package's name, is meant. A ValueError, LookupError or PermissionError is when a `raise` stands
+    where it came from; a KeyError that a subscript raised by itself is an accident.
+    """
+    if getattr(error, "is_failure", False):
+        return "crashed"
+    if any(base.__name__.endswith("ToolError") for base in type(error).__mro__):
+        return "refused"
+    return "refused" if isinstance(error, _DELIBERATE) and _on_purpose(error.__traceback__) else "crashed"
+
+
+def _on_purpose(trace: TracebackType | None) -> bool:
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    code = trace.tb_frame.f_code.co_code
+    return 0 <= trace.tb_lasti < len(code) and dis.opname[code[trace.tb_lasti]] == "RAISE_VARARGS"
+
+
+def where_raised(error: BaseException) -> str:
+    """File and line of the last frame."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}" if trace is not None else ""
+
+
+Factory = Callable[[], Any]

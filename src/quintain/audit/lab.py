@@ -1,0 +1,280 @@
+"""What a check works with: the subject's description, probes that can be played, and findings that prove themselves."""
+
+from __future__ import annotations
+
+import functools
+import random
+import threading
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from . import relations
+from .check import Check, NotChecked
+from .finding import Confidence, Evidence, Finding, trajectory
+from .opening import About, Source, Subject
+from .pool import Pool
+from .probe import HOME, Context, Op, Probe, Record, number, reset, score
+from .smaller import smaller
+
+if TYPE_CHECKING:
+    from .survey import Survey
+
+
+class OutOfTime(Exception):
+    """The audit's budget is spent."""
+
+
+class Lab:
+    """One subject on the table.
+
+    Args:
+        pool: Plays probes.
+        about: What the subject says of itself.
+        tasks: The tasks that are looked at.
+        seed: Of everything that is drawn.
+        until: End of the budget on the monotonic clock; None for none.
+        limit: Seconds that one probe may take.
+
+    Attributes:
+        rng: Draws of checks; begins anew for each check.
+    """
+
+    def __init__(
+        self, pool: Pool, about: About, tasks: Sequence[str], *, seed: int, until: float | None, limit: float
+    ) -> None:
+        self.pool, self.about, self.tasks = pool, about, tuple(tasks)
+        self.seed, self.until, self.limit = seed, until, limit
+        self.digest = about.fingerprint
+        self.checking: Check | None = None
+        self.probes = self.looked = 0
+        self.rng = random.Random(seed)  # noqa: S311 (draws of probes, no secrets)
+        self._lock = threading.Lock()
+        self._oracles: dict[str, tuple[Op, ...] | None] = {}
+
+    # --- what is known of the subject ---
+
+    @property
+    def subject(self) -> Subject:
+        return self.pool.subject
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """Methods of the subject; "sources", "tools" and "tasks" where there are any."""
+        more = {"sources": self.about.sources, "tools": self.about.tools, "tasks": self.tasks}
+        return (self.about.offers - {"tools", "tasks"}) | {name for name, there in more.items() if there}
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        return self.about.sources
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """One of `handle.ATTRIBUTES`."""
+        return self.about.attributes.get(name, default)
+
+    @property
+    def volatile(self) -> tuple[str, ...]:
+        """Fields whose values may differ between equal runs, as the author declares."""
+        return tuple(self.attribute("volatile", ()))
+
+    def oracle(self, task: str) -> tuple[Op, ...] | None:
+        """The ops that solve a task; None when nobody knows, or the oracle itself broke (`unsolvable` reports that)."""
+        if "oracle" not in self.offers:
+            return None
+        if task not in self._oracles:
+            seen = self.play(Op("oracle", name=task, mark="oracle")).at("oracle")
+            known = seen.fine and seen.value is not None
+            self._oracles[task] = tuple(msgspec.convert(op, Op) for op in seen.value) if known else None
+        return self._oracles[task]
+
+    def solved(self, task: str) -> float | None:
+        """What the oracle is paid; None when it is not known or not paid."""
+        return self._solved(task)
+
+    @functools.cache  # noqa: B019 (a lab lives as long as its audit)
+    def _solved(self, task: str) -> float | None:
+        ops = self.oracle(task)
+        if ops is None:
+            return None
+        return number(self.play(reset(task), *ops, score()).at("score"))
+
+    @functools.cached_property
+    def survey(self) -> Survey:
+        """Calls that are known to work, tools that read and tools that write."""
+        from .survey import survey
+
+        return survey(self)
+
+    def some(self, count: int) -> tuple[str, ...]:
+        """So many tasks, spread evenly over all that are looked at."""
+        if count >= len(self.tasks):
+            return self.tasks
+        return tuple(self.tasks[round(place * (len(self.tasks) - 1) / max(1, count - 1))] for place in range(count))
+
+    # --- playing ---
+
+    def play(self, *ops: Op, context: Context = HOME, limit: float | None = None) -> Record:
+        """Play ops in a fork of a warm process; what broke is in the record.
+
+        Raises:
+            OutOfTime: The budget is spent; a check lets it through.
+        """
+        return self.play_probe(Probe(ops, context), limit)
+
+    def play_probe(self, probe: Probe, limit: float | None = None) -> Record:
+        self._count(1)
+        return self.pool.play(probe, self._seconds(limit))
+
+    def play_all(self, probes: Sequence[Probe], limit: float | None = None) -> list[Record]:
+        """Play many, on all cores."""
+        found: list[Record] = []
+        for start in range(0, len(probes), 32):
+            part = probes[start : start + 32]
+            self._count(len(part))
+            found += self.pool.play_all(part, self._seconds(limit))
+        return found
+
+    def looking(self, count: int = 1) -> None:
+        """Say that so many comparisons were made; a check that makes none is `not_checked`."""
+        with self._lock:
+            self.looked += count
+
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return float("inf") if self.until is None else max(0.0, self.until - time.monotonic())
+
+    def _count(self, probes: int) -> None:
+        if self.left() <= 0:
+            raise OutOfTime("the budget is spent")
+        with self._lock:
+            self.probes += probes
+
+    def _seconds(self, limit: float | None) -> float:
+        return min(self.limit if limit is None else limit, max(1.0, self.left()))
+
+    def none(self, reason: str) -> NotChecked:
+        """What a check raises when it has nothing to say: `raise lab.none("no tool writes")`."""
+        return NotChecked(reason)
+
+    # --- finding ---
+
+    def finding(
+        self,
+        title: str,
+        *probes: Probe,
+        relation: str = "shows",
+        marks: Sequence[str] = (),
+        data: Any = None,
+        tries: int = 1,
+        minimise: int = 40,
+        **told: Any,
+    ) -> Finding | None:
+        """A finding, made smaller and proved; None when it was an accident that nothing shows again.
+
+        Args:
+            title: The claim in one sentence.
+            probes: What shows it; none for a finding that was only read, which is a hint at most likely.
+            relation: See `quintain.audit.relations`; for "shows" with no `data`, what the first probe sees now.
+            marks: The ops that the relation looks at.
+            data: What else it must know.
+            tries: Plays of which one must show it, where chance or threads have a part.
+            minimise: Trials that may be spent on making it smaller.
+            told: Fields of Finding: part, tasks, expected, observed, teaches, where, severity, and `at_most`, the
+                confidence that it may not exceed.
+        """
+        evidence = Evidence(relation, tuple(marks), data, self.volatile, tries) if probes else None
+        if evidence is None:
+            return self._told(title, "likely", (), None, [], **told)
+        if relation == "shows" and data is None:
+            evidence = self._as_seen(probes[0], evidence)
+        probes = self._small(probes, evidence, minimise)
+        confidence, records = self._proved(probes, evidence)
+        if not confidence:
+            return None
+        return self._told(title, confidence, probes, evidence, records, **told)
+
+    def _as_seen(self, probe: Probe, evidence: Evidence) -> Evidence:
+        record = self.play_probe(probe)
+        data = {
+            mark: msgspec.to_builtins(msgspec.structs.replace(record.at(mark), seconds=0.0)) for mark in evidence.marks
+        }
+        return msgspec.structs.replace(evidence, data=data)
+
+    def _small(self, probes: tuple[Probe, ...], evidence: Evidence, most: int) -> tuple[Probe, ...]:
+        def holds(candidate: Probe) -> bool:
+            return self.shown((candidate, *probes[1:]), evidence)
+
+        if most <= 0 or not self.shown(probes, evidence):
+            return probes
+        return (smaller(probes[0], holds, most), *probes[1:])
+
+    def shown(self, probes: Sequence[Probe], evidence: Evidence, *, fresh: bool = False) -> bool:
+        """Whether a claim holds, in one of its tries."""
+        return self._records(probes, evidence, fresh=fresh) is not None
+
+    def _records(self, probes: Sequence[Probe], evidence: Evidence, *, fresh: bool) -> list[Record] | None:
+        holds = relations.find(evidence.relation)
+        for _ in range(evidence.tries):
+            self._count(len(probes))
+            play = self.pool.fresh_all if fresh else self.pool.play_all
+            records = play(probes, self._seconds(None))
+            if holds(records, evidence):
+                return records
+        return None
+
+    def _proved(self, probes: tuple[Probe, ...], evidence: Evidence) -> tuple[Confidence | None, list[Record]]:
+        """Two fresh processes that show it are a proof; one makes it likely."""
+        held = [found for _ in range(2) if (found := self._records(probes, evidence, fresh=True)) is not None]
+        if not held:
+            return None, []
+        return ("proven" if len(held) == 2 else "likely"), held[0]
+
+    def _told(
+        self,
+        title: str,
+        confidence: Confidence,
+        probes: tuple[Probe, ...],
+        evidence: Evidence | None,
+        records: list[Record],
+        **told: Any,
+    ) -> Finding:
+        assert self.checking is not None, "findings are made while a check runs"
+        order = ("hint", "likely", "proven")
+        at_most = told.pop("at_most", "proven")
+        told.setdefault("severity", self.checking.severity)
+        told.setdefault("part", "S")
+        return Finding(
+            check=self.checking.id,
+            class_=told.pop("class_", self.checking.class_),
+            confidence=min(confidence, at_most, key=order.index),
+            title=title,
+            trajectory=trajectory(records[0]) if records else [],
+            beside=[
+                {"context": msgspec.to_builtins(probe.context), "trajectory": trajectory(record)}
+                for probe, record in zip(probes[1:], records[1:], strict=True)
+            ],
+            seed=self.seed,
+            digest=self.digest,
+            probes=probes,
+            evidence=evidence,
+            subject=self.subject,
+            tasks=tuple(told.pop("tasks", ())) or tasks_of(probes),
+            **told,
+        )
+
+
+def tasks_of(probes: Sequence[Probe]) -> tuple[str, ...]:
+    """The tasks that probes reset to."""
+    return tuple(dict.fromkeys(op.name for probe in probes for op in probe.ops if op.do == "reset"))
+
+
+def solves(task: str, ops: Sequence[Op], *, mark: str = "score") -> Probe:
+    """A probe that plays ops on a task and asks for the score."""
+    return Probe((reset(task), *ops, score(mark=mark)))
+
+
+def paid(record: Record) -> float | None:
+    """The score at the mark "score"."""
+    return number(record.at("score"))

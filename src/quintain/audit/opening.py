@@ -1,0 +1,186 @@
+"""From the words of a command line to a factory of sessions. Runs in the child: the auditor imports no subject."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from quintain import plugins
+from quintain.environment import Environment
+from quintain.errors import UsageError
+
+from .handle import ATTRIBUTES, Factory, Handle, ToolSpec, plain
+
+FOREIGN = ("gymnasium", "mcp", "openapi", "openenv", "ors", "verifiers")
+"""Prefixes of a spec, "KIND:TEXT"; the adapter is the module of that name in `quintain.audit.subjects`."""
+
+Letter = Literal["T", "H", "V", "S", "C"]
+
+
+class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What stood on the command line.
+
+    Attributes:
+        spec: As in `quintain.plugins.environment`, or "KIND:TEXT", or what names a factory of plain subjects.
+        options: Of the environment; `split` chooses its tasks.
+        cases: File of cases; then the spec names a scoring function.
+    """
+
+    spec: str
+    options: dict[str, str] = {}
+    cases: str = ""
+
+
+class Source(msgspec.Struct, frozen=True):
+    """A file that a subject is made of, to be read, not imported.
+
+    Attributes:
+        part: The letter whose code it is.
+        names: Top-level names in it that belong to the subject; empty for all.
+    """
+
+    path: str
+    part: Letter
+    names: tuple[str, ...] = ()
+
+
+class About(msgspec.Struct, frozen=True):
+    """What a subject says of itself.
+
+    Attributes:
+        kind: "environment", "plain", "scorer", or one of `FOREIGN`.
+        tasks: Names, in order.
+        offers: Methods that it has.
+        attributes: Those of `handle.ATTRIBUTES` that it sets.
+        sources: Python files that can be read.
+        digest: Of E where it has one; else of its source text and tools.
+    """
+
+    kind: str
+    tasks: tuple[str, ...]
+    tools: tuple[ToolSpec, ...]
+    offers: frozenset[str]
+    attributes: dict[str, Any]
+    sources: tuple[Source, ...]
+    fingerprint: str = ""
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A subject, loaded."""
+
+    kind: str
+    factory: Factory
+    sources: tuple[Source, ...]
+    fingerprint: str = ""
+
+
+def open_subject(wanted: Subject) -> Opened:
+    """Load a subject; makes no instance.
+
+    Raises:
+        UsageError: Nothing of that name, or it is of no kind that can be audited.
+    """
+    head, _, text = wanted.spec.partition(":")
+    if head in FOREIGN:
+        return Opened(head, _adapter(head).make(text), ())
+    found = _found(wanted)
+    if wanted.cases:
+        return Opened("scorer", _adapter("scorer").of(found, Path(wanted.cases)), (_source(found, "V"),))
+    if isinstance(found, Environment):
+        return _native(found, wanted.options.get("split"))
+    made = _made(found, wanted.spec)
+    if isinstance(made, Environment):
+        return _native(made, wanted.options.get("split"))
+    if all(callable(getattr(made, name, None)) for name in ("reset", "step")) and not hasattr(made, "score"):
+        return Opened("gymnasium", _adapter("gymnasium").of(found), (_source(type(made), "S"),))
+    return Opened("plain", found, tuple(_sources(type(made))))
+
+
+def describe(opened: Opened) -> About:
+    """Ask an instance for what does not change."""
+    handle = Handle(opened.factory())
+    set_ = {name: getattr(handle.subject, name) for name in ATTRIBUTES if hasattr(handle.subject, name)}
+    attributes = {name: plain(value)[0] for name, value in set_.items()}
+    about = About(
+        kind=opened.kind,
+        tasks=tuple(handle.tasks),
+        tools=handle.tools(),
+        offers=handle.offers,
+        attributes=attributes,
+        sources=opened.sources,
+        fingerprint=opened.fingerprint,
+    )
+    if "close" in handle.offers:
+        handle.subject.close()
+    return about
+
+
+def _found(wanted: Subject) -> Any:
+    options = {name: value for name, value in wanted.options.items() if name != "split"}
+    head = wanted.spec.partition(":")[0]
+    registered = {*plugins.names("environments"), *plugins.names("adapters")}
+    if head in registered or options or ":" not in wanted.spec:
+        return plugins.environment(wanted.spec, **options)
+    return plugins.attribute(wanted.spec)
+
+
+def _made(found: Any, spec: str) -> Any:
+    if not callable(found):
+        raise UsageError(f"{spec} must be an Environment or a function that returns a subject, it is of {type(found)}")
+    try:
+        inspect.signature(found).bind()
+    except TypeError as error:
+        raise UsageError(f"{spec} is called without arguments: {error}; with --cases FILE it is a scorer") from error
+    return found()
+
+
+def _native(env: Environment[Any], split: str | None) -> Opened:
+    factory: Callable[[], Any] = _adapter("native").of(env, split)
+    return Opened("environment", factory, tuple(_letters(env)), env.fingerprint)
+
+
+def _adapter(kind: str) -> Any:
+    return importlib.import_module(f"quintain.audit.subjects.{kind}")
+
+
+def _letters(env: Environment[Any]) -> Iterator[Source]:
+    """The files of an environment's letters, each file of a class's own bases too, library code left out."""
+    things: list[tuple[Any, Letter]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T")]
+    things += [(criterion.judge, "V") for criterion in env.verifier.criteria]
+    seen: set[tuple[str, str]] = set()
+    for thing, part in things:
+        owner = thing if inspect.isclass(thing) or inspect.isfunction(thing) else type(thing)
+        for source in _sources(owner, part):
+            if (source.path, part) not in seen:
+                seen.add((source.path, part))
+                yield source
+
+
+def _sources(owner: Any, part: Letter = "S") -> Iterator[Source]:
+    for one in owner.__mro__ if inspect.isclass(owner) else (owner,):
+        if one.__module__.partition(".")[0] in _NOT_THEIRS or _of_the_framework(one.__module__):
+            continue
+        source = _source(one, part)
+        if source.path:
+            yield source
+
+
+_NOT_THEIRS = ("builtins", "typing", "abc", "msgspec", "enum")
+
+
+def _of_the_framework(module: str) -> bool:
+    return module.partition(".")[0] == "quintain" and not module.startswith(
+        ("quintain.environments", "quintain.adapters")
+    )
+
+
+def _source(owner: Any, part: Letter) -> Source:
+    try:
+        return Source(inspect.getsourcefile(inspect.unwrap(owner)) or "", part, (owner.__qualname__.partition(".")[0],))
+    except (TypeError, AttributeError):
+        return Source("", part)

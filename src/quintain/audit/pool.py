@@ -1,0 +1,86 @@
+"""Child processes that are kept, by context, and handed out to whoever has a probe to play."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from .child import Child, SubjectBroken
+from .opening import Subject
+from .probe import Context, Probe, Record
+
+WORKERS = max(2, os.cpu_count() or 1)
+_KEPT = 3 * WORKERS
+"""Children that may wait for work."""
+
+
+class Pool:
+    """Plays probes of one subject, several at a time. Thread-safe.
+
+    Args:
+        subject: What to open.
+    """
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self._lock = threading.Lock()
+        self._idle: list[Child] = []
+        self._executor = ThreadPoolExecutor(WORKERS)
+
+    def play(self, probe: Probe, limit: float) -> Record:
+        """Play a probe in a fork of a child that has the subject loaded.
+
+        Raises:
+            SubjectBroken: The subject does not load in this context, or ends the process around the probe.
+        """
+        child = self._take(probe.context)
+        try:
+            record = child.play(probe, limit)
+        except SubjectBroken as error:
+            child.close()
+            return Record(probe.ops, (), str(error))
+        except BaseException:
+            child.close()
+            raise
+        self._give(child)
+        return record
+
+    def fresh(self, probe: Probe, limit: float) -> Record:
+        """Play it in a process that was started for it."""
+        with Child(self.subject, probe.context) as child:
+            try:
+                return child.play(probe, limit)
+            except SubjectBroken as error:
+                return Record(probe.ops, (), str(error))
+
+    def play_all(self, probes: Sequence[Probe], limit: float) -> list[Record]:
+        """Play all, `WORKERS` at a time; records in the order of the probes."""
+        return list(self._executor.map(lambda probe: self.play(probe, limit), probes))
+
+    def fresh_all(self, probes: Sequence[Probe], limit: float) -> list[Record]:
+        """The same, each in a process of its own."""
+        return list(self._executor.map(lambda probe: self.fresh(probe, limit), probes))
+
+    def _take(self, context: Context) -> Child:
+        with self._lock:
+            for place, child in enumerate(self._idle):
+                if child.context == context:
+                    return self._idle.pop(place)
+        return Child(self.subject, context)
+
+    def _give(self, child: Child) -> None:
+        with self._lock:
+            self._idle.append(child)
+            old = self._idle.pop(0) if len(self._idle) > _KEPT else None
+        if old is not None:
+            old.close()
+
+    def close(self) -> None:
+        """End all children."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for child in idle:
+            child.close()

@@ -1,0 +1,71 @@
+"""Claims about what probes saw: each takes the probes' records and the evidence, and says whether the claim holds."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from .data import is_list
+from .finding import Evidence
+from .probe import Record, Seen, number, same
+
+Relation = Callable[[Sequence[Record], Evidence], bool]
+
+
+def find(name: str) -> Relation:
+    """The relation of this name."""
+    module, _, function = name.rpartition(":")
+    found: Relation = getattr(importlib.import_module(module or __name__), function)
+    return found
+
+
+def shows(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe sees, at each mark, exactly what `data` holds for it."""
+    expected = {mark: msgspec.convert(seen, Seen) for mark, seen in evidence.data.items()}
+    return all(same(records[0].at(mark), expected[mark], evidence.volatile) for mark in evidence.marks)
+
+
+def differs(records: Sequence[Record], evidence: Evidence) -> bool:
+    """At some mark not all probes see the same."""
+    first, *others = records
+    return any(
+        not same(first.at(mark), other.at(mark), evidence.volatile) for other in others for mark in evidence.marks
+    )
+
+
+def varies(records: Sequence[Record], evidence: Evidence) -> bool:
+    """An op that was done several times gave more than one value."""
+    return any(
+        not same(Seen(one), Seen(value[0]), evidence.volatile)
+        for record in records
+        for mark in evidence.marks
+        if is_list(value := record.at(mark).value) and value
+        for one in value
+    )
+
+
+def breaks(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe crashes or hangs at the mark, in the way that `data` names ("crashed: KeyError", "hung")."""
+    seen = records[0].at(evidence.marks[0])
+    return bool(breakage(seen) == evidence.data)
+
+
+def breakage(seen: Seen) -> str:
+    """In what way an op broke; empty when it did not."""
+    if seen.how == "crashed":
+        return f"crashed: {seen.raised.partition(':')[0]}"
+    return "hung" if seen.how == "hung" else ""
+
+
+def pays(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Every probe is paid at least `data` (a number) at the mark."""
+    scores = [number(record.at(mark)) for record in records for mark in evidence.marks]
+    return all(score is not None and score >= float(evidence.data) - 1e-9 for score in scores)
+
+
+def pays_less(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe is paid less than `data` (a number), or nothing at all."""
+    score = number(records[0].at(evidence.marks[0]))
+    return score is None or score < float(evidence.data) - 1e-9

@@ -1,0 +1,79 @@
+"""Delta debugging: the smallest probe for which a claim still holds (Zeller and Hildebrandt, TSE 2002, "ddmin").
+
+First over ops, in halves, quarters, eighths..., then over the arguments of the calls that are left. Marked ops, which
+the claim looks at, and resets stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from .data import is_dict
+from .probe import Op, Probe
+
+Holds = Callable[[Probe], bool]
+
+
+def smaller(probe: Probe, holds: Holds, most: int) -> Probe:
+    """A probe with no op that could be left out alone, as far as `most` trials go.
+
+    Args:
+        probe: For which the claim holds.
+        holds: Plays a candidate and says whether it still does.
+        most: Trials.
+    """
+    left = [most]
+
+    def trial(candidate: Probe) -> bool:
+        if left[0] <= 0:
+            return False
+        left[0] -= 1
+        return holds(candidate)
+
+    return _arguments(_ops(probe, trial), trial)
+
+
+def _removable(probe: Probe) -> list[int]:
+    return [place for place, op in enumerate(probe.ops) if not op.mark and op.do != "reset"]
+
+
+def _ops(probe: Probe, holds: Holds) -> Probe:
+    parts = 1
+    while places := _removable(probe):
+        size = max(1, len(places) // parts)
+        for start in range(0, len(places), size):
+            candidate = probe.without(places[start : start + size])
+            if holds(candidate):
+                probe, parts = candidate, max(1, parts - 1)
+                break
+        else:
+            if size == 1:
+                break
+            parts *= 2
+    return probe
+
+
+def _arguments(probe: Probe, holds: Holds) -> Probe:
+    for place, op in enumerate(probe.ops):
+        if op.do != "call" or not is_dict(op.value):
+            continue
+        for candidate in _simpler(op):
+            ops = (*probe.ops[:place], candidate, *probe.ops[place + 1 :])
+            smaller_one = msgspec.structs.replace(probe, ops=ops)
+            if holds(smaller_one):
+                probe = smaller_one
+                break
+    return probe
+
+
+def _simpler(op: Op) -> Iterator[Op]:
+    """The call with fewer arguments, and with shorter ones; the simplest first."""
+    arguments: dict[str, Any] = op.value
+    yield msgspec.structs.replace(op, value={})
+    for name, value in arguments.items():
+        yield msgspec.structs.replace(op, value={key: one for key, one in arguments.items() if key != name})
+        if isinstance(value, str) and len(value) > 40:
+            yield msgspec.structs.replace(op, value=arguments | {name: value[:8]})

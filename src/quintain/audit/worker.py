@@ -1,0 +1,150 @@
+"""The child, `python -m quintain.audit.worker IN OUT`: loads the subject once, plays each probe in a fork of itself.
+
+A fork has what a fresh process has after its imports, for a few milliseconds instead of a few hundred; and one probe
+cannot spoil the next. What is to be *proved* is played in workers that are fresh themselves (`child.py`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import os
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+
+from quintain.errors import UsageError
+
+from .opening import Opened, Subject, describe, open_subject
+from .player import Player
+from .probe import Probe, Seen
+from .wire import Begun, Opening, Over, Receiver, Saw, send
+
+_PR_SET_CHILD_SUBREAPER = 36
+_MEMORY = 8 << 30
+"""Bytes of address space of one probe."""
+
+
+def main(inward: int, outward: int) -> None:
+    """Load what the first frame names, then play the probes of the others until the pipe ends."""
+    receiver = Receiver(inward)
+    wanted = receiver.receive(Subject)
+    _adopt_orphans()
+    try:
+        opened = open_subject(wanted)
+        about = _in_fork(outward, opened)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (it is told to the auditor)
+        known = isinstance(error, UsageError)
+        told = str(error) if known else "".join(traceback.format_exception(error))[-4000:]
+        send(outward, Opening(error=told, usage=known))
+        return
+    if not about:
+        return
+    gc.collect()
+    gc.freeze()
+    while True:
+        try:
+            probe = receiver.receive(Probe)
+        except EOFError:
+            return
+        _play_in_fork(outward, opened, probe)
+
+
+def _in_fork(outward: int, opened: Opened) -> bool:
+    """Let a fork say what the subject is, so that the template never makes an instance."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            message = Opening(describe(opened))
+        except (Exception, SystemExit) as error:  # noqa: BLE001 (it is told to the auditor)
+            known = isinstance(error, UsageError)
+            told = str(error) if known else "".join(traceback.format_exception(error))[-4000:]
+            message = Opening(error=told, usage=known)
+        send(outward, message)
+        os._exit(0 if not message.error else 1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def _play_in_fork(outward: int, opened: Opened, probe: Probe) -> None:
+    pid = os.fork()
+    if pid == 0:
+        _play(outward, opened, probe)
+    with contextlib.suppress(OSError):  # Both sides do it, so that it is done before anybody needs it.
+        os.setpgid(pid, pid)
+    status = os.waitpid(pid, 0)[1]
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    send(outward, Over(status, _reap()))
+
+
+def _play(outward: int, opened: Opened, probe: Probe) -> None:
+    """Play and never return."""
+    os.setpgid(0, 0)
+    send(outward, Begun(os.getpid()))
+    _limit_memory()
+    lock = threading.Lock()
+
+    def seen(one: Seen) -> None:
+        with lock:
+            send(outward, Saw(one))
+
+    player = Player(opened.factory)
+    stop = _burn() if probe.context.loaded else None
+    if probe.context.thread:
+        thread = threading.Thread(target=player.play, args=(probe.ops, seen))
+        thread.start()
+        thread.join()
+    else:
+        player.play(probe.ops, seen)
+    if stop is not None:
+        stop.set()
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _burn() -> threading.Event:
+    """Keep every core busy, as a training machine does."""
+    stop = threading.Event()
+
+    def spin() -> None:
+        while not stop.is_set():
+            sum(range(10_000))
+
+    for _ in range((os.cpu_count() or 1) + 1):
+        threading.Thread(target=spin, daemon=True).start()
+    return stop
+
+
+def _limit_memory() -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    wanted = _MEMORY if hard == resource.RLIM_INFINITY else min(_MEMORY, hard)
+    if soft == resource.RLIM_INFINITY or soft > wanted:
+        resource.setrlimit(resource.RLIMIT_AS, (wanted, hard))
+
+
+def _adopt_orphans() -> None:
+    """Become the parent of processes whose own parent has gone, so that they can be found and ended."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _reap() -> int:
+    """End whatever a probe left behind; how many processes that were."""
+    count = 0
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    while children.is_file() and (pids := children.read_text("ascii").split()):
+        for pid in map(int, pids):
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+            count += 1
+    return count
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
