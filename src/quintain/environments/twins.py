@@ -18,6 +18,7 @@ import msgspec
 import quintain as qn
 from quintain import resource
 from quintain.errors import UsageError
+from quintain.verifier import Criterion
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,9 +58,9 @@ def poisoned(
     twin: str,
     *,
     state: type[qn.State] | None = None,
-    criterion: Callable[[qn.Outcome[Any]], qn.Score] | None = None,
+    criterion: Criterion[Any] | None = None,
     harness: qn.Harness | None = None,
-    spoil: Callable[[Any], None] | None = None,
+    spoil: Callable[[qn.Task[Any], Any], None] | None = None,
 ) -> qn.Environment[Any]:
     """The sound environment with something replaced.
 
@@ -69,7 +70,7 @@ def poisoned(
         state: A subclass of the world's class, with the same fields and further ones that have defaults.
         criterion: Takes the place of the trajectory-level criterion of its name.
         harness: Takes the place of the harness.
-        spoil: Changes the world in which a task starts.
+        spoil: Changes the world, its second argument, in which a task starts.
     """
     kind = state or sound.state
 
@@ -104,19 +105,21 @@ def in_place_of(sound: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[C
     return wrap
 
 
-def _started(task: qn.Task[Any], kind: type[W], spoil: Callable[[W], None] | None) -> W:
+def verdict(sound: Criterion[W], outcome: qn.Outcome[W]) -> qn.Score:
+    """What the criterion says whose place another one takes."""
+    return cast(qn.Score, sound.judge(outcome))
+
+
+def _started(task: qn.Task[Any], kind: type[W], spoil: Callable[[qn.Task[Any], W], None] | None) -> W:
     """A task's world as one of another class with the same fields."""
     plain, held = resource.split(task.world())
     world = resource.join(kind, plain, [one.fork() for one in held])
     if spoil is not None:
-        spoil(world)
+        spoil(task, world)
     return world
 
 
-def _with(sound: qn.Verifier[Any], criterion: Callable[[qn.Outcome[Any]], qn.Score]) -> qn.Verifier[Any]:
-    """A verifier with another function behind one of its criteria."""
-    judge = cast(Any, criterion)
-    criteria = [
-        msgspec.structs.replace(one, judge=judge) if one.name == judge.__name__ else one for one in sound.criteria
-    ]
+def _with(sound: qn.Verifier[Any], criterion: Criterion[Any]) -> qn.Verifier[Any]:
+    """A verifier with another criterion in the place of the one of its name."""
+    criteria = [criterion if one.name == criterion.name else one for one in sound.criteria]
     return qn.Verifier(*criteria, combine=cast(Any, sound.combine))

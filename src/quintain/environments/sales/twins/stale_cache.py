@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from quintain.environments.faults import served
 from quintain.environments.sales.crm import Crm
 from quintain.environments.sales.environment import env as sound
 from quintain.environments.sales.state import Sales
@@ -23,6 +24,7 @@ class CachedCrm(Crm):
     cache: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict[str, dict[str, Any]])
 
     @in_place_of(Crm.get)
+    @served
     def get(self, record_id: str) -> dict[str, Any]:
         if record_id not in self.cache:
             self.cache[record_id] = Crm.get(self, record_id)

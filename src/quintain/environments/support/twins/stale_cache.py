@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from quintain.environments.faults import reach
 from quintain.environments.support.desk import READ_S, moment
 from quintain.environments.support.environment import env as sound
 from quintain.environments.support.state import Support
@@ -30,6 +31,7 @@ class CachedSupport(Support):
         read, shown = self.cache.get(str(account_id), ("", {}))
         if read >= moment(self.clock.now - LIVES_S):
             self.clock.advance(READ_S)
+            reach(self)
             return shown
         shown = Support.get_account(self, account_id)
         self.cache[str(account_id)] = (self.now, shown)
