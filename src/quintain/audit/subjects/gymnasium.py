@@ -1,0 +1,185 @@
+"""A Gymnasium environment, or any object with `reset` and `step` of its shape, as a plain subject.
+
+One task ("episode"), one tool ("step"). The score is the return: the sum of the rewards since `reset`; it is no verdict
+before the first one. The state is what the environment and its wrappers keep in their attributes.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from quintain.errors import UsageError
+
+from . import spaces
+from .failure import SubjectFailure, package
+
+TASK = "episode"
+STATIC = frozenset(
+    {"action_space", "observation_space", "metadata", "spec", "render_mode", "env", "unwrapped"}
+    | {"_action_space", "_observation_space", "_metadata", "_cached_spec", "_saved_kwargs", "_np_random_seed"}
+)
+"""Attributes of environments and wrappers that say what kind it is, not where it stands."""
+
+
+def make(text: str) -> Callable[[], GymSubject]:
+    """A factory of sessions on a registered environment, such as "CartPole-v1" or "package.module:Name-v0".
+
+    Raises:
+        UsageError: Gymnasium is not installed, or knows no such environment.
+    """
+    gym = package("gymnasium", extra="audit-gymnasium")
+    try:
+        gym.spec(text.rpartition(":")[2]) if ":" not in text else gym.make(text).close()
+    except (gym.error.Error, ModuleNotFoundError) as error:
+        raise UsageError(f"gymnasium:{text}: {error}") from error
+    # Its own checker would warn on standard error about what the audit reports.
+    return of(functools.partial(gym.make, text, disable_env_checker=True))
+
+
+def of(factory: Callable[[], Any]) -> Callable[[], GymSubject]:
+    """A factory of sessions on what `factory()` returns each time it is called: an object with `reset` and `step`.
+
+    `step(action)` returns (observation, reward, terminated, truncated, info), or (observation, reward, done, info).
+    """
+    return functools.partial(_session, factory)
+
+
+def _session(factory: Callable[[], Any]) -> GymSubject:
+    env = factory()
+    try:
+        copy.deepcopy(env)
+    except Exception:  # noqa: BLE001  # whatever its parts raise: it is none that can be copied
+        return GymSubject(env)
+    return CopyableGymSubject(env)
+
+
+class GymSubject:
+    """One session."""
+
+    def __init__(self, env: Any) -> None:
+        self._env = env
+        self._space = getattr(env, "action_space", None)
+        self._return: float | None = None
+        self._over: str | None = "it has not begun: reset comes first"
+
+    def tasks(self) -> list[str]:
+        """The only one."""
+        return [TASK]
+
+    def tools(self) -> list[dict[str, Any]]:
+        """`step`, whose argument has the schema of the action space; of any form where there is no such space."""
+        schema = spaces.schema(self._space)
+        parameters = {
+            "type": "object",
+            "properties": {"action": schema},
+            "required": ["action"],
+            "additionalProperties": False,
+        }
+        return [{"name": "step", "description": "Take an action.", "parameters": parameters}]
+
+    def reset(self, task: str, seed: int) -> Any:
+        """Begin an episode; the first observation, with `info` beside it where there is one.
+
+        Raises:
+            UsageError: There is no such task.
+        """
+        if task != TASK:
+            raise UsageError(f"there is one task, {TASK!r}, not {task!r}")
+        first = self._env.reset(seed=seed) if _takes_seed(self._env.reset) else self._env.reset()
+        self._return, self._over = None, None
+        parts = _parts(first)
+        if len(parts) == 2 and isinstance(parts[1], dict):
+            observation, info = parts
+            return {"observation": spaces.plain(observation), "info": spaces.plain(info)}
+        return {"observation": spaces.plain(first)}
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Take an action; everything that `step` returned, by name. An action outside of the space is an error.
+
+        Raises:
+            SubjectFailure: `step` returned something of another shape.
+        """
+        if name != "step":
+            return {"error": f"there is no tool {name!r}"}
+        if set(arguments) != {"action"}:
+            return {"error": f"step takes one argument, action, not {', '.join(arguments) or 'none'}"}
+        if self._over is not None:
+            return {"error": f"no step is possible: {self._over}"}
+        try:
+            action = spaces.value(self._space, arguments["action"])
+        except ValueError as error:
+            return {"error": str(error)}
+        return self._seen(self._env.step(action))
+
+    def score(self) -> float | None:
+        """The sum of the rewards since `reset`; None before the first, and when one was no number."""
+        return self._return if self._return is not None and math.isfinite(self._return) else None
+
+    def state(self) -> dict[str, Any]:
+        """Attributes of the environment, and of its wrappers with their class in front ("TimeLimit._elapsed_steps").
+
+        What has no plain form (a window, a file) is its type's name.
+        """
+        found: dict[str, Any] = {}
+        layer = self._env
+        while layer is not None:
+            inner = getattr(layer, "env", None)
+            prefix = "" if inner is None else f"{type(layer).__name__}."
+            held = cast(Mapping[str, Any], getattr(layer, "__dict__", {}))
+            found |= {prefix + name: spaces.plain(value) for name, value in held.items() if name not in STATIC}
+            layer = inner
+        return found
+
+    def close(self) -> None:
+        """Close the environment, where it can be closed."""
+        if callable(getattr(self._env, "close", None)):
+            self._env.close()
+
+    def _seen(self, result: Any) -> dict[str, Any]:
+        parts = _parts(result)
+        if len(parts) == 5:
+            observation, reward, terminated, truncated, info = parts
+        elif len(parts) == 4:
+            observation, reward, terminated, info = parts
+            truncated = hasattr(info, "get") and bool(info.get("TimeLimit.truncated"))
+        else:
+            raise SubjectFailure(f"step returned {len(parts)} values, not 5 (observation, reward, terminated, ...)")
+        plain = spaces.plain(reward)
+        self._return = (self._return or 0.0) + (float(plain) if isinstance(plain, int | float) else math.nan)
+        if terminated or truncated:
+            self._over = "the episode was truncated" if truncated else "the episode has ended"
+        return {
+            "observation": spaces.plain(observation),
+            "reward": plain,
+            "terminated": bool(terminated),
+            "truncated": bool(truncated),
+            "info": spaces.plain(info),
+        }
+
+
+class CopyableGymSubject(GymSubject):
+    """A session on an environment that can be copied, and so can go back."""
+
+    def snapshot(self) -> object:
+        """A deep copy."""
+        return copy.deepcopy(self._env), self._return, self._over
+
+    def restore(self, moment: object) -> None:
+        """Go back to a copy, as often as wanted."""
+        env, self._return, self._over = cast(tuple[Any, float | None, str | None], moment)
+        self._env = copy.deepcopy(env)
+
+
+def _parts(result: Any) -> tuple[Any, ...]:
+    parts: Any = result
+    return parts if isinstance(result, tuple) else (result,)
+
+
+def _takes_seed(reset: Callable[..., Any]) -> bool:
+    parameters = inspect.signature(reset).parameters.values()
+    return any(one.name == "seed" or one.kind is one.VAR_KEYWORD for one in parameters)

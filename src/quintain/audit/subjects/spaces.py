@@ -1,0 +1,167 @@
+"""Gymnasium's spaces as JSON schemas, JSON as their values, and arrays as plain data.
+
+Spaces are known by the names of their classes, so neither Gymnasium nor NumPy need be imported where there are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import msgspec
+
+
+def schema(space: Any) -> dict[str, Any]:
+    """The JSON schema of a space's values; `{}` (anything) for what is no space that is known here."""
+    return _SCHEMAS.get(_kind(space), lambda _: {})(space)
+
+
+def value(space: Any, data: Any) -> Any:
+    """JSON data as a value of the space.
+
+    Raises:
+        ValueError: It is none, with what was expected.
+    """
+    if space is None or not callable(getattr(space, "contains", None)):
+        return data
+    try:
+        action = _value(space, data)
+        fits = bool(space.contains(action))
+    except (TypeError, ValueError, OverflowError, AttributeError, LookupError) as error:
+        raise ValueError(f"{data!r} is no action of {space}: {error}"[:500]) from error
+    if not fits:
+        raise ValueError(f"{data!r} is no action of {space}"[:500])
+    return action
+
+
+def plain(value: Any) -> Any:
+    """Plain data of whatever an environment keeps or returns; a random generator by its state.
+
+    Args:
+        value: What it is; an object without a plain form becomes its type's name, for its repr may hold an address.
+    """
+    whole: Any = value
+    if isinstance(value, bool | int | float | str):
+        # A subclass, such as an enum or one of NumPy's numbers, becomes the plain type.
+        return next(kind(whole) for kind in (bool, int, float, str) if isinstance(whole, kind))
+    if isinstance(value, Mapping):
+        return {str(key): plain(one) for key, one in whole.items()}
+    if isinstance(value, AbstractSet):
+        return sorted(map(plain, whole), key=repr)
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in whole]
+    return _odd(value)
+
+
+def _odd(value: Any) -> Any:
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy, and of others who follow it
+        return plain(value.tolist())
+    if hasattr(value, "bit_generator"):
+        return plain(value.bit_generator.state)
+    if hasattr(value, "getstate") and hasattr(value, "getrandbits"):
+        return plain(value.getstate())
+    try:
+        return msgspec.to_builtins(value, str_keys=True, order="deterministic")
+    except (TypeError, ValueError):
+        return f"<{type(value).__module__}.{type(value).__qualname__}>"
+
+
+def _kind(space: Any) -> str:
+    """The name of the first class among a space's bases that is Gymnasium's (or Gym's) own."""
+    for one in type(space).__mro__:
+        if one.__module__.partition(".")[0] in {"gymnasium", "gym"}:
+            return one.__name__
+    return ""
+
+
+def _value(space: Any, data: Any) -> Any:
+    given: Any = data
+    match _kind(space):
+        case "Discrete":
+            if not isinstance(data, int) or isinstance(data, bool):
+                raise TypeError("an integer is needed")
+            return space.dtype.type(data)
+        case "Tuple":
+            if not isinstance(data, list) or len(given) != len(space.spaces):
+                raise TypeError(f"a list of {len(space.spaces)} is needed")
+            return tuple(_value(one, item) for one, item in zip(space.spaces, given, strict=True))
+        case "Dict":
+            if not isinstance(data, dict) or set(given) != set(space.spaces):
+                raise TypeError(f"an object with {', '.join(space.spaces)} is needed")
+            return {name: _value(one, given[name]) for name, one in space.spaces.items()}
+        case "Box" | "MultiDiscrete" | "MultiBinary":
+            return _array(space, data)
+        case _:
+            return data
+
+
+def _array(space: Any, data: Any) -> Any:
+    import numpy as np
+
+    given: Any = np.asarray(data)
+    if given.dtype.kind not in "iuf" or (space.dtype.kind in "iu" and given.dtype.kind == "f"):
+        raise TypeError(f"numbers of type {space.dtype} are needed")
+    with np.errstate(over="ignore"):
+        made = given.astype(space.dtype)
+    exact = made == given if space.dtype.kind in "iu" else np.isfinite(made) == np.isfinite(given)
+    if not exact.all():
+        raise TypeError(f"a number does not fit into {space.dtype}")
+    return made
+
+
+def _discrete(space: Any) -> dict[str, Any]:
+    start = int(space.start)
+    return {"type": "integer", "minimum": start, "maximum": start + int(space.n) - 1}
+
+
+def _multi_discrete(space: Any) -> dict[str, Any]:
+    if len(space.shape) != 1:
+        return _nested({"type": "integer"}, space.shape)
+    starts = [int(start) for start in space.start]
+    ends = [start + int(n) - 1 for start, n in zip(starts, space.nvec, strict=True)]
+    return _fixed(
+        [{"type": "integer", "minimum": low, "maximum": high} for low, high in zip(starts, ends, strict=True)]
+    )
+
+
+def _text(space: Any) -> dict[str, Any]:
+    return {"type": "string", "minLength": int(space.min_length), "maxLength": int(space.max_length)}
+
+
+def _dict(space: Any) -> dict[str, Any]:
+    properties = {name: schema(one) for name, one in space.spaces.items()}
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _box(space: Any) -> dict[str, Any]:
+    """The narrowest schema for the numbers of a box that holds for all of them."""
+    number = {"type": "integer" if space.dtype.kind in "iu" else "number"}
+    low, high = space.low.min().item(), space.high.max().item()
+    limits = {"minimum": low, "maximum": high}
+    return number | {name: limit for name, limit in limits.items() if abs(limit) != float("inf")}
+
+
+def _nested(item: dict[str, Any], shape: tuple[int, ...]) -> dict[str, Any]:
+    for size in reversed(shape):
+        item = {"type": "array", "items": item, "minItems": int(size), "maxItems": int(size)}
+    return item
+
+
+def _fixed(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """An array of so many items; each has its own schema."""
+    whole: dict[str, Any] = {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+    if items and all(item == items[0] for item in items):
+        whole["items"] = items[0]
+    return whole
+
+
+_SCHEMAS: dict[str, Callable[[Any], dict[str, Any]]] = {
+    "Discrete": _discrete,
+    "MultiDiscrete": _multi_discrete,
+    "MultiBinary": lambda space: _nested({"type": "integer", "minimum": 0, "maximum": 1}, space.shape),
+    "Box": lambda space: _nested(_box(space), space.shape),
+    "Text": _text,
+    "Tuple": lambda space: _fixed([schema(one) for one in space.spaces]),
+    "Dict": _dict,
+}
