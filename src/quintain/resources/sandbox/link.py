@@ -255,14 +255,22 @@ class Line:
         self.folder = Path()
         self.inside = ""
         self._end: dict[str, Any] | None = None
+        self._is_started = False
 
     async def opened(self) -> None:
         """Wait until it is there."""
+        if self.inside:
+            return
         while "box" not in (words := await self.heard()):
             pass
         number = words["box"]
         self.folder = self.keeper.root / str(number)
         self.inside = f"{self.keeper.home}/{number}"
+
+    async def started(self) -> None:
+        """Wait until bubblewrap is about to begin, which was asked for."""
+        while not self._is_started:
+            await self.heard()
 
     async def heard(self) -> dict[str, Any]:
         """The next message.
@@ -281,6 +289,7 @@ class Line:
         words: dict[str, Any] = json.loads(data)
         if "exit" in words:
             self._end = words
+        self._is_started = self._is_started or words.get("done") == "start"
         if "error" in words:
             raise EpisodeError(f"the sandbox failed: {words['error']}", part="S", kind="transport_local_resource")
         return words

@@ -6,7 +6,7 @@ import functools
 import math
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -226,13 +226,16 @@ def arguments(policy: Policy, *, program: str, env: Mapping[str, str]) -> list[s
     return words
 
 
-def _links() -> Iterator[str]:
+@functools.cache
+def _links() -> tuple[str, ...]:
+    words: list[str] = []
     for name in _ROOT:
         path = Path(name)
         if path.is_symlink():
-            yield from ("--symlink", str(path.readlink()), name)
+            words += ("--symlink", str(path.readlink()), name)
         elif path.is_dir():
-            yield from ("--ro-bind", name, name)
+            words += ("--ro-bind", name, name)
+    return tuple(words)
 
 
 def rlimits(limits: Limits, *, has_groups: bool) -> dict[str, tuple[int, int]]:

@@ -70,16 +70,8 @@ async def elsewhere(work: Callable[[], T], *, files: Workspace | None = None) ->
         raise
 
 
-def started(
-    keeper: Keeper, rules: Policy, limits: Limits, *, argv: Sequence[str], fds: Sequence[int], env: Any
-) -> Line:
-    """A new sandbox in which a program starts at once; nothing is awaited."""
-    line = keeper.open()
-    line.tell("start", fds, **_start(keeper, rules, limits, argv=argv, env=env))
-    return line
-
-
 def _start(keeper: Keeper, rules: Policy, limits: Limits, *, argv: Sequence[str], env: Any) -> dict[str, Any]:
+    """What the keeper is told, to start a program."""
     if "pids" not in keeper.kinds and Path(PRLIMIT).exists():
         hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         most = limits.processes if hard == resource.RLIM_INFINITY else min(limits.processes, hard)
@@ -106,7 +98,9 @@ class Ready:
         with theirs, Path(os.devnull).open("r+b", buffering=0) as nothing:
             null = nothing.fileno()
             argv = (rules.python, "-c", inside.WAITING)
-            self.line = started(keeper, rules, _ANY, argv=argv, fds=[null, null, null, theirs.fileno()], env={})
+            self.line = keeper.open()
+            words = _start(keeper, rules, _ANY, argv=argv, env={})
+            self.line.tell("start", [null, null, null, theirs.fileno()], is_held=False, **words)
         self._has_groups = "memory" in keeper.kinds
         self._has_pids = "pids" in keeper.kinds
 
@@ -275,17 +269,17 @@ class Live(Running):
         proxy: Proxy | None = None
         with _asked(has_channel) as (channel, control):
             try:
-                await line.opened()
                 proxy = await _way_out(line, rules) if rules.network else None
                 with _memory(request.stdin) as stdin:
                     fds = [stdin, *output.ends, *control]
                     if ready:
                         ready.send(request, fds, rules=rules, limits=limits)
-                    staged, has_to_renew = await _lay_out(line, files, limits, overlay=overlay, ready=ready)
-                    if not ready:
+                    else:  # While bubblewrap works the files are laid out.
                         argv = policy.command(rules, request.argv, request.code)
-                        await line.ask("start", fds, **_start(keeper, rules, limits, argv=argv, env=request.env))
+                        words = _start(keeper, rules, limits, argv=argv, env=request.env)
+                        line.tell("start", fds, is_held=True, **words)
                 output.started()
+                staged, has_to_renew = await _lay_out(line, files, limits, overlay=overlay, ready=ready)
             except BaseException:
                 if proxy:
                     await proxy.close()
@@ -355,7 +349,8 @@ def _asked(has_channel: bool) -> Generator[tuple[Channel | None, list[int]]]:  #
 
 
 async def _way_out(line: Line, rules: Policy) -> Proxy:
-    """The only door of a sandbox, open; its folder is there."""
+    """The only door of a sandbox, open."""
+    await line.opened()
     shutil.copyfile(forward.__file__, line.folder / policy.FORWARD)
     proxy = Proxy(allow(rules.network), line.folder / policy.DOOR)
     await proxy.start()
@@ -369,6 +364,7 @@ async def _lay_out(
 ) -> tuple[Stage, bool]:
     """Put the files where the program finds them. One that waits is told by the keeper, the moment they are there."""
     keeper = line.keeper
+    await line.opened()
     waiting = [ready.control.fileno()] if ready else []
     for is_layered in (True, False):
         if is_layered and not (overlay and keeper.can_overlay):
@@ -381,6 +377,7 @@ async def _lay_out(
         where: dict[str, Any] = {"lower": staged.lower and str(staged.lower)}
         for name, path in (("upper", staged.upper), ("work", staged.work)):
             where[name] = path and str(path.relative_to(line.folder / "stage"))
+        await line.started()
         try:
             mounted = await line.ask("mount", waiting, **where, **policy.mounting(limits))
         except EpisodeError:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import signal
@@ -101,6 +102,7 @@ class Box:
         self.cpu_limit: float | None = None
         self._cpu_before = 0.0
         self._owners = owners
+        self._hold = -1
         self._seed = Seed(group.doors(), owners.uid)
         self.outer: tuple[int, int] | None = (os.pidfd_open(self._seed.pid), self._seed.pid)
         Path(self.folder).mkdir()
@@ -124,7 +126,13 @@ class Box:
             # Relative paths, for programs can read them; `/proc/self/mountinfo` then tells nothing about the machine.
             own = f"upperdir={self.number}/{layers}/{what['upper']},workdir={self.number}/{layers}/{what['work']}"
             options = f"lowerdir={self._owners.lower(what['lower'])},{own},redirect_dir=nofollow,metacopy=off,index=off"
-            kernel.mount("overlay", work, "overlay", data=options + (",userxattr" if self._is_nested else ""))
+            kernel.mount(
+                "overlay",
+                work,
+                "overlay",
+                flags=kernel.NOSUID | kernel.NODEV,
+                data=options + (",userxattr" if self._is_nested else ""),
+            )
         self.bound(what)
 
     def bound(self, what: dict[str, Any]) -> None:
@@ -134,7 +142,12 @@ class Box:
         files = have.f_files - have.f_ffree + what["files"]
         flags = kernel.REMOUNT | kernel.NOSUID | kernel.NODEV
         kernel.mount("tmpfs", self.folder, None, flags=flags, data=f"size={size},nr_inodes={files},mode=711")
-        self.group.limit(what["memory"], what["processes"])
+        try:
+            self.group.limit(what["memory"], what["processes"])
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            self.kill("memory")  # What is there already needs more.
         self._cpu_before = self.group.cpu()
         self.cpu_limit = what["cpu"]
         self.deadline(what["seconds"])
@@ -144,15 +157,24 @@ class Box:
         self.ends = None if seconds is None else time.monotonic() + seconds
 
     def start(self, what: dict[str, Any], fds: list[int]) -> int:
-        """Start bubblewrap; `fds` become the descriptors 0, 1, 2, 3... inside. Returns where it says what it does."""
+        """Start bubblewrap; `fds` become the descriptors 0, 1, 2, 3... inside. Returns where it says what it does.
+
+        With `what["is_held"]` the program does not begin before `release`.
+        """
         reads, writes = os.pipe()
         own = [
             memory("\0".join(self._placed(what["bwrap"])).encode() + b"\0"),
             memory(bytes.fromhex(what["seccomp"])),
             writes,
         ]
-        first = len(fds)
-        argv = ["bwrap", "--args", str(first), "--seccomp", str(first + 1), "--json-status-fd", str(first + 2)]
+        options = ["--args", "--seccomp", "--json-status-fd"]
+        if what["is_held"]:
+            held, self._hold = os.pipe()
+            own.append(held)
+            options.append("--block-fd")
+        argv = ["bwrap"]
+        for number, option in enumerate(options, len(fds)):
+            argv += [option, str(number)]
         words = {name: what[name] for name in ("rlimits", "is_time_fixed", "program")}
         try:
             self._seed.grow({**words, "argv": [*argv, "--", *what["argv"]]}, [*fds, *own])
@@ -163,6 +185,14 @@ class Box:
             for fd in own:
                 os.close(fd)
         return reads
+
+    def release(self) -> None:
+        """Let the program begin."""
+        if self._hold >= 0:
+            with contextlib.suppress(BrokenPipeError):  # It has ended, and how is told by other ways.
+                os.write(self._hold, b"+")
+            os.close(self._hold)
+            self._hold = -1
 
     def _placed(self, words: list[str]) -> Iterator[str]:
         before = ""
@@ -247,6 +277,8 @@ class Box:
 
     def remove(self) -> None:
         """Take away what is left of it; its processes are gone."""
+        if self._hold >= 0:
+            os.close(self._hold)
         self.group.remove()
         with contextlib.suppress(OSError):  # Nothing was mounted there.
             kernel.unmount(f"{self.folder}/work")

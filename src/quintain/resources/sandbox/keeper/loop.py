@@ -146,6 +146,7 @@ class Keeper:
 
     def _do_mount(self, client: Client, words: dict[str, Any], fds: list[int]) -> None:
         client.box.mount(words)
+        client.box.release()
         for waiting in fds:
             with contextlib.suppress(BrokenPipeError):  # It has ended, and how is told by other ways.
                 os.write(waiting, b"+")
