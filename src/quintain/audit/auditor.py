@@ -14,6 +14,7 @@ from quintain import codec
 
 from .check import Check, NotChecked
 from .child import Child
+from .failing import Rate, measure
 from .finding import CLASSES, Checked, Finding
 from .lab import Lab, OutOfTime
 from .opening import About, Subject
@@ -33,6 +34,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         digest: Of the subject: its fingerprint, or of its sources and tools.
         checks: One entry for each check that was asked for.
         tasks: How many were looked at, of how many there are.
+        failures: How often its episodes broke.
         seconds: Wall time.
     """
 
@@ -43,6 +45,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     checks: tuple[Checked, ...]
     findings: tuple[Finding, ...]
     tasks: tuple[int, int]
+    failures: Rate
     seed: int
     seconds: float
 
@@ -99,6 +102,7 @@ def audit(
         for place, check in enumerate(checks):
             watch(check, place, len(checks))
             done.append(_run(check, lab, found))
+        failures = measure(lab)
     finally:
         pool.close()
     return Report(
@@ -109,6 +113,7 @@ def audit(
         checks=tuple(done),
         findings=tuple(_distinct(found)),
         tasks=(len(lab.tasks), len(about.tasks)),
+        failures=failures,
         seed=seed,
         seconds=time.monotonic() - started,
     )
@@ -145,6 +150,17 @@ def _run(check: Check, lab: Lab, found: list[Finding]) -> Checked:
         findings=len(found) - before,
         seconds=time.monotonic() - started,
     )
+
+
+def digest_of(subject: Subject) -> tuple[About, str]:
+    """What a subject says of itself, and its digest.
+
+    Raises:
+        UsageError: There is no such subject.
+        SubjectBroken: It does not load.
+    """
+    with Child(subject, Context()) as child:
+        return child.about, child.about.fingerprint or _digest(child.about)
 
 
 def _spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:

@@ -29,11 +29,13 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
         spec: As in `quintain.plugins.environment`, or "KIND:TEXT", or what names a factory of plain subjects.
         options: Of the environment; `split` chooses its tasks.
         cases: File of cases; then the spec names a scoring function.
+        names: Of its tasks, in order, when they are known: who is told can make one task without all before it.
     """
 
     spec: str
     options: dict[str, str] = {}
     cases: str = ""
+    names: tuple[str, ...] = ()
 
 
 class Source(msgspec.Struct, frozen=True):

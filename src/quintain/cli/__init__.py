@@ -1,7 +1,7 @@
 """The command line: one file per command, thin over the layers below.
 
 Exit status: 0 fine; 1 a replay diverged, a check failed, or a disk is full; 2 wrong usage; 3 the failure gate stopped
-the run; 130 interrupted. What nobody foresaw stays a traceback.
+the run; 4 what was to be audited could not be run; 130 interrupted. What nobody foresaw stays a traceback.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ from quintain import __version__
 from quintain.errors import QuintainError
 
 from . import console, exits
+from .audit import audit
 from .conform import conform
 from .demo import demo
 from .listing import list_
 from .new import new
 from .replay import replay
+from .replay_finding import replay_finding
 from .run import run
 from .show import show
 
@@ -31,7 +33,7 @@ def program() -> None:
     """Training and evaluation environments for language agents: E = {T, H, V, S, C}."""
 
 
-for command in (list_, run, show, replay, new, conform, demo):
+for command in (list_, run, show, replay, audit, replay_finding, new, conform, demo):
     program.add_command(command)
 
 

@@ -8,6 +8,8 @@ from quintain.record import PersistenceError
 FAILED = 1
 USAGE = 2
 STOPPED = 3
+SUBJECT = 4
+"""What was to be audited could not be run."""
 INTERRUPTED = 130
 """As a shell reports a program that SIGINT ended."""
 

@@ -1,0 +1,58 @@
+"""Play a finding again: its probes, in fresh processes, and whether its claim still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.errors import UsageError
+
+from . import relations
+from .finding import Finding, trajectory
+from .pool import Pool
+from .probe import Record
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """What came of it.
+
+    Attributes:
+        held: In how many of the plays the claim held.
+        trajectories: What the probes saw in the last play.
+    """
+
+    held: int
+    plays: int
+    trajectories: list[list[dict[str, Any]]]
+
+
+def replay_finding(finding: Finding, *, plays: int = 2, limit: float = 60.0) -> Replayed:
+    """Play a finding's probes in fresh processes.
+
+    Args:
+        finding: One that was played, not only read.
+        plays: How often.
+        limit: Seconds for one probe.
+
+    Raises:
+        UsageError: The finding was read in source or data; or its subject is gone.
+        SubjectBroken: The subject does not load any more.
+    """
+    if finding.subject is None or finding.evidence is None or not finding.probes:
+        raise UsageError(f"this finding was read, not played: look with `{finding.replay or 'quintain audit'}`")
+    holds = relations.find(finding.evidence.relation)
+    pool = Pool(finding.subject)
+    held = 0
+    records: Sequence[Record] = ()
+    try:
+        for _ in range(plays):
+            for _ in range(finding.evidence.tries):
+                records = pool.fresh_all(finding.probes, limit)
+                if holds(records, finding.evidence):
+                    held += 1
+                    break
+    finally:
+        pool.close()
+    return Replayed(held, plays, [trajectory(record) for record in records])

@@ -1,0 +1,98 @@
+"""A certificate: what of an environment was found sound, and for exactly which environment that was found.
+
+It names the digests of E, lists what was checked and what was not, and bounds the failure rate. It is void as soon as
+any digest differs: it says nothing of another version, another set of tools, or another Quintain.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from quintain import __version__, codec
+from quintain.errors import UsageError
+
+from .auditor import Report
+from .failing import Rate
+from .opening import About
+
+
+class Certificate(msgspec.Struct, frozen=True, kw_only=True):
+    """The file.
+
+    Attributes:
+        holds: No proven error was found, and the failure rate is certified to be below 5 %.
+        digests: Of the subject, its tools, its tasks' names, each of its sources, and the version of the auditor.
+    """
+
+    subject: str
+    options: dict[str, str]
+    holds: bool
+    why_not: list[str]
+    digests: dict[str, str]
+    checked: list[str]
+    not_checked: dict[str, str]
+    failure_rate: Rate
+    tasks: int
+    seed: int
+
+
+def digests(about: About, digest: str) -> dict[str, str]:
+    """What a certificate stands on."""
+    found = {
+        "subject": digest,
+        "tools": codec.digest(codec.dumps(about.tools)),
+        "tasks": codec.digest(codec.dumps(about.tasks)),
+        "quintain": __version__,
+    }
+    return found | {source.path: codec.digest(Path(source.path).read_bytes()) for source in about.sources}
+
+
+def certificate(report: Report) -> Certificate:
+    """What a report certifies."""
+    proven = [one.title for one in report.findings if one.stops]
+    rate = report.failures
+    why_not = [f"proven: {title}" for title in proven]
+    if not rate.is_low:
+        why_not.append(f"{rate.failures} of {rate.episodes} episodes failed: the rate may be {rate.high:.1%}")
+    return Certificate(
+        subject=report.subject.spec,
+        options=report.subject.options,
+        holds=not why_not,
+        why_not=why_not,
+        digests=digests(report.about, report.digest),
+        checked=[one.check for one in report.checks if one.status == "checked"],
+        not_checked={one.check: one.reason for one in report.checks if one.status != "checked"},
+        failure_rate=rate,
+        tasks=report.tasks[0],
+        seed=report.seed,
+    )
+
+
+def save(one: Certificate, path: Path) -> None:
+    path.write_bytes(msgspec.json.format(codec.json(one), indent=2) + b"\n")
+
+
+def load(path: Path) -> Certificate:
+    """A certificate from its file.
+
+    Raises:
+        UsageError: It is none.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Certificate)
+    except OSError as error:
+        raise UsageError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{path} is no certificate: {error}") from error
+
+
+def void(one: Certificate, now: dict[str, str]) -> list[str]:
+    """Which digests differ from those that it was made for; empty while it is valid."""
+    names = sorted({*one.digests, *now})
+    return [
+        f"{name}: it was made for {one.digests.get(name, 'nothing of that name')}, now {now.get(name, 'it is gone')}"
+        for name in names
+        if one.digests.get(name) != now.get(name)
+    ]

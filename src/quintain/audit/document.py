@@ -1,0 +1,126 @@
+"""The report as one JSON object: a stable form, documented in docs/reference/audit-report.md, and read back by `load`."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from quintain import codec
+from quintain.errors import UsageError
+
+from .auditor import Report
+from .finding import Finding
+
+SCHEMA = 1
+"""Version of the form; a new field does not change it."""
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The report as plain data.
+
+    `coverage` says by class "checked", or "not_checked: " and why. `properties` repeats the findings under the names
+    of OpenEnv's RFC 008: check id, status ("pass", "fail", "skip"), severity, evidence.
+    """
+    return {
+        "schema": SCHEMA,
+        "subject": report.subject.spec,
+        "options": report.subject.options,
+        "kind": report.kind,
+        "digest": report.digest,
+        "coverage": report.coverage,
+        "findings": [msgspec.to_builtins(one) for one in report.findings],
+        "checks": [msgspec.to_builtins(one) for one in report.checks],
+        "tasks": {"looked_at": report.tasks[0], "there_are": report.tasks[1]},
+        "failure_rate": msgspec.to_builtins(report.failures),
+        "properties": _properties(report),
+        "seed": report.seed,
+        "seconds": round(report.seconds, 3),
+    }
+
+
+def _properties(report: Report) -> list[dict[str, Any]]:
+    said: list[dict[str, Any]] = []
+    for one in report.checks:
+        of_it = [finding for finding in report.findings if finding.check == one.check]
+        status = "fail" if of_it else "skip" if one.status == "not_checked" else "pass"
+        said.append(
+            {
+                "id": one.check,
+                "status": status,
+                "severity": of_it[0].severity if of_it else None,
+                "message": of_it[0].title if of_it else one.reason,
+                "evidence": [finding.replay for finding in of_it if finding.replay],
+            }
+        )
+    return said
+
+
+def save(report: Report, folder: Path) -> Report:
+    """Write each finding to a file of its own and the whole to report.json; returns the report with its commands.
+
+    Raises:
+        UsageError: The folder cannot be written.
+    """
+    named: list[Finding] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for place, one in enumerate(report.findings, 1):
+            file = folder / f"finding-{place}.json"
+            replay = shlex.join(["quintain", "replay-finding", str(file)]) if one.probes else ""
+            again = msgspec.structs.replace(one, replay=replay or _again(one))
+            file.write_bytes(msgspec.json.format(codec.json(again), indent=2) + b"\n")
+            named.append(again)
+        report = msgspec.structs.replace(report, findings=tuple(named))
+        whole = msgspec.json.format(codec.json(document(report)), indent=2)
+        (folder / "report.json").write_bytes(whole + b"\n")
+    except OSError as error:
+        raise UsageError(f"cannot write the report into {str(folder)!r}: {error.strerror}") from error
+    return report
+
+
+def _again(one: Finding) -> str:
+    """The command for a finding that was read, not played."""
+    spec = one.subject.spec if one.subject is not None else "ENV"
+    return shlex.join(["quintain", "audit", spec, "--check", one.check])
+
+
+def load(path: Path, number: int | None = None) -> Finding:
+    """A finding from its own file, or the n-th of a report.
+
+    Raises:
+        UsageError: The file holds neither, or has no such finding.
+    """
+    whole = _read(path)
+    if "findings" in whole:
+        findings = whole["findings"]
+        if number is None or not 1 <= number <= len(findings):
+            raise UsageError(f"{path} is a report with findings 1 to {len(findings)}; say which: --number N")
+        whole = findings[number - 1]
+    try:
+        return msgspec.convert(whole, Finding)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{path} holds no finding of this version: {error}") from error
+
+
+def known_before(path: Path) -> set[str]:
+    """Keys of the findings in an earlier report.
+
+    Raises:
+        UsageError: It is no report.
+    """
+    whole = _read(path)
+    if "findings" not in whole:
+        raise UsageError(f"{path} is no report of an audit: it has no findings")
+    return {msgspec.convert(one, Finding).key for one in whole["findings"]}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except OSError as error:
+        raise UsageError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    except msgspec.DecodeError as error:
+        raise UsageError(f"{path} is no JSON object: {error}") from error

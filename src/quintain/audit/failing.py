@@ -1,0 +1,59 @@
+"""How often episodes of the subject break, with exact bounds: every task is played by its oracle, or else not at all."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import msgspec
+
+from .bounds import bounds
+from .lab import Lab, OutOfTime
+from .probe import Probe, Record, reset, score
+
+LINE = 0.05
+"""Failure rate above which a run should stop; certified only when the upper bound is below."""
+ENOUGH = math.ceil(math.log(0.05) / math.log(1 - LINE))
+"""59: without a failure in so many episodes the rate is below the line with 95 % confidence."""
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """How many episodes broke.
+
+    Attributes:
+        low, high: One-sided 95 % Clopper-Pearson bounds of the rate.
+    """
+
+    failures: int = 0
+    episodes: int = 0
+    low: float = 0.0
+    high: float = 1.0
+
+    @property
+    def is_low(self) -> bool:
+        """Whether the rate is below the line, for all that these episodes can say."""
+        return self.high < LINE
+
+
+def measure(lab: Lab) -> Rate:
+    """Play at least `ENOUGH` episodes, each task in turn under new seeds; nothing when there is no task or no time."""
+    if not lab.tasks:
+        return Rate()
+    rounds = itertools.product(range(ENOUGH), lab.tasks)
+    wanted = max(ENOUGH, len(lab.tasks))
+    try:
+        probes = [
+            Probe((reset(task, seed=lab.seed + n), *(lab.oracle(task) or ()), score()))
+            for n, task in itertools.islice(rounds, wanted)
+        ]
+        records = lab.play_all(probes)
+    except OutOfTime:
+        return Rate()
+    failures = sum(map(failed, records))
+    return Rate(failures, len(records), *bounds(failures, len(records), one_sided=True))
+
+
+def failed(record: Record) -> bool:
+    """Whether an episode broke: something crashed or hung, or there was no verdict."""
+    verdict = record.at("score")
+    return bool(record.died or record.broken) or not verdict.fine or verdict.value is None

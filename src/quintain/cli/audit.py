@@ -1,0 +1,178 @@
+"""`quintain audit`: would this environment teach a model the wrong thing?"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from quintain.errors import UsageError
+
+from . import console, exits, options
+
+if TYPE_CHECKING:
+    from quintain.audit.auditor import Report, Watch
+    from quintain.audit.check import Check
+    from quintain.audit.opening import Subject
+
+
+@click.command(short_help="Find what would poison a training run.")
+@click.argument("env")
+@click.option("--tasks", type=click.IntRange(min=1), default=100, show_default=True, help="So many, spread evenly.")
+@click.option("--split", help='Whose tasks; "test" unless the environment has none of that name.')
+@click.option("--budget", type=float, metavar="SECONDS", help="For all of it; what does not fit is not checked.")
+@click.option("--limit", type=float, default=30.0, show_default=True, metavar="SECONDS", help="For one probe.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of everything that is drawn.")
+@click.option("--check", "checks", multiple=True, metavar="ID", help="Only this one; may be given several times.")
+@click.option("--class", "classes", multiple=True, metavar="CLASS", help="Only checks of this class.")
+@click.option("--plugin", type=click.Path(path_type=Path), multiple=True, metavar="FILE", help="Checks of your own.")
+@click.option(
+    "--cases", type=click.Path(path_type=Path), metavar="FILE", help="ENV is a scorer; its cases, JSON lines."
+)
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), metavar="FILE", help="A report.json; tell only what is new."
+)
+@click.option("--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Ask only whether it still holds.")
+@click.option("--list", "listing", is_flag=True, help="List the checks that would run, and run none.")
+@options.twin
+@options.data
+@options.nl_assertions
+@options.made_with
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder.  [default: audits/ENV-N]")
+@options.json
+def audit(**given: Any) -> None:
+    """Look for bugs in ENV that a model would learn from, and prove each by a short trajectory.
+
+    ENV is a registered name, package.module:attr, path/to/file.py:attr (an Environment, or a function that returns a
+    plain object with tasks, tools, reset, call and score), gymnasium:ID, verifiers:MODULE, openenv:URL, ors:URL,
+    openapi:URL, mcp:URL, or with --cases a scoring function. Ends with status 1 when an error is proven, 4 when the
+    subject cannot be run.
+    """
+    from quintain.audit.auditor import audit as run
+    from quintain.audit.child import SubjectBroken
+
+    subject, chosen = _subject(given), _checks(given)
+    if given["listing"]:
+        _list(chosen, as_json=given["as_json"])
+        return
+    try:
+        if given["certificate"] is not None:
+            _still_holds(subject, given["certificate"], as_json=given["as_json"])
+            return
+        names = {name: given[name] for name in ("tasks", "seed", "budget", "limit")}
+        with _progress(len(chosen)) as watch:
+            report = run(subject, chosen, watch=watch, **names)
+    except SubjectBroken as error:
+        click.echo(f"Error: {given['env']} could not be run: {error}", err=True)
+        raise click.exceptions.Exit(exits.SUBJECT) from None
+    report = _told(report, given)
+    if report.stops:
+        raise click.exceptions.Exit(exits.FAILED)
+
+
+def _subject(given: dict[str, Any]) -> Subject:
+    from quintain.audit.opening import Subject
+
+    from .selection import anchored
+
+    names = ("data", "nl_assertions", "twin")
+    made_with = options.environment_options(given["options"], **{name: given[name] for name in names})
+    made_with |= {"split": given["split"]} if given["split"] is not None else {}
+    cases = str(given["cases"].absolute()) if given["cases"] is not None else ""
+    if cases and not given["cases"].is_file():
+        raise UsageError(f"there is no file of cases {str(given['cases'])!r}")
+    return Subject(anchored(given["env"]), made_with, cases)
+
+
+def _checks(given: dict[str, Any]) -> list[Check]:
+    from quintain.audit import check
+
+    further = [one for path in given["plugin"] for one in check.from_file(path)]
+    everything = check.ordered([*check.registered(), *further])
+    if further and not given["checks"] and not given["classes"]:
+        return check.ordered(further)
+    return check.chosen(everything, given["checks"], given["classes"])
+
+
+def _list(checks: list[Check], *, as_json: bool) -> None:
+    if as_json:
+        names = ("id", "class_", "level", "needs", "severity", "about")
+        console.print_json([{name.rstrip("_"): getattr(one, name) for name in names} for one in checks])
+        return
+    rows = [(one.id, one.class_, one.level, ", ".join(one.needs), one.about) for one in checks]
+    console.stdout().print(console.grid("check", "class", "level", "needs", "question", rows=rows))
+
+
+def _told(report: Report, given: dict[str, Any]) -> Report:
+    """Write the folder, print; returns the report as it was told."""
+    import msgspec
+
+    from quintain.audit import certificate, document
+
+    from .audit_table import print_report
+
+    if given["baseline"] is not None:
+        before = document.known_before(given["baseline"])
+        fresh = tuple(one for one in report.findings if one.key not in before)
+        report = msgspec.structs.replace(report, findings=fresh)
+    folder = given["out"] if given["out"] is not None else _fresh_folder(given["env"], given["twin"])
+    report = document.save(report, folder)
+    certificate.save(certificate.certificate(report), folder / "certificate.json")
+    if given["as_json"]:
+        console.print_json(document.document(report))
+    else:
+        print_report(console.stdout(), report, folder)
+    return report
+
+
+def _fresh_folder(env: str, twin: str | None) -> Path:
+    import re
+
+    name = re.sub(r"[^\w.-]+", "-", Path(env).name).strip("-.") + (f"-{twin}" if twin else "")
+    for n in itertools.count(1):
+        path = Path("audits") / f"{name}-{n}"
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise UsageError(f"cannot make the folder {str(path)!r}: {error.strerror}; give --out DIR") from error
+        return path
+    raise AssertionError("there is always another number")
+
+
+def _still_holds(subject: Subject, path: Path, *, as_json: bool) -> None:
+    from quintain.audit import certificate
+    from quintain.audit.auditor import digest_of
+
+    one = certificate.load(path)
+    differing = certificate.void(one, certificate.digests(*digest_of(subject)))
+    holds = one.holds and not differing
+    if as_json:
+        console.print_json({"holds": holds, "void": differing, "why_not": one.why_not})
+    else:
+        out = console.stdout()
+        out.print("The certificate holds." if holds else "The certificate does not hold.")
+        for line in (*differing, *one.why_not):
+            out.print(f"  {line}", soft_wrap=True)
+    if not holds:
+        raise click.exceptions.Exit(exits.FAILED)
+
+
+@contextmanager
+def _progress(count: int) -> Generator[Watch]:
+    """A bar with the check that runs, on stderr; nothing where that is no terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    err = console.stderr()
+    if not err.is_terminal:
+        yield lambda check, place, count: None
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=None), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=err, transient=True) as bar:
+        place = bar.add_task("loading", total=count)
+        yield lambda check, at, count: bar.update(place, completed=at, description=f"{check.class_}: {check.id}")
