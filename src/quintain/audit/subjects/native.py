@@ -30,7 +30,11 @@ DECLARED = ("volatile", "graded", "refusal_ok")
 
 
 def of(
-    env: Environment[Any], split: str | None = None, *, tasks: int | Sequence[str] | None = None
+    env: Environment[Any],
+    split: str | None = None,
+    *,
+    tasks: int | Sequence[str] | None = None,
+    names: Sequence[str] = (),
 ) -> Callable[[], NativeSubject]:
     """A factory of sessions on an environment. They share the tasks, which are made when they are first asked for.
 
@@ -38,19 +42,23 @@ def of(
         env: The environment.
         split: The split; without it "test", or the first one where there is no such.
         tasks: Offer only the first so many, or those with these ids, in this order.
+        names: Ids of all tasks of the split, in order, for who knows them: then a task is made without those before it.
 
     Raises:
         UsageError: There is no such split.
     """
     chosen = split if split is not None else "test" if "test" in env.splits else env.splits[0]
-    return functools.partial(NativeSubject, env, Shelf(env, chosen, tasks))
+    return functools.partial(NativeSubject, env, Shelf(env, chosen, tasks, names))
 
 
 class Shelf:
     """The tasks of a split, each made once in this process: to make one, and its world, may cost milliseconds."""
 
-    def __init__(self, env: Environment[Any], split: str, chosen: int | Sequence[str] | None) -> None:
+    def __init__(
+        self, env: Environment[Any], split: str, chosen: int | Sequence[str] | None, names: Sequence[str] = ()
+    ) -> None:
         self.split = split
+        self._places = {name: place for place, name in enumerate(names)}
         self._env = env
         self._all = env.tasks(split)
         self._chosen = chosen
@@ -63,6 +71,8 @@ class Shelf:
         if not (self._chosen is None or isinstance(self._chosen, int)):
             return list(self._chosen)
         count = len(self._all) if self._chosen is None else min(self._chosen, len(self._all))
+        if self._places:
+            return list(self._places)[:count]
         while self._seen < count:
             self._next()
         return list(self._known)[:count]
@@ -73,6 +83,8 @@ class Shelf:
         Raises:
             UsageError: There is none.
         """
+        if name not in self._known and name in self._places:
+            self._known[name] = self._all[self._places[name]]
         while name not in self._known and self._seen < len(self._all):
             self._next()
         if name not in self._known:
