@@ -25,6 +25,7 @@ from .replay import replay
 from .replay_finding import replay_finding
 from .run import run
 from .show import show
+from .triage import triage
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -33,7 +34,7 @@ def program() -> None:
     """Training and evaluation environments for language agents: E = {T, H, V, S, C}."""
 
 
-for command in (list_, run, show, replay, audit, replay_finding, new, conform, demo):
+for command in (list_, run, show, replay, audit, replay_finding, triage, new, conform, demo):
     program.add_command(command)
 
 

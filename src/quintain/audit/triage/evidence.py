@@ -1,0 +1,234 @@
+"""What the environment itself can say about a record: play it again, grade it again, play the task's own solution.
+
+All of it happens on fresh worlds and takes nothing from the record but the replies of the models. It is plain data, so
+that another process, under another hash seed, can gather it too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from quintain import codec, resource
+from quintain.day import Days, before
+from quintain.deadline import DeadlineExceeded
+from quintain.environment import Environment
+from quintain.episode import BROKEN
+from quintain.errors import WALL_CLOCK_KINDS, QuintainError
+from quintain.jury import Jury
+from quintain.replay import Recorded
+from quintain.rollout import Played as Again
+from quintain.rollout import played
+from quintain.state import State
+from quintain.table import Table
+from quintain.task import Task
+from quintain.trace import Trace, Turn, plain
+
+from .played import Played
+from .shadow import Suspect
+
+PATIENCE_S = 5.0
+"""A call that once hung gets so long to show that the world answers."""
+_SHOWN = 300
+
+
+class Left(msgspec.Struct, frozen=True, kw_only=True):
+    """The first place where a replay left its record.
+
+    Attributes:
+        field: "observation", "is_error", "state_digest", "rewards", "turns" or "end".
+        idle: Whether the recorded world did not change in a turn in which the replayed one did.
+    """
+
+    turn: int
+    step: int | None = None
+    field: str
+    recorded: str
+    found: str
+    idle: bool = False
+
+
+class Evidence(msgspec.Struct, kw_only=True):
+    """What playing one record again showed.
+
+    Attributes:
+        missing: Why it could not be played; empty when it could.
+        same_version: Whether the environment's code is the one that made the record.
+        left: Where the replay differs; None when it agrees.
+        steady: Whether replays agree with one another.
+        broke: The kind of failure that the replay ended with.
+        scores: What the verifier says now, each time it is asked; None for "no verdict".
+        criteria: The single verdicts of the last time.
+        moved: Whether the replayed world's content is another at the end.
+        stale: Positions in the list of suspects of reads that the world itself contradicts.
+    """
+
+    missing: str = ""
+    same_version: bool = True
+    left: Left | None = None
+    steady: bool = True
+    broke: str = ""
+    scores: list[float | None] = []
+    criteria: dict[str, float | None] = {}
+    moved: bool = True
+    stale: tuple[int, ...] = ()
+
+
+class Witness:
+    """Plays records again in their environment.
+
+    Args:
+        env: What made them.
+        times: How often each is graded again, 1 and up.
+    """
+
+    def __init__(self, env: Environment[Any], *, times: int = 3) -> None:
+        self._env = env
+        self._days: Days[Any] = Days(env)
+        self._times = times
+
+    async def examine(self, one: Played, task: Task[Any] | str, suspects: list[Suspect]) -> Evidence:
+        """Gather what there is on one episode.
+
+        Args:
+            one: The record.
+            task: What it is of; or why that is not known.
+            suspects: Reads that look stale.
+        """
+        trace = one.trace
+        if trace is None or isinstance(task, str):
+            return Evidence(missing=str(task) if trace is not None else "only our own traces can be played again")
+        try:
+            if trace.task_digest and await task.digest(task.world()) != trace.task_digest and not trace.after:
+                return Evidence(missing="the task has another content than the one that was played")
+            place = before(trace)
+            start = None if place is None else await self._days.world(place)
+            evidence = await self._played(trace, task, start, suspects)
+        except (QuintainError, *BROKEN) as error:
+            return Evidence(missing=f"it cannot be played again: {type(error).__name__}: {error}"[:_SHOWN])
+        if task.day:
+            self._days.advance(task, trace, None)
+        return evidence
+
+    async def _played(self, trace: Trace, task: Task[Any], start: Any, suspects: list[Suspect]) -> Evidence:
+        first = await self._again(trace, task, start)
+        evidence = Evidence(same_version=trace.fingerprint == self._env.fingerprint)
+        evidence.left = difference(trace, first.rollout.trace)
+        if evidence.left is not None:
+            second = await self._again(trace, task, start)
+            evidence.steady = difference(first.rollout.trace, second.rollout.trace) is None
+        new = first.rollout.trace
+        evidence.broke = new.failure.kind if new.failure is not None else ""
+        evidence.scores = [new.score]
+        evidence.criteria = {reward.name: reward.value for reward in new.rewards}
+        if first.state is None:
+            return evidence
+        began = task.world() if start is None else start
+        evidence.moved = await content(began) != await content(first.state)
+        if new.failure is None:
+            for _ in range(self._times - 1):
+                evidence.scores.append(await self._graded(first, task, began))
+        evidence.stale = tuple(n for n, one in enumerate(suspects) if contradicts(first.state, one))
+        return evidence
+
+    async def _again(self, trace: Trace, task: Task[Any], start: Any) -> Again[Any]:
+        """Play the replies once more; a call that hung then may not hang for long now."""
+        config = trace.config
+        if trace.failure is not None and trace.failure.kind in WALL_CLOCK_KINDS:
+            limit = min(PATIENCE_S, config.tool_timeout_s or PATIENCE_S)
+            config = msgspec.structs.replace(config, tool_timeout_s=limit)
+        names = {name: getattr(trace, name) for name in ("seed", "member", "attempt", "after", "split", "agent")}
+        return await played(self._env.replace(config=config), task, Recorded(trace), start=start, **names)
+
+    async def _graded(self, again: Again[Any], task: Task[Any], began: Any) -> float | None:
+        """The score of the same end, asked for once more."""
+        env, trace = self._env, again.rollout.trace
+        jury = Jury(env.verifier, task, start=began, timeout_s=env.config.verifier_timeout_s)
+        asked = msgspec.structs.replace(trace, rewards=[], score=None)
+        try:
+            return env.verifier.total(await jury.trajectory(again.state, asked))
+        except (DeadlineExceeded, *BROKEN):
+            return None  # no verdict; the caller compares it with the others
+
+
+def difference(expected: Trace, found: Trace) -> Left | None:
+    """The first place where what happened differs; names, versions and real time apart.
+
+    What a real clock or a model's endpoint decided is not compared, but everything before it.
+    """
+    failure = expected.failure
+    until = failure.turn if failure is not None and failure.kind in WALL_CLOCK_KINDS else len(expected.turns)
+    before_digest = ""
+    for old, new in zip(expected.turns[:until], found.turns, strict=False):
+        left = _in_turn(old, new)
+        if left is not None:
+            idle = bool(before_digest) and old.state_digest == before_digest
+            return msgspec.structs.replace(left, idle=idle)
+        before_digest = old.state_digest
+    if len(found.turns) < until:
+        turn = len(found.turns)
+        return Left(turn=turn, field="turns", recorded=f"{until} turns", found=f"{turn}, {found.reason}")
+    if failure is None and (expected.end, expected.reason) != (found.end, found.reason):
+        turn = max(0, len(expected.turns) - 1)
+        return Left(turn=turn, field="end", recorded=expected.reason, found=_ending(found))
+    return None
+
+
+def _ending(trace: Trace) -> str:
+    return trace.reason if trace.failure is None else f"{trace.reason}: {trace.failure.message}"[:_SHOWN]
+
+
+def _in_turn(old: Turn, new: Turn) -> Left | None:
+    for number, (a, b) in enumerate(zip(old.steps, new.steps, strict=False)):
+        for field in ("observation", "is_error"):
+            was, now = getattr(a, field), getattr(b, field)
+            if was != now:
+                sides = (plain(was), plain(now)) if field == "observation" else (str(was), str(now))
+                recorded, found = (side[:_SHOWN] for side in sides)
+                return Left(turn=old.index, step=number, field=field, recorded=recorded, found=found)
+    if len(old.steps) != len(new.steps):
+        return Left(turn=old.index, field="turns", recorded=f"{len(old.steps)} steps", found=f"{len(new.steps)}")
+    if old.state_digest != new.state_digest:
+        return Left(turn=old.index, field="state_digest", recorded=old.state_digest, found=new.state_digest)
+    return None
+
+
+async def content(world: State) -> str:
+    """Names what a world holds, but for its time and its draws: what merely passed is no act."""
+    own = await resource.fork(world)
+    own.shared.clock.now = 0.0
+    own.shared.rng.counter = 0
+    own.shared.finished = None
+    return await resource.digest(own)
+
+
+def contradicts(world: State, suspect: Suspect) -> bool:
+    """Whether the world holds the value that was written, while a read showed the one before."""
+    found = [values[suspect.field] for values in _entities(world, suspect.key) if suspect.field in values]
+    return bool(found) and all(codec.dumps(value) == codec.dumps(suspect.new) for value in found)
+
+
+def _entities(value: Any, key: str) -> list[dict[str, Any]]:
+    """Everything in a world that stands under a key, or says that it is its `id`."""
+    if isinstance(value, Table):
+        rows: Table[Any] = value
+        return [_fields(rows[key])] if key in rows else []
+    if isinstance(value, msgspec.Struct):
+        own = _fields(value)
+        inner = [one for name, item in own.items() if name != "shared" for one in _entities(item, key)]
+        return ([own] if own.get("id") == key else []) + inner
+    if isinstance(value, dict):
+        held: dict[Any, Any] = value
+        own = [_fields(held[key])] if key in held and _fields(held[key]) else []
+        return own + [one for name, item in held.items() if name != key for one in _entities(item, key)]
+    if isinstance(value, list | tuple):
+        items: Any = value
+        return [one for item in items for one in _entities(item, key)]
+    return []
+
+
+def _fields(row: Any) -> dict[str, Any]:
+    if isinstance(row, msgspec.Struct):
+        return {name: getattr(row, name) for name in row.__struct_fields__}
+    return row if isinstance(row, dict) else {}

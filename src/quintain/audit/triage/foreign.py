@@ -1,0 +1,238 @@
+"""Episodes that other tools recorded: lists of OpenAI messages, rows of verifiers, samples of Inspect.
+
+Only what these forms have in common with an episode is read. A field of another type than its form has makes the
+record unreadable, with the field's name: half an episode would be judged as if it were a whole one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+
+from quintain.errors import TraceError
+
+from .played import Broken, Call, Form, Played, Said, parsed, refuses
+
+Row = dict[str, Any]
+
+_REWARDS = ("reward", "score")
+_TASKS = ("task_id", "example_id", "sample_id", "id", "task")
+_GRADES = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "correct": 1.0, "incorrect": 0.0}
+"""Inspect's letters: correct, incorrect, partial, no answer."""
+_LETTERS = {"S": "tool", "V": "reward rubric judge scor verif grad", "T": "dataset task"}
+"""Words in the name of a foreign error, and the letter that they mean."""
+
+
+def form_of(row: Row) -> Form | None:
+    """Whose record a JSON object is; None when it looks like no episode."""
+    if isinstance(row.get("messages"), list):
+        return "inspect" if "scores" in row or isinstance(row.get("output"), dict) else "messages"
+    return "rollout" if "prompt" in row and "completion" in row else None
+
+
+def of_row(row: Row, *, place: str, index: int) -> Played:
+    """An episode of a foreign form.
+
+    Raises:
+        TraceError: The row has no known form, or a field is of another type than that form has.
+    """
+    form = form_of(row)
+    if form is None:
+        raise TraceError(f"no form that is known; its keys are {', '.join(sorted(row)[:8]) or 'none'}")
+    if form == "rollout":
+        asked, answered = _messages(row["prompt"], "user"), _messages(row["completion"], "assistant")
+        messages = asked + answered
+    else:
+        messages = _messages(row["messages"], "user")
+    said, calls, prompt = _conversation(messages)
+    found = next((_text(row[name]) for name in _TASKS if row.get(name) is not None), "")
+    reward, components = _inspect_scores(row) if form == "inspect" else _reward(row)
+    truncated = bool(row.get("is_truncated")) or row.get("limit") is not None
+    task = found or prompt[:80]
+    return Played(
+        place=place,
+        index=index,
+        form=form,
+        task=task,
+        group=f"{task} {prompt}",
+        member=_count(row.get("epoch", row.get("member", row.get("rollout", 0)))),
+        prompt=prompt,
+        said=said,
+        calls=calls,
+        reward=reward,
+        has_reward=form == "inspect" or any(name in row for name in _REWARDS),
+        components=components,
+        end="failed" if row.get("error") else "truncated" if truncated else "",
+        reason=_text(row.get("stop_condition") or row.get("limit") or ""),
+        broken=_broken(row.get("error"), len(said)),
+        tools=_tools(row),
+        limit=_count(row["max_turns"]) if isinstance(row.get("max_turns"), int) else None,
+        gold=row.get("target", row.get("answer")),
+    )
+
+
+def _messages(value: Any, role: str) -> list[Row]:
+    """A conversation; a bare text is one message of `role`."""
+    if isinstance(value, str):
+        return [{"role": role, "content": value}]
+    if not isinstance(value, list):
+        raise TraceError(f"a conversation is a list of messages or a text, got {type(value).__name__}")
+    messages = cast(list[Any], value)
+    for n, message in enumerate(messages):
+        if not isinstance(message, dict) or not isinstance(cast(Row, message).get("role"), str):
+            raise TraceError(f"message {n} has no role: {_text(message)[:80]}")
+    return messages
+
+
+def _conversation(messages: list[Row]) -> tuple[tuple[Said, ...], tuple[Call, ...], str]:
+    """Replies, calls with their answers, and the prompt: everything before the first reply."""
+    said: list[Said] = []
+    calls: list[Call] = []
+    heard: list[str] = []
+    prompt: list[str] = []
+    waiting: dict[str, int] = {}
+    for message in messages:
+        role, text = message["role"], _content(message.get("content"))
+        if role in ("tool", "function"):
+            _answer(calls, waiting, message, text=text)
+        elif role == "assistant" or (role == "user" and said):
+            asked = list(_calls(message, len(said)))
+            waiting |= {identity: len(calls) + n for n, (identity, _) in enumerate(asked)}
+            calls += [call for _, call in asked]
+            said.append(_said(message, text, turn=len(said), heard=tuple(heard), calls=len(asked)))
+            heard = []
+        else:
+            heard.append(text)
+            prompt += [] if said else [text]
+    return tuple(said), tuple(calls), "\n".join(prompt)
+
+
+def _said(message: Row, text: str, **fields: Any) -> Said:
+    reasoning = message.get("reasoning_content") or message.get("reasoning") or ""
+    finish = message.get("finish_reason") or message.get("stop_reason") or ""
+    role = "agent" if message["role"] == "assistant" else "user"
+    return Said(role=role, text=text, reasoning=_text(reasoning), finish=_text(finish), **fields)
+
+
+def _calls(message: Row, turn: int) -> Iterator[tuple[str, Call]]:
+    asked: Any = message.get("tool_calls") or []
+    if not isinstance(asked, list):
+        raise TraceError(f"tool_calls is a list, got {type(asked).__name__}")
+    for n, each in enumerate(cast(list[Any], asked)):
+        one: Any = parsed(each) if isinstance(each, str) else each
+        if not isinstance(one, dict):
+            raise TraceError(f"a tool call is an object, got {_text(one)[:80]}")
+        call = cast(Row, one)
+        function: Any = call.get("function", call)
+        named = cast(Row, function) if isinstance(function, dict) else {"name": function, **call}
+        given: Any = named.get("arguments", {})
+        raw = given if isinstance(given, str) else json.dumps(given)
+        arguments = parsed(given) if isinstance(given, str) else given if isinstance(given, dict) else None
+        name, identity = _text(named.get("name") or ""), _text(call.get("id") or f"{turn}/{n}")
+        yield identity, Call(turn=turn, step=n, name=name, arguments=arguments, raw=raw, answered=False)
+
+
+def _answer(calls: list[Call], waiting: dict[str, int], message: Row, *, text: str) -> None:
+    """Give an answer to the call that it names, or to the first that waits."""
+    identity = message.get("tool_call_id")
+    fallback = next((n for n, call in enumerate(calls) if not call.answered), None)
+    place = waiting.get(_text(identity)) if identity is not None else fallback
+    if place is None:
+        raise TraceError(f"an answer to a call that nobody made: {_text(identity)}")
+    error: Any = message.get("error")
+    marked = message.get("is_error", error if error is not None else None)
+    said = text or (_text(cast(Row, error).get("message") or error) if isinstance(error, dict) else _text(error or ""))
+    calls[place] = msgspec.structs.replace(
+        calls[place], answered=True, observation=said, is_error=refuses(said) if marked is None else bool(marked)
+    )
+
+
+def _content(value: Any) -> str:
+    if isinstance(value, list):
+        parts = (cast(Row, one).get("text", "") if isinstance(one, dict) else one for one in cast(list[Any], value))
+        return "\n".join(map(_text, parts))
+    return "" if value is None else _text(value)
+
+
+def _reward(row: Row) -> tuple[float | None, dict[str, float | None]]:
+    value = next((row[name] for name in _REWARDS if name in row), None)
+    metrics: Any = row.get("metrics")
+    named = cast(Row, metrics).items() if isinstance(metrics, dict) else ()
+    return number(value), {name: number(one) for name, one in named}
+
+
+def _inspect_scores(row: Row) -> tuple[float | None, dict[str, float | None]]:
+    """The mean of the scorers' values, and each of them."""
+    scores: Any = row.get("scores") or ({"score": row["score"]} if isinstance(row.get("score"), dict) else {})
+    if not isinstance(scores, dict):
+        raise TraceError(f"scores is an object, got {type(scores).__name__}")
+    values = {
+        name: number(cast(Row, one).get("value") if isinstance(one, dict) else one)
+        for name, one in cast(Row, scores).items()
+    }
+    spoken = [value for value in values.values() if value is not None]
+    return (sum(spoken) / len(spoken) if spoken else None), values
+
+
+def number(value: Any) -> float | None:
+    """A score as a number, NaN included; None for what is none."""
+    if isinstance(value, str):
+        return _GRADES[value] if value in _GRADES else _float(value)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _float(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _broken(error: Any, turn: int) -> Broken | None:
+    if not error:
+        return None
+    fields = cast(Row, error) if isinstance(error, dict) else {"message": error}
+    name = _text(fields.get("error") or fields.get("type") or "")
+    message = _text(fields.get("message") or fields.get("error_chain_str") or error)
+    said = (name or message).lower()
+    part = next((letter for letter, words in _LETTERS.items() if any(word in said for word in words.split())), "")
+    return Broken(part=part, type=name, message=message[:2000], turn=turn)
+
+
+def _tools(row: Row) -> dict[str, dict[str, Any]] | None:
+    """Names and schemas of the advertised tools; None where the row doesn't say."""
+    info: Any = row.get("info")
+    inside = cast(Row, info) if isinstance(info, dict) else {}
+    places = [one[name] for one in (row, inside) for name in ("tools", "tool_defs", "oai_tools") if one.get(name)]
+    found: Any = places[0] if places else None
+    if isinstance(found, str):
+        found = _loaded(found)
+    if not isinstance(found, list):
+        return None
+    tools: dict[str, dict[str, Any]] = {}
+    for each in cast(list[Any], found):
+        one: Any = _loaded(each) if isinstance(each, str) else each
+        if isinstance(one, dict):
+            tool = cast(Row, one)
+            tool = tool["function"] if isinstance(tool.get("function"), dict) else tool
+            schemas = (tool.get(name) for name in ("parameters", "inputSchema", "input_schema"))
+            tools[_text(tool.get("name"))] = next((schema for schema in schemas if isinstance(schema, dict)), {})
+    return tools
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=repr)

@@ -1,0 +1,172 @@
+"""What lies in a folder, as episodes; and what could not be read, with its place and the reason.
+
+Nothing is left out silently: a rate of failures whose denominator has lost its worst episodes looks fine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from quintain.errors import TraceError, UsageError
+from quintain.trace import Trace
+
+from .foreign import of_row
+from .played import Played, of_trace
+
+TRACES, TIMINGS = "traces.jsonl", "timings.jsonl"
+_LINES = (".jsonl", ".ndjson")
+_BOOKKEEPING = {"run.json", "run.lock", TIMINGS}
+
+
+class Unreadable(msgspec.Struct, frozen=True, kw_only=True):
+    """A place that holds no episode that can be read.
+
+    Attributes:
+        place: File, and line or sample.
+        reason: Why.
+        episode: Whether an episode was meant to be there, so that it counts as one that failed.
+    """
+
+    place: str
+    reason: str
+    episode: bool
+
+
+class Reading(msgspec.Struct, kw_only=True):
+    """What was found, in the order of files and lines.
+
+    Attributes:
+        ignored: Files of which nothing was expected.
+    """
+
+    played: list[Played] = []
+    unreadable: list[Unreadable] = []
+    ignored: list[str] = []
+
+
+def read(path: str | Path) -> Reading:
+    """Read a run folder, a file of episodes, or a folder of such files.
+
+    Raises:
+        UsageError: There is no such file or folder.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise UsageError(f"there is no {str(path)!r}; give a run folder, a file of traces, or a folder of them")
+    reading = Reading()
+    if (path / TRACES).is_file():
+        _read_lines(reading, path / TRACES, is_run=True)
+        _add_seconds(reading, path / TIMINGS)
+        return reading
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.suffix.lower() in _LINES and file.is_file() and file.name not in _BOOKKEEPING:
+            _read_lines(reading, file)
+        elif file.suffix.lower() == ".json" and file.is_file() and file.name not in _BOOKKEEPING:
+            _read_document(reading, file)
+        elif file == path:
+            _read_lines(reading, file)
+        elif file.is_file():
+            reading.ignored.append(str(file))
+    return reading
+
+
+def _read_lines(reading: Reading, file: Path, *, is_run: bool = False) -> None:
+    """One episode a line. The unfinished last line of a run folder was never acknowledged: no episode is lost with it."""
+    try:
+        with file.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                place = f"{file}:{number}"
+                if is_run and not line.endswith(b"\n"):
+                    reason = "unfinished: it was being written when the run was stopped, and never counted"
+                    reading.unreadable.append(Unreadable(place=place, reason=reason, episode=False))
+                elif line.strip():
+                    _add(reading, line, place)
+    except OSError as error:
+        _lost(reading, str(file), f"cannot be opened: {error.strerror}")
+
+
+def _add(reading: Reading, line: bytes, place: str) -> None:
+    try:
+        value = _decoded(line)
+        if {"digest", "trace"} <= value.keys():
+            trace = Trace.from_json(line)
+            reading.played.append(of_trace(trace, place=place, index=len(reading.played)))
+        else:
+            reading.played.append(of_row(value, place=place, index=len(reading.played)))
+    except TraceError as error:
+        _lost(reading, place, str(error))
+
+
+def _decoded(text: bytes) -> dict[str, Any]:
+    value = _json(text)
+    if not isinstance(value, dict):
+        raise TraceError(f"an episode is a JSON object, this is a {type(value).__name__}")
+    return cast(dict[str, Any], value)
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+        raise TraceError(f"no JSON, or truncated: {error}") from error
+
+
+def _read_document(reading: Reading, file: Path) -> None:
+    """A file that is one JSON document: an episode, a list of them, or a log of Inspect."""
+    try:
+        value = _json(file.read_bytes())
+    except OSError as error:
+        _lost(reading, str(file), f"cannot be opened: {error.strerror}")
+        return
+    except TraceError as error:
+        _lost(reading, str(file), str(error))
+        return
+    rows = list(_rows(value, str(file)))
+    if not rows:
+        reason = "no episode, no list of episodes, and no log with samples"
+        reading.unreadable.append(Unreadable(place=str(file), reason=reason, episode=False))
+    for place, row in rows:
+        try:
+            if not isinstance(row, dict):
+                raise TraceError(f"an episode is a JSON object, this is a {type(row).__name__}")
+            reading.played.append(of_row(cast(dict[str, Any], row), place=place, index=len(reading.played)))
+        except TraceError as error:
+            _lost(reading, place, str(error))
+
+
+def _rows(value: Any, file: str) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, list):
+        yield from ((f"{file}, item {n}", row) for n, row in enumerate(cast(list[Any], value)))
+    elif isinstance(value, dict):
+        log = cast(dict[str, Any], value)
+        samples = log.get("samples")
+        if isinstance(samples, list):
+            yield from ((f"{file}, sample {n}", row) for n, row in enumerate(cast(list[Any], samples)))
+        elif "messages" in log or "completion" in log:
+            yield file, log
+
+
+def _add_seconds(reading: Reading, file: Path) -> None:
+    """What the clock said, beside the traces. A line of it that is torn tells nothing, and is reported."""
+    if not file.is_file():
+        return
+    spent: dict[tuple[str, int, int], dict[str, float]] = {}
+    for number, line in enumerate(file.read_bytes().splitlines(), 1):
+        try:
+            row = _decoded(line)
+            key = (str(row["task"]), int(row["member"]), int(row["attempt"]))
+            spent[key] = {name: float(value) for name, value in row.items() if name.endswith("_s")}
+        except (TraceError, KeyError, TypeError, ValueError) as error:
+            place, reason = f"{file}:{number}", f"no timing: {error}"
+            reading.unreadable.append(Unreadable(place=place, reason=reason, episode=False))
+    for one in reading.played:
+        one.seconds = spent.get((one.task, one.member, one.attempt), {})
+
+
+def _lost(reading: Reading, place: str, reason: str) -> None:
+    reading.unreadable.append(Unreadable(place=place, reason=reason, episode=True))

@@ -1,0 +1,50 @@
+"""The eleven rules, in the order in which they are asked. The first proven label wins; all are kept.
+
+From what the record says itself (1, 2), over what the environment says when it is asked again (3, 4, 6), to what only
+comparison shows (5, 7, 8, 9, 10). What no rule claims is the policy's (11).
+"""
+
+from __future__ import annotations
+
+from quintain.audit.triage.case import Case, Rule
+from quintain.audit.triage.labels import Label
+
+from .r01_boundary import boundary
+from .r02_reward import reward
+from .r03_replay import replay
+from .r04_regrade import regrade
+from .r05_shadow import shadow
+from .r06_task import task
+from .r07_exploit import exploit
+from .r08_simulator import simulator
+from .r09_action import action
+from .r10_trainer import trainer
+
+RULES: tuple[Rule, ...] = (boundary, reward, replay, regrade, shadow, task, exploit, simulator, action, trainer)
+"""Rule n stands at n - 1."""
+
+NAMES = (
+    "boundary",
+    "reward",
+    "replay",
+    "regrade",
+    "shadow",
+    "task",
+    "exploit",
+    "simulator",
+    "action",
+    "trainer",
+    "policy",
+)
+
+
+def policy(case: Case, not_checked: dict[int, str]) -> Label:
+    """Rule 11: nobody else is to blame. As sure as what was asked before."""
+    one = case.played
+    refused = next((call for call in one.calls if call.is_error and call.fault is None), None)
+    last = one.said[-1].turn if one.said else None
+    sure = "hint" if {3, 4} & not_checked.keys() else "likely"
+    solved = "earned its reward" if one.solved else "did not earn the whole reward"
+    why = f"nothing speaks against the world, so the policy {solved}"
+    turn, step = (refused.turn, refused.step) if refused is not None and not one.solved else (last, None)
+    return Label(rule=11, owner="policy", visibility="loud", confidence=sure, why=why, turn=turn, step=step)

@@ -1,0 +1,103 @@
+"""Rule 3: the same replies in a fresh world are answered otherwise."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.evidence import Left
+from quintain.audit.triage.labels import Label, Owner
+from quintain.audit.triage.played import Played
+
+_OUTAGE = re.compile(
+    r"\b(time[d]?[ -]?out|50[0234]|429|unavailable|rate[ -]limit|connection|refused|reset by peer)\b", re.IGNORECASE
+)
+_NOTHING = ("", "[]", "{}", "null", "none", "ok", "0", "false")
+_SHORT = 0.5
+
+
+def replay(case: Case) -> Found:
+    """Where the record and a replay part; without an environment, where equal calls in equal worlds part."""
+    evidence, one = case.evidence, case.played
+    if evidence.missing:
+        return _compared(case) or evidence.missing
+    left = evidence.left
+    if left is None or (one.broken is not None and left.field in ("turns", "end")):
+        return []
+    if left.field == "end" and evidence.broke and one.broken is None:
+        return []  # the verifier broke this time; rule 4 speaks of it
+    owner, kind, what = _kind(one, left)
+    where: dict[str, Any] = {"turn": left.turn, "step": left.step, "classes": (kind,)}
+    if not evidence.same_version:
+        why = f"another version of the environment answers otherwise ({what}); this one cannot say which is right"
+        return [Label(rule=3, owner="env", confidence="hint", why=why, **where)]
+    if not evidence.steady:
+        where["classes"] = ("reset_leak",)
+        what += ", and one replay differs from the next"
+    return [Label(rule=3, owner=owner, why=f"a replay in a fresh world differs in {left.field}: {what}", **where)]
+
+
+def _kind(one: Played, left: Left) -> tuple[Owner, str, str]:
+    """Owner, class and a description of the difference, by what stands on the recorded side."""
+    sides = f"recorded {_short(left.recorded)}, replayed {_short(left.found)}"
+    if left.field in ("observation", "is_error"):
+        call = next((c for c in one.calls_of(left.turn) if c.step == left.step), None)
+        earlier = [c for c in one.calls if call and (c.turn, c.step) < (call.turn, call.step) and c.key == call.key]
+        if call is not None and call.is_error and _OUTAGE.search(call.observation):
+            return "infra", "silent_default", f"an outage that nothing recorded as one; {sides}"
+        if call is not None and any(c.observation == call.observation for c in earlier):
+            return "env", "stale_cache", f"the answer is the one from before; {sides}"
+        if call is not None and _is_default(call.observation, left.found):
+            return "env", "silent_default", f"the answer is an empty or a cut one; {sides}"
+        if call is not None and _outdated(one, call.turn, left):
+            return "env", "stale_cache", f"the answer shows values from before a write; {sides}"
+        return "env", "reset_leak", sides
+    if left.field == "state_digest" and left.idle:
+        return "env", "silent_default", "a call was acknowledged and changed nothing"
+    if left.field in ("turns", "end"):
+        return "infra", "reset_leak", sides
+    return "env", "reset_leak", "the worlds differ after equal answers"
+
+
+def _is_default(recorded: str, found: str) -> bool:
+    text = recorded.strip().lower()
+    if text in _NOTHING and found.strip().lower() != text:
+        return True
+    return len(recorded) < _SHORT * len(found) and (found.startswith(recorded) or _hollow(recorded))
+
+
+def _hollow(text: str) -> bool:
+    """Whether an answer is a JSON object that holds nothing but zeros, empty lists and nulls."""
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict) and not any(value.values())
+
+
+def _outdated(one: Played, turn: int, left: Left) -> bool:
+    """Whether what was read had been true before an earlier call of this episode changed the world."""
+    writes = [n for n in range(1, min(turn, len(one.digests))) if one.digests[n] != one.digests[n - 1]]
+    seen = [call.observation for call in one.calls if writes and call.turn < turn]
+    return any(len(text) > 2 and text[:300] == left.recorded for text in seen)
+
+
+def _compared(case: Case) -> list[Label]:
+    """The answer that fewer of equal calls in equal worlds got."""
+    labels: list[Label] = []
+    for call, same, other in case.run.odd_answers(case.played):
+        why = f"the same call in the same world was answered otherwise {other} times, and like this {same} times"
+        sure = "proven" if other > same else "hint"
+        labels.append(
+            Label(
+                rule=3, owner="env", classes=("reset_leak",), confidence=sure, why=why, turn=call.turn, step=call.step
+            )
+        )
+    return labels[:1]
+
+
+def _short(text: str) -> str:
+    flat = " ".join(text.split())
+    return repr(flat if len(flat) <= 60 else f"{flat[:60]}…")

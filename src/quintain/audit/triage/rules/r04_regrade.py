@@ -1,0 +1,42 @@
+"""Rule 4: the same end is graded otherwise when it is graded again."""
+
+from __future__ import annotations
+
+import math
+
+from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.labels import Label
+
+
+def regrade(case: Case) -> Found:
+    """Compare the recorded reward with what the verifier says of the same end now, several times, here and elsewhere."""
+    evidence, one = case.evidence, case.played
+    if evidence.missing:
+        return _compared(case) or evidence.missing
+    moved = evidence.left is not None and evidence.left.field != "end"
+    if moved or one.broken is not None:
+        return []  # not the same end
+    if not evidence.same_version:
+        return "the environment is another version, whose verifier may rightly say otherwise"
+    scores = evidence.scores
+    if any(not _same(one.reward, score) for score in scores):
+        said = ", ".join("no verdict" if score is None else f"{score:g}" for score in scores)
+        names = [name for name, value in evidence.criteria.items() if not _same(one.components.get(name), value)]
+        which = f", by {', '.join(names)}" if names else ""
+        recorded = "none" if one.reward is None else f"{one.reward:g}"
+        why = f"the recorded reward is {recorded}, graded again the same end gets {said}{which}"
+        return [Label(rule=4, owner="verifier", classes=("flaky_verifier",), why=why)]
+    return []
+
+
+def _compared(case: Case) -> list[Label]:
+    same, other = case.run.other_rewards(case.played)
+    if not other:
+        return []
+    why = f"episodes that are equal word for word earned otherwise {other} times, and like this {same} times"
+    sure = "proven" if other > same else "hint"
+    return [Label(rule=4, owner="verifier", classes=("flaky_verifier",), confidence=sure, why=why)]
+
+
+def _same(a: float | None, b: float | None) -> bool:
+    return a == b if a is None or b is None else math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9)

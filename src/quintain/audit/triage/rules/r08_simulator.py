@@ -1,0 +1,95 @@
+"""Rule 8: the simulated user contradicts its script."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.labels import Confidence, Label
+from quintain.audit.triage.played import Played, Said, known, strings
+
+_FACT = re.compile(r"[\w.+-]+@[\w.-]+\w|#?\b[A-Za-z]*-?\d[\w-]*\b|\"[^\"\n]{3,60}\"")
+_LONG = 6
+"""Characters from which a fact is no accident."""
+
+
+def simulator(case: Case) -> Found:
+    """A user who says nothing, stops before asking, repeats the agent, or tells what is sealed."""
+    one = case.played
+    users = [said for said in one.said if said.role != "agent"]
+    if not users:
+        return []
+    return [*_silent(one, users), *_stopped(case, users), *_echo(one), *_told(case, users)]
+
+
+def _label(said: Said | None, why: str, confidence: Confidence = "proven", classes: tuple[str, ...] = ()) -> Label:
+    turn = None if said is None else said.turn
+    return Label(rule=8, owner="simulator", classes=classes, confidence=confidence, why=why, turn=turn)
+
+
+def _silent(one: Played, users: list[Said]) -> list[Label]:
+    if one.form != "quintain" and all(not said.text.strip() for said in users):
+        return []  # a log that leaves the user's words out
+    for said in users:
+        if not said.text.strip() and not said.calls:
+            return [_label(said, "the simulated user said nothing")]
+        if said.finish == "length":
+            return [_label(said, "the simulated user was cut off in the middle of a reply", "likely")]
+    return []
+
+
+def _stopped(case: Case, users: list[Said]) -> list[Label]:
+    """The user ended the conversation before it could have got what it wanted."""
+    one = case.played
+    if one.trace is None or one.said[-1].role == "agent" or one.end != "terminated" or one.solved:
+        return []
+    heard = [said for said in one.said if said.role == "agent" and (said.text.strip() or said.calls)]
+    if not heard:
+        return [_label(users[-1], "the simulated user ended the conversation before the agent had said a word")]
+    unsaid = _unsaid(case, users)
+    last = next(said for said in reversed(one.said) if said.role == "agent")
+    if unsaid and last.text.rstrip().endswith("?"):
+        why = f"the simulated user left a question unanswered and ended, without having said {_named(unsaid)}"
+        return [_label(users[-1], why)]
+    if unsaid:
+        return [_label(users[-1], f"the simulated user ended without having said {_named(unsaid)}", "likely")]
+    return []
+
+
+def _unsaid(case: Case, users: list[Said]) -> list[str]:
+    """Facts of the user's script that the user never told, and the agent never knew."""
+    scripts = case.task.roles.values() if case.task is not None else ()
+    facts = [fact.strip('"') for script in scripts for fact in _FACT.findall(script)]
+    told = " ".join([case.played.prompt, *(said.text for said in users)]).lower()
+    return [fact for fact in dict.fromkeys(facts) if fact.lower() not in told]
+
+
+def _echo(one: Played) -> list[Label]:
+    before = ""
+    for said in one.said:
+        if said.role == "agent":
+            before = said.text.strip()
+        elif len(before) > 40 and said.text.strip() == before:
+            return [_label(said, "the simulated user repeats the agent's own words", "likely")]
+    return []
+
+
+def _told(case: Case, users: list[Said]) -> list[Label]:
+    """The user says what only the verifier knows."""
+    one, task = case.played, case.task
+    if task is None:
+        return []
+    script = " ".join([*task.roles.values(), one.prompt])
+    hidden = [text for text in strings(known(task)["truth"]) if len(text) >= _LONG and text not in script]
+    for said in users:
+        seen = [call.observation for call in one.calls if call.turn < said.turn]
+        seen += [other.text for other in one.said if other.turn < said.turn]
+        for text in hidden:
+            if text in said.text and not any(text in words for words in seen):
+                return [_label(said, f"the simulated user told what is sealed: {text[:60]!r}", "likely", ("leak",))]
+    return []
+
+
+def _named(facts: list[str]) -> str:
+    return ", ".join(repr(fact) for fact in facts[:3])

@@ -1,0 +1,58 @@
+"""Rule 9: calls against the advertised schema: whose mistake a refusal was."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.labels import Label
+from quintain.audit.triage.played import Call
+from quintain.audit.triage.schema import violation
+
+_NO_TOOL = re.compile(
+    r"\b(no (such )?tool|unknown (tool|function)|there is no tool|tool .{0,40}not (found|available))\b", re.IGNORECASE
+)
+_NO_FIT = re.compile(
+    r"unexpected keyword|unexpected argument|missing \d+ required|missing required|validation error|invalid (type|schema)"
+    r"|unknown (field|parameter|argument)|unknown field|expected `|does not match (the )?schema|is not of type|"
+    r"extra inputs? (are|is) not permitted|field required",
+    re.IGNORECASE,
+)
+
+
+def action(case: Case) -> Found:
+    """The policy's: a tool that does not exist, arguments that break the schema. The environment's: the reverse."""
+    tools = case.known_tools
+    if tools is None:
+        return "no record of the tools that were advertised"
+    cut = {said.turn for said in case.played.said if said.finish == "length"}
+    labels: dict[tuple[str, str], Label] = {}
+    for call in case.played.calls:
+        if call.fault is None and call.turn not in cut:
+            for label in _judged(case, call, tools):
+                labels.setdefault((label.owner, label.classes[0] if label.classes else ""), label)
+    return list(labels.values())
+
+
+def _judged(case: Case, call: Call, tools: dict[str, dict[str, Any]]) -> list[Label]:
+    where: dict[str, Any] = {"rule": 9, "turn": call.turn, "step": call.step}
+    if call.name not in tools:
+        if call.is_error:
+            return [Label(owner="policy", confidence="likely", why=f"there is no tool {call.name!r}", **where)]
+        why = f"{call.name!r} was carried out, and is not among the advertised tools"
+        return [Label(owner="env", classes=("action_drift",), confidence="hint", why=why, **where)]
+    if call.is_error and _NO_TOOL.search(call.observation):
+        why = f"{call.name!r} is advertised, and the world says that there is no such tool"
+        return [Label(owner="env", classes=("action_drift",), visibility="loud", why=why, **where)]
+    broken = "the arguments are no JSON object" if call.arguments is None else ""
+    broken = broken or violation(tools[call.name], call.arguments)
+    if broken and call.is_error:
+        return [Label(owner="policy", confidence="likely", why=f"{call.name} refused: {broken}", **where)]
+    if broken and call.answered and not case.lenient:
+        why = f"{call.name} accepted what its schema forbids: {broken}"
+        return [Label(owner="env", classes=("action_drift",), confidence="hint", why=why, **where)]
+    if not broken and call.is_error and _NO_FIT.search(call.observation):
+        why = f"{call.name} refused arguments that fit its schema: {call.observation[:120]}"
+        return [Label(owner="env", classes=("action_drift",), visibility="loud", why=why, **where)]
+    return []

@@ -1,0 +1,81 @@
+"""Rule 10: the trainer's own machinery lost a part of what the model said."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, cast
+
+from quintain.audit.triage.case import Case, Found
+from quintain.audit.triage.labels import Label
+from quintain.audit.triage.played import Said
+
+_MARKUP = re.compile(
+    r"<tool_call>\s*(?P<a>\{.*?\})\s*</tool_call>|<\|tool_call\|>\s*(?P<b>\{.*?\})\s*(?:<\||$)"
+    r"|\[TOOL_CALLS\]\s*(?P<c>\[.*?\])\s*$|```(?:json|tool_call)\s*(?P<d>\{.*?\})\s*```",
+    re.DOTALL,
+)
+_OPEN = re.compile(r"<tool_call>(?!.*</tool_call>)|<\|tool_call\|>[^}]*$|\[TOOL_CALLS\][^\]]*$", re.DOTALL)
+_SHARE = 0.9
+
+
+def trainer(case: Case) -> Found:
+    """Calls that were said and not made, made and not answered, replies or tokens that were cut."""
+    tools = case.known_tools
+    labels: list[Label] = []
+    for said in case.played.said:
+        if said.role == "agent":
+            labels += _parsed(said, tools) + _cut(case, said)
+    return [*labels, *_dropped(case), *_overflow(case)]
+
+
+def _label(why: str, **fields: Any) -> Label:
+    return Label(rule=10, owner="trainer", why=why, **fields)
+
+
+def _parsed(said: Said, tools: dict[str, dict[str, Any]] | None) -> list[Label]:
+    """A whole, valid call in the text of a reply that made none."""
+    match = _MARKUP.search(said.text) if not said.calls else None
+    if match is None:
+        return []
+    try:
+        value: Any = json.loads(next(text for text in match.groups() if text))
+    except (ValueError, RecursionError):
+        return []  # the model wrote no call that could have been made
+    first: Any = cast(list[Any], value)[0] if isinstance(value, list) and value else value
+    name = cast(dict[str, Any], first).get("name") if isinstance(first, dict) else None
+    if not isinstance(name, str) or (tools is not None and name not in tools):
+        return []
+    sure = "proven" if tools is not None else "likely"
+    return [_label(f"the reply holds a call of {name!r} that was not made", confidence=sure, turn=said.turn)]
+
+
+def _cut(case: Case, said: Said) -> list[Label]:
+    if said.drawn is not None and said.counted is not None and said.drawn < _SHARE * said.counted - 1:
+        why = f"the record holds {said.drawn} of the {said.counted} tokens that were drawn"
+        return [_label(why, turn=said.turn)]
+    if said.finish != "length":
+        return []
+    broken = any(call.arguments is None for call in case.played.calls_of(said.turn))
+    if broken or _OPEN.search(said.text):
+        return [_label("the reply was cut off in the middle of a call", confidence="likely", turn=said.turn)]
+    return [_label("the reply was cut off at its limit of tokens", confidence="hint", turn=said.turn)]
+
+
+def _dropped(case: Case) -> list[Label]:
+    """A call in the middle of the episode that nobody answered."""
+    one = case.played
+    last = one.said[-1].turn if one.said else 0
+    lost = next((call for call in one.calls if not call.answered and call.turn < last), None)
+    if lost is None:
+        return []
+    return [_label(f"the call of {lost.name!r} got no answer", turn=lost.turn, step=lost.step)]
+
+
+def _overflow(case: Case) -> list[Label]:
+    """The context was full. The agent's own limit is an outcome, so this decides nothing alone."""
+    one = case.played
+    if one.end != "truncated" or "context" not in one.reason:
+        return []
+    why = f"the episode was cut short by its context ({one.reason})"
+    return [_label(why, confidence="hint", turn=max(0, len(one.said) - 1))]

@@ -1,0 +1,133 @@
+"""Whether arguments fit the JSON schema that a tool advertises: the part of JSON Schema that tools use.
+
+Checked are type, enum, const, required, properties, additionalProperties, items, the limits of numbers, texts and
+lists, pattern, anyOf, oneOf, allOf and references within the schema. A keyword that is not known allows everything, so
+what is reported is a violation under any reading.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+_DEPTH = 32
+"""References may go round in circles."""
+
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "null": lambda value: value is None,
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: _TYPES["number"](value) and value % 1 == 0,
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "string": lambda value: isinstance(value, str),
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+}
+
+
+def violation(schema: dict[str, Any], value: Any) -> str:
+    """The first place where a value breaks a schema, as "path: what"; empty when it fits."""
+    return next(_walk(schema, value, path="$", root=schema, depth=0), "")
+
+
+def _walk(schema: Any, value: Any, *, path: str, root: dict[str, Any], depth: int) -> Iterator[str]:
+    if not isinstance(schema, dict) or depth > _DEPTH:
+        if schema is False:
+            yield f"{path}: nothing is allowed here"
+        return
+    rules = cast(dict[str, Any], schema)
+    deeper = {"root": root, "depth": depth + 1}
+    if isinstance(rules.get("$ref"), str):
+        yield from _walk(_target(root, rules["$ref"]), value, path=path, **deeper)
+    yield from _type(rules, value, path)
+    yield from _choices(rules, value, path=path, **deeper)
+    if isinstance(value, dict):
+        yield from _members(rules, cast(dict[str, Any], value), path=path, **deeper)
+    elif isinstance(value, list):
+        for n, item in enumerate(cast(list[Any], value)):
+            yield from _walk(rules.get("items", True), item, path=f"{path}[{n}]", **deeper)
+    yield from _limits(rules, value, path)
+
+
+def _target(root: dict[str, Any], reference: str) -> Any:
+    place: Any = root
+    for name in reference.removeprefix("#").strip("/").split("/"):
+        place = cast(dict[str, Any], place).get(name) if isinstance(place, dict) else None
+    return place
+
+
+def _type(rules: dict[str, Any], value: Any, path: str) -> Iterator[str]:
+    declared: Any = rules.get("type")
+    names = cast(list[str], declared if isinstance(declared, list) else [declared] if isinstance(declared, str) else [])
+    finite = not isinstance(value, float) or math.isfinite(value)
+    if names and not (finite and any(_TYPES.get(name, lambda _: True)(value) for name in names)):
+        yield f"{path}: {_short(value)} is no {' or '.join(names)}"
+    allowed: Any = rules.get("enum", [rules["const"]] if "const" in rules else None)
+    if isinstance(allowed, list) and value not in allowed:
+        yield f"{path}: {_short(value)} is none of {_short(cast(list[Any], allowed))}"
+
+
+def _choices(rules: dict[str, Any], value: Any, **place: Any) -> Iterator[str]:
+    for part in _list(rules.get("allOf")):
+        yield from _walk(part, value, **place)
+    for keyword in ("anyOf", "oneOf"):
+        options = _list(rules.get(keyword))
+        if options and all(next(_walk(option, value, **place), "") for option in options):
+            yield f"{place['path']}: {_short(value)} fits none of the {len(options)} forms of {keyword}"
+
+
+def _members(rules: dict[str, Any], value: dict[str, Any], *, path: str, **place: Any) -> Iterator[str]:
+    properties: Any = rules.get("properties")
+    declared = cast(dict[str, Any], properties) if isinstance(properties, dict) else {}
+    for name in _list(rules.get("required")):
+        if name not in value:
+            yield f"{path}: {name!r} is missing"
+    for name, item in value.items():
+        if name in declared:
+            yield from _walk(declared[name], item, path=f"{path}.{name}", **place)
+        elif rules.get("additionalProperties") is False:
+            yield f"{path}: there is no parameter {name!r}"
+        else:
+            yield from _walk(rules.get("additionalProperties", True), item, path=f"{path}.{name}", **place)
+
+
+def _limits(rules: dict[str, Any], value: Any, path: str) -> Iterator[str]:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        yield from _ordered(rules, value, path, names=("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"))
+    elif isinstance(value, str):
+        yield from _ordered(rules, len(value), path, names=("minLength", "maxLength", "", ""))
+        pattern = rules.get("pattern")
+        if isinstance(pattern, str) and not _found(pattern, value):
+            yield f"{path}: {_short(value)} does not match {pattern!r}"
+    elif isinstance(value, list):
+        yield from _ordered(rules, len(cast(list[Any], value)), path, names=("minItems", "maxItems", "", ""))
+
+
+def _ordered(rules: dict[str, Any], size: float, path: str, *, names: tuple[str, str, str, str]) -> Iterator[str]:
+    low, high, above, below = (rules.get(name) for name in names)
+    if (_number(low) and size < low) or (_number(above) and size <= above):
+        yield f"{path}: {size} is below what is allowed"
+    if (_number(high) and size > high) or (_number(below) and size >= below):
+        yield f"{path}: {size} is above what is allowed"
+
+
+def _number(limit: Any) -> bool:
+    return isinstance(limit, int | float) and not isinstance(limit, bool)
+
+
+def _found(pattern: str, text: str) -> bool:
+    """JSON Schema's patterns are those of another language; one that is none here allows everything."""
+    try:
+        return re.search(pattern, text) is not None
+    except re.error:
+        return True
+
+
+def _list(value: Any) -> list[Any]:
+    return cast(list[Any], value) if isinstance(value, list) else []
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:80]}…"

@@ -1,0 +1,130 @@
+"""A shadow of the world, kept from the record alone: what was written must be what is read afterwards.
+
+Reads show entities (JSON objects with an `id`, or the answer to a call that names one) and their fields. A call that
+names an entity and gives a field another value is a write, where the world's digest, or the tool's name, says that it
+writes. A later read that still shows the value from before is a suspect. Whether an argument really becomes the field
+of that name is learned from the run: reads that did show the new value confirm it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple, cast
+
+from .played import Call, Played
+
+_WRITES = re.compile(
+    r"(^|_)(update|set|create|add|edit|change|write|put|post|patch|delete|remove|cancel|book|assign|mark|modify|move|"
+    r"merge|decide|close|open|reset|rename|transfer|pay|refund|enable|disable)(_|$)"
+)
+_SCALARS = (str, int, float, bool)
+
+
+class Suspect(NamedTuple):
+    """A read that shows what had been overwritten."""
+
+    key: str
+    field: str
+    old: Any
+    new: Any
+    tool: str
+    """The one that wrote."""
+    turn: int
+    step: int
+    """Of the read."""
+
+    @property
+    def mapping(self) -> tuple[str, str]:
+        """Tool and argument, which are taken for tool and field."""
+        return self.tool, self.field
+
+
+class Shadow(NamedTuple):
+    """What one episode's reads said about its writes."""
+
+    suspects: list[Suspect]
+    confirmed: list[tuple[str, str]]
+
+
+class _Written(NamedTuple):
+    old: Any
+    new: Any
+    tool: str
+
+
+def shadow(one: Played) -> Shadow:
+    """Follow one episode."""
+    found = Shadow([], [])
+    values: dict[tuple[str, str], Any] = {}
+    written: dict[tuple[str, str], _Written] = {}
+    for call in one.calls:
+        if call.is_error or call.fault is not None or not call.answered:
+            continue
+        if _is_write(one, call):
+            _note_write(call, values, written)
+        for key, entity in entities(call):
+            for field, value in entity.items():
+                _compare(found, written.pop((key, field), None), call, place=(key, field), value=value)
+                values[key, field] = value
+    return found
+
+
+def _compare(found: Shadow, write: _Written | None, call: Call, *, place: tuple[str, str], value: Any) -> None:
+    if write is None:
+        return
+    if value == write.old:
+        found.suspects.append(Suspect(*place, write.old, write.new, tool=write.tool, turn=call.turn, step=call.step))
+    elif value == write.new:
+        found.confirmed.append((write.tool, place[1]))
+
+
+def _note_write(call: Call, values: dict[tuple[str, str], Any], written: dict[tuple[str, str], _Written]) -> None:
+    arguments = call.arguments or {}
+    keys = [value for value in arguments.values() if isinstance(value, str) and any(value == key for key, _ in values)]
+    for key in keys:
+        for place in [place for place in written if place[0] == key]:
+            del written[place]  # somebody else's write to the same entity may put the old value back
+        for field, value in arguments.items():
+            old = values.get((key, field))
+            if value != key and isinstance(value, _SCALARS) and old is not None and old != value:
+                written[key, field] = _Written(old, value, call.name)
+
+
+def _is_write(one: Played, call: Call) -> bool:
+    """Whether the world changed in the turn of this call; where nobody says, whether its name sounds like it."""
+    if not one.digests:
+        return _WRITES.search(call.name) is not None
+    if call.turn == 0 or call.turn >= len(one.digests):
+        return False
+    return one.digests[call.turn] != one.digests[call.turn - 1] and len(one.calls_of(call.turn)) == 1
+
+
+def entities(call: Call) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(key, fields) of what an answer shows."""
+    try:
+        value: object = json.loads(call.observation)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(value, dict) and "id" not in value:
+        named = [text for text in (call.arguments or {}).values() if isinstance(text, str)]
+        if len(named) == 1 and not _is_write_name(call.name):
+            yield named[0], cast(dict[str, Any], value)
+    yield from _with_id(value)
+
+
+def _is_write_name(name: str) -> bool:
+    return _WRITES.search(name) is not None
+
+
+def _with_id(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(value, dict):
+        fields = cast(dict[str, Any], value)
+        if isinstance(fields.get("id"), str):
+            yield fields["id"], fields
+        for item in fields.values():
+            yield from _with_id(item)
+    elif isinstance(value, list):
+        for item in cast(list[object], value):
+            yield from _with_id(item)

@@ -1,0 +1,200 @@
+"""What only the run as a whole shows: rewards that do not tell episodes apart, answers that do not tell questions apart.
+
+None of it is a proof against one episode, so it is said beside the labels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from .case import Case
+from .played import Played, known, strings
+from .provoked import Provocation
+from .siblings import is_telling
+
+_FEW = 5
+_ATOM = 0.95
+_FLAT = 0.5
+_CLUSTER = 0.02
+_CLUSTERED = 0.05
+_UNKNOWN = 0.01
+_GOLD = 12
+"""Characters of a gold text that nobody writes by accident."""
+
+
+class Sign(msgspec.Struct, frozen=True, kw_only=True):
+    """A warning about the run.
+
+    Attributes:
+        class_: Of `quintain.audit.triage.labels.CLASSES`; "class" in JSON.
+        episodes: Places of at most five of the episodes that show it.
+    """
+
+    class_: str = msgspec.field(name="class")
+    what: str
+    why: str
+    episodes: tuple[str, ...] = ()
+
+
+def signs(cases: Sequence[Case], provoked: Sequence[Provocation]) -> list[Sign]:
+    """All of them, those that hurt most first."""
+    played = [case.played for case in cases]
+    return [
+        *_provoked(played, provoked),
+        *_missing(played),
+        *_consensus(played),
+        *_gold(cases),
+        *_flat(played),
+        *_atoms(played),
+        *_same_answers(played),
+        *_clustered(played),
+        *_tools(cases),
+    ]
+
+
+def _sign(class_: str, what: str, why: str, *, of: Sequence[Played] = ()) -> Sign:
+    return Sign(class_=class_, what=what, why=why, episodes=tuple(one.place for one in of[:_FEW]))
+
+
+def _provoked(played: Sequence[Played], found: Sequence[Provocation]) -> Iterator[Sign]:
+    for one in found:
+        why = (
+            f"{one.feature} predicts which episodes fail (area {one.area:.2f}, p {one.p:.3f}): an agent may learn to "
+            f"fail. {len(one.episodes)} episodes are to be scored as the model's failures, and the fault to be mended"
+        )
+        yield _sign("reward_hack", "provoked", why, of=[played[n] for n in one.episodes])
+
+
+def _missing(played: Sequence[Played]) -> Iterator[Sign]:
+    """Members of a group that left no record, as what is killed does."""
+    members: dict[str, set[int]] = defaultdict(set)
+    for one in played:
+        members[one.group].add(one.member)
+    size = max((max(found) + 1 for found in members.values()), default=0)
+    attempts = {one.group: one for one in played}
+    short = {group: size - len(found) for group, found in members.items() if len(found) < size}
+    if short and size > 1:
+        why = f"{sum(short.values())} members of {len(short)} groups left no record, as what is killed does"
+        yield _sign("silent_default", "missing_members", why, of=[attempts[group] for group in short])
+
+
+def _consensus(played: Sequence[Played]) -> Iterator[Sign]:
+    """A task that nobody solves, where most end in one and the same changed world: perhaps they are right."""
+    by_task: dict[str, list[Played]] = defaultdict(list)
+    for one in played:
+        if one.digests and one.broken is None:
+            by_task[one.task].append(one)
+    for task, own in by_task.items():
+        ends = Counter(one.digests[-1] for one in own if len(set(one.digests)) > 1)
+        end, count = ends.most_common(1)[0] if ends else ("", 0)
+        ways = {tuple(call.key for call in one.calls) for one in own if one.digests[-1] == end}
+        if count >= 3 and 2 * count > len(own) and len(ways) > 1 and not any(one.solved for one in own):
+            why = f"nobody solves {task!r}, yet {count} of {len(own)} episodes end in one world, on {len(ways)} ways"
+            yield _sign("unsolvable", "consensus", why, of=[one for one in own if one.digests[-1] == end])
+
+
+def _gold(cases: Sequence[Case]) -> Iterator[Sign]:
+    """The agent wrote what only the verifier knows, before anything that it had read contained it."""
+    found: list[Played] = []
+    for case in cases:
+        one = case.played
+        sealed = [one.gold] if case.task is None else [known(case.task)["truth"]]
+        gold = [text for value in sealed for text in strings(value) if len(text) >= _GOLD]
+        if gold and _early(one, gold):
+            found.append(one)
+    if found:
+        why = f"in {len(found)} episodes the agent wrote a sealed text before it could have read it"
+        yield _sign("leak", "gold_before_sight", why, of=found)
+
+
+def _early(one: Played, gold: list[str]) -> bool:
+    read = one.prompt
+    for said in one.said:
+        read += "\n".join(said.heard)
+        calls = one.calls_of(said.turn)
+        if said.role == "agent":
+            wrote = "\n".join([said.text, *(call.raw for call in calls)])
+            if any(text in wrote and text not in read for text in gold):
+                return True
+        read += "\n".join([said.text, *(call.observation for call in calls)])
+    return False
+
+
+def _flat(played: Sequence[Played]) -> Iterator[Sign]:
+    groups: dict[str, list[Played]] = defaultdict(list)
+    for one in played:
+        if one.reward is not None:
+            groups[one.group].append(one)
+    several = [own for own in groups.values() if len(own) > 1]
+    flat = [own for own in several if len({one.reward for one in own}) == 1]
+    if len(several) >= _FEW and len(flat) > _FLAT * len(several):
+        why = f"{len(flat)} of {len(several)} groups earned one and the same reward: they carry no gradient"
+        yield _sign("reward_clipping", "zero_variance", why, of=[own[0] for own in flat])
+
+
+def _atoms(played: Sequence[Played]) -> Iterator[Sign]:
+    """Nearly all rewards are one value, while the verdicts behind it differ: something between them clips."""
+    scored = [one for one in played if one.reward is not None and math.isfinite(one.reward)]
+    counts = Counter(one.reward for one in scored)
+    if len(scored) < 4 * _FEW or not counts:
+        return
+    value, count = counts.most_common(1)[0]
+    there = [one for one in scored if one.reward == value]
+    verdicts = {tuple(sorted(one.components.items(), key=str)) for one in there}
+    if count > _ATOM * len(scored) and len(verdicts) > _FEW:
+        why = f"{count} of {len(scored)} rewards are {value:g}, though their criteria gave {len(verdicts)} sets of verdicts"
+        yield _sign("reward_clipping", "reward_atom", why, of=there)
+
+
+def _same_answers(played: Sequence[Played]) -> Iterator[Sign]:
+    """A tool that says the same whatever it is asked."""
+    answers: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for one in played:
+        for call in one.calls:
+            wrote = 0 < call.turn < len(one.digests) and one.digests[call.turn] != one.digests[call.turn - 1]
+            if not call.is_error and call.fault is None and call.arguments and not wrote:
+                answers[call.name][call.observation].add(call.key)
+    for name, given in sorted(answers.items()):
+        asked = {key for keys in given.values() for key in keys}
+        text, keys = max(given.items(), key=lambda item: (len(item[1]), item[0]))
+        if len(asked) >= 4 * _FEW and is_telling(text) and len(keys) > _FLAT * len(asked):
+            why = f"{name} gave one answer to {len(keys)} of {len(asked)} different calls: {text[:60]!r}"
+            yield _sign("silent_default", "same_answer", why)
+
+
+def _clustered(played: Sequence[Played]) -> Iterator[Sign]:
+    """Many durations at one value above the rest, as a limit makes them."""
+    single = sorted(call.seconds for one in played for call in one.calls if call.seconds is not None)
+    spent = single or sorted(one.seconds["tool_s"] for one in played if one.seconds.get("tool_s"))
+    if len(spent) < 4 * _FEW:
+        return
+    top = [value for value in spent if value >= spent[-1] * (1 - _CLUSTER)]
+    middle = spent[len(spent) // 2]
+    if len(top) >= max(3, _CLUSTERED * len(spent)) and top[0] > 1 and top[0] > 10 * middle:
+        why = f"{len(top)} of {len(spent)} durations lie at {top[-1]:.1f} s, the median at {middle:.2f} s: a limit, unsaid"
+        yield _sign("silent_default", "durations_at_a_limit", why)
+
+
+def _tools(cases: Sequence[Case]) -> Iterator[Sign]:
+    offered: set[str] = set()
+    calls, unknown = 0, Counter[str]()
+    used: set[str] = set()
+    for case in cases:
+        names: dict[str, Any] = case.known_tools or {}
+        offered |= names.keys()
+        for call in case.played.calls if names else ():
+            calls += 1
+            used.add(call.name)
+            unknown.update([call.name] if call.name not in names else [])
+    if unknown.total() > _UNKNOWN * calls and unknown.total() >= _FEW:
+        often = ", ".join(name for name, _ in unknown.most_common(3))
+        why = f"{unknown.total()} of {calls} calls are of tools that are not advertised, such as {often}"
+        yield _sign("action_drift", "unknown_tools", why)
+    idle = sorted(offered - used)
+    if idle and calls >= 100 * _FEW:
+        yield _sign("action_drift", "unused_tools", f"{len(idle)} tools were never called: {', '.join(idle[:8])}")

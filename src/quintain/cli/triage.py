@@ -1,0 +1,300 @@
+"""`quintain triage`: whose fault was each episode, and which of them may be trained on?"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import console, exits, options
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from quintain.audit.triage import Finding, Judged, Reading, Report
+    from quintain.audit.triage.evidence import Evidence
+    from quintain.environment import Environment
+
+_QUEUE = 600
+"""Most entries of a queue that a person will ever read."""
+_UNREAD = 10
+"""So many unreadable places are shown; the others are counted."""
+
+
+@click.command(short_help="Whose fault was each episode, and what may be trained on?")
+@options.path
+@click.option("--env", "spec", metavar="ENV", help="The environment, where no run.json beside the traces names it.")
+@click.option("--audit", type=click.Path(path_type=Path), metavar="FILE", help="The report of `quintain audit --json`.")
+@click.option("--traces-only", is_flag=True, help="Look at the record alone; plays and grades nothing again.")
+@click.option("--regrade", type=click.IntRange(1, 1000), default=3, show_default=True, help="Gradings of each end.")
+@click.option(
+    "--processes",
+    type=click.IntRange(0, 16),
+    default=1,
+    show_default=True,
+    help="Fresh processes to replay in beside this one, each with a PYTHONHASHSEED of its own.",
+)
+@click.option("--queue", "length", type=click.IntRange(0, _QUEUE), default=20, show_default=True, help="Entries.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the blind sample and the permutations.")
+@click.option(
+    "--jsonl", type=click.Path(path_type=Path), metavar="FILE", help="Write a label per episode, for trainers."
+)
+@click.option("--evidence", is_flag=True, hidden=True, help="Print what replays show, for another process.")
+@options.json
+def triage(*, path: Path, audit: Path | None, jsonl: Path | None, as_json: bool, evidence: bool, **asked: Any) -> None:
+    """File each episode of PATH (a run folder, a file of traces, or a folder of other tools' logs) by who is to blame.
+
+    Eleven ordered rules look at the record, play it again in a fresh world, and grade it again. Ends with status 1 when
+    so many episodes failed that the run should have been stopped.
+    """
+    from quintain.audit.triage import read
+
+    findings = None if audit is None else _findings(audit)
+    reading = read(path)
+    env = "left out by --traces-only" if asked["traces_only"] else _environment(path, asked["spec"], reading)
+    if evidence:
+        from quintain.audit.triage.report import gather
+        from quintain.audit.triage.siblings import Run
+
+        console.print_json(asyncio.run(gather(Run(reading.played), env, times=asked["regrade"])))
+        return
+    report = _report(path, reading, env, findings=findings, **asked)
+    if jsonl is not None:
+        _write(jsonl, report)
+    if as_json:
+        console.print_json(report.to_dict())
+    else:
+        print_report(console.stdout(), report)
+    if report.verdict == "stop_run":
+        raise click.exceptions.Exit(exits.FAILED)
+
+
+def _environment(path: Path, spec: str | None, reading: Reading) -> Environment[Any] | str:
+    """What made the traces; or why it is not at hand. One that was named has to be there."""
+    from quintain.errors import QuintainError
+
+    from .folders import environment_of
+
+    if not any(one.trace is not None for one in reading.played) and spec is None:
+        return "the logs are another tool's, and no environment was named"
+    try:
+        return environment_of(path, spec)
+    except QuintainError as error:
+        if spec is not None:
+            raise
+        return str(error)
+
+
+def _findings(file: Path) -> list[Finding]:
+    """The findings of an audit report.
+
+    Raises:
+        UsageError: There is no such file, or it is no report.
+    """
+    import msgspec
+
+    from quintain.audit.triage.case import Audited
+    from quintain.errors import UsageError
+
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Audited).findings
+    except (OSError, msgspec.DecodeError) as error:
+        raise UsageError(f"{str(file)!r} is no report of `quintain audit --json`: {error}") from error
+
+
+def _report(path: Path, reading: Reading, env: Environment[Any] | str, *, findings: Any, **asked: Any) -> Report:
+    """Gather evidence here and in other processes at once, and judge by both."""
+    from quintain.audit.triage import triage as judge
+    from quintain.audit.triage.report import gather, merged
+    from quintain.audit.triage.siblings import Run
+
+    with ThreadPoolExecutor(1) as pool:
+        elsewhere = None if isinstance(env, str) else pool.submit(_elsewhere, path, asked)
+        with progress(len(reading.played)) as watch:
+            known = asyncio.run(gather(Run(reading.played), env, times=asked["regrade"], watch=watch))
+        for other in _waited(elsewhere):
+            known = merged(known, other)
+    chosen = {"seed": asked["seed"], "length": asked["length"], "findings": findings, "evidence": known}
+    return asyncio.run(judge(reading, env, **chosen))
+
+
+def _waited(elsewhere: Future[list[list[Evidence]]] | None) -> list[list[Evidence]]:
+    return [] if elsewhere is None else elsewhere.result()
+
+
+def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[Evidence]]:
+    """What fresh processes see. One that cannot play at all is the end: its silence would pass for agreement.
+
+    Raises:
+        UsageError: A process ended otherwise than it should.
+    """
+    import msgspec
+
+    from quintain.audit.triage.evidence import Evidence
+    from quintain.errors import UsageError
+    from quintain.replay import elsewhere
+
+    own = os.environ.get("PYTHONHASHSEED")
+    seeds = [seed for seed in range(1, asked["processes"] + 2) if str(seed) != own][: asked["processes"]]
+    named = ["--env", asked["spec"]] if asked["spec"] is not None else []
+    command = [sys.executable, "-m", "quintain", "triage", "--evidence", "--json", *named]
+    command += ["--regrade", str(asked["regrade"]), "--", str(path)]
+    found: list[list[Evidence]] = []
+    for process in elsewhere(command, seeds):
+        if process.returncode != 0:
+            said = process.stderr.strip()[-500:]
+            raise UsageError(f"a fresh process could not replay {path}: exit status {process.returncode}: {said}")
+        found.append(msgspec.json.decode(process.stdout, type=list[Evidence]))
+    return found
+
+
+def _write(file: Path, report: Report) -> None:
+    from quintain import codec
+    from quintain.errors import UsageError
+
+    try:
+        file.write_bytes(b"".join(codec.json(one.row()) + b"\n" for one in report.judged))
+    except OSError as error:
+        raise UsageError(f"cannot write labels to {str(file)!r}: {error.strerror}") from error
+
+
+@contextmanager
+def progress(total: int) -> Generator[Callable[[int], object]]:
+    """A bar on stderr; nothing where stderr is no terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+    err = console.stderr()
+    if not err.is_terminal:
+        yield lambda episodes: None
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=None),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(compact=True),
+    )
+    with Progress(*columns, console=err, transient=True) as bar:
+        place = bar.add_task("triage", total=total)
+        yield lambda episodes: bar.update(place, advance=episodes)
+
+
+_VERDICTS = {
+    "stop_run": (
+        "The run should have been stopped: more than {limit:.0%} failed, beyond reasonable doubt.",
+        "bold red",
+    ),
+    "certified": ("Surely fewer than {limit:.0%} failed.", "bold green"),
+    "undecided": ("Whether more or fewer than {limit:.0%} fail is undecided; more episodes would tell.", "bold yellow"),
+}
+_WHY = 110
+
+
+def print_report(out: Console, report: Report) -> None:
+    """Everything a person needs to decide; each episode's own label is in `--json` and `--jsonl`."""
+    from rich.text import Text
+
+    lost = sum(one.episode for one in report.unreadable)
+    unread = f", of which {lost:,} could not be read" if lost else ""
+    out.print(f"{console.plural(report.episodes, 'episode')}{unread}\n")
+    rows = [
+        (owner, rate.episodes, f"{rate.rate:.1%}", f"{rate.low:.1%}", f"{rate.high:.1%}")
+        for owner, rate in [*report.by_owner.items(), ("not the policy", report.failures)]
+        if rate.episodes or owner in ("policy", "not the policy")
+    ]
+    out.print(console.grid("owner", ">episodes", ">rate", ">at least", ">at most", rows=rows))
+    words, style = _VERDICTS[report.verdict]
+    bounds = f" (one-sided 95 %: from {report.low:.1%}, to {report.high:.1%})"
+    out.print(Text("\n" + words.format(limit=report.limit), style=style).append(bounds, style="not bold default"))
+    _print_decisions(out, report)
+    _print_failed(out, report)
+    _print_warnings(out, report)
+    _print_queue(out, report)
+    _print_gaps(out, report)
+
+
+def _print_decisions(out: Console, report: Report) -> None:
+    counts = Counter[str](one.verdict for one in report.judged)
+    words = {"train": "to train on", "exclude": "to leave out", "exclude_group": "to leave out with their group"}
+    out.print("Episodes: " + ", ".join(f"{counts[name]:,} {said}" for name, said in words.items() if counts[name]))
+    provoked = sum(one.provoked for one in report.judged)
+    if provoked:
+        out.print(f"{provoked:,} of those to train on failed as the agent may have wanted: score them as its failures.")
+    if report.by_class:
+        out.print("Classes: " + ", ".join(f"{name} {count:,}" for name, count in report.by_class.items()))
+
+
+def _print_failed(out: Console, report: Report) -> None:
+    """One line for each kind of failure, with the first episode that shows it."""
+    kinds: dict[tuple[object, ...], list[Judged]] = {}
+    for one in report.judged:
+        if one.failed:
+            label = one.label
+            kinds.setdefault((label.owner, label.classes, label.rule, label.confidence, label.visibility), []).append(
+                one
+            )
+    rows = [
+        (
+            len(found),
+            one.owner,
+            ", ".join(one.classes) or "-",
+            one.rule,
+            one.confidence,
+            _where(found[0]),
+            _cut(one.why),
+        )
+        for found in sorted(kinds.values(), key=len, reverse=True)
+        for one in [found[0].label]
+    ]
+    if rows:
+        out.print()
+        out.print(console.grid(">", "owner", "class", ">rule", "sure", "first", "why", rows=rows))
+
+
+def _print_warnings(out: Console, report: Report) -> None:
+    from rich.text import Text
+
+    for sign in report.warnings:
+        line = Text(f"\nwarning, {sign.class_}: ", style="yellow")
+        out.print(line.append(console.safe(sign.why), style="default"))
+
+
+def _print_queue(out: Console, report: Report) -> None:
+    if report.queue:
+        out.print("\nRead these first:\n")
+        rows = [(one.place, one.task, _cut("; ".join(one.reasons))) for one in report.queue]
+        out.print(console.grid("episode", "task", "why", rows=rows))
+
+
+def _print_gaps(out: Console, report: Report) -> None:
+    """What was not looked at: a rule that could not be applied found nothing because it did not look."""
+    from rich.text import Text
+
+    from quintain.audit.triage.rules import NAMES
+
+    for rule, reasons in report.not_checked.items():
+        for reason, count in reasons.items():
+            what = f"\nnot checked: rule {rule} ({NAMES[rule - 1]}) on {console.plural(count, 'episode')}: "
+            out.print(Text(what, style="yellow").append(console.safe(console.clipped(reason, 200)), style="default"))
+    for one in report.unreadable[:_UNREAD]:
+        out.print(Text(f"\nunreadable: {console.safe(one.place)}: {console.safe(console.clipped(one.reason, 200))}"))
+    if len(report.unreadable) > _UNREAD:
+        out.print(f"and {len(report.unreadable) - _UNREAD:,} more unreadable places; --json names them")
+
+
+def _where(one: Judged) -> str:
+    event = one.label
+    step = "" if event.step is None else f", step {event.step}"
+    return one.place + ("" if event.turn is None else f", turn {event.turn}{step}")
+
+
+def _cut(text: str) -> str:
+    return console.safe(console.clipped(text, _WHY))
