@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -43,7 +44,8 @@ _ENVIRONMENT = {
 UID = 1000
 """The user that a program is, inside."""
 _ROOT = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
-_ETC = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
+_COPIED = ("/etc/ld.so.cache", "/etc/ld.so.conf")
+_BOUND = ("/etc/ld.so.conf.d", "/etc/alternatives")
 ETC = {
     "passwd": f"root:x:0:0:root:/root:/bin/sh\nuser:x:{UID}:{UID}::/tmp:/bin/sh\n",
     "group": f"root:x:0:\nuser:x:{UID}:\n",
@@ -203,16 +205,22 @@ def filter_hex() -> str:
 
 
 def arguments(policy: Policy, *, program: str, env: Mapping[str, str]) -> list[str]:
-    """What bubblewrap is told. The keeper puts the sandbox's folder where a word begins with `{box}`."""
+    """What bubblewrap is told.
+
+    The keeper puts the sandbox's folder where a word begins with `{box}`, and opens what comes after `--file`.
+    """
     words = ["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
     words += ["--unshare-cgroup-try", "--uid", str(UID), "--gid", str(UID), "--hostname", "sandbox"]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--disable-userns"] if can_disable_userns(program) else []
     words += ["--ro-bind", "/usr", "/usr", *_links(), "--dir", "/etc"]
-    for path in _ETC:
-        words += ["--ro-bind-try", path, path]
+    # A copy of a small file takes a quarter of the time of a mount, and all is read-only in the end.
     for name in ETC:
-        words += ["--ro-bind", f"{{box}}/../etc/{name}", f"/etc/{name}"]
+        words += ["--file", f"{{box}}/../etc/{name}", f"/etc/{name}"]
+    for path in filter(os.path.exists, _COPIED):
+        words += ["--file", path, path]
+    for path in _BOUND:
+        words += ["--ro-bind-try", path, path]
     words += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     for name, target in (("shm", "/dev/shm"), ("tmp", "/tmp"), ("work", HOME)):  # noqa: S108
         words += ["--bind", f"{{box}}/{name}", target]

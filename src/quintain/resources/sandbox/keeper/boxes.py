@@ -14,7 +14,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,13 +126,8 @@ class Box:
             # Relative paths, for programs can read them; `/proc/self/mountinfo` then tells nothing about the machine.
             own = f"upperdir={self.number}/{layers}/{what['upper']},workdir={self.number}/{layers}/{what['work']}"
             options = f"lowerdir={self._owners.lower(what['lower'])},{own},redirect_dir=nofollow,metacopy=off,index=off"
-            kernel.mount(
-                "overlay",
-                work,
-                "overlay",
-                flags=kernel.NOSUID | kernel.NODEV,
-                data=options + (",userxattr" if self._is_nested else ""),
-            )
+            options += ",userxattr" if self._is_nested else ""
+            kernel.mount("overlay", work, "overlay", flags=kernel.NOSUID | kernel.NODEV, data=options)
         self.bound(what)
 
     def bound(self, what: dict[str, Any]) -> None:
@@ -161,29 +156,27 @@ class Box:
 
         With `what["is_held"]` the program does not begin before `release`.
         """
+        given, argv = list(fds), ["bwrap"]
         reads, writes = os.pipe()
-        own = [
-            memory("\0".join(self._placed(what["bwrap"])).encode() + b"\0"),
-            memory(bytes.fromhex(what["seccomp"])),
-            writes,
-        ]
-        options = ["--args", "--seccomp", "--json-status-fd"]
-        if what["is_held"]:
-            held, self._hold = os.pipe()
-            own.append(held)
-            options.append("--block-fd")
-        argv = ["bwrap"]
-        for number, option in enumerate(options, len(fds)):
-            argv += [option, str(number)]
-        words = {name: what[name] for name in ("rlimits", "is_time_fixed", "program")}
-        try:
-            self._seed.grow({**words, "argv": [*argv, "--", *what["argv"]]}, [*fds, *own])
-        except BaseException:
-            os.close(reads)
-            raise
-        finally:
-            for fd in own:
-                os.close(fd)
+        with contextlib.ExitStack() as ours:
+
+            def give(fd: int) -> str:
+                ours.callback(os.close, fd)
+                given.append(fd)
+                return str(len(given) - 1)
+
+            try:
+                argv += ["--json-status-fd", give(writes), "--seccomp", give(memory(bytes.fromhex(what["seccomp"])))]
+                if what["is_held"]:
+                    held, self._hold = os.pipe()
+                    argv += ["--block-fd", give(held)]
+                options = "\0".join(self._placed(what["bwrap"], give)).encode() + b"\0"
+                argv += ["--args", give(memory(options)), "--", *what["argv"]]
+                words = {name: what[name] for name in ("rlimits", "is_time_fixed", "program")}
+                self._seed.grow({**words, "argv": argv}, given)
+            except BaseException:
+                os.close(reads)
+                raise
         return reads
 
     def release(self) -> None:
@@ -194,11 +187,12 @@ class Box:
             os.close(self._hold)
             self._hold = -1
 
-    def _placed(self, words: list[str]) -> Iterator[str]:
+    def _placed(self, words: list[str], give: Callable[[int], str]) -> Iterator[str]:
         before = ""
         for word in words:
-            is_ours = before in {"--bind", "--ro-bind"} and word.startswith("{box}")
-            yield self.folder + word.removeprefix("{box}") if is_ours else word
+            is_place = before in {"--bind", "--ro-bind", "--file"} and word.startswith("{box}")
+            place = self.folder + word.removeprefix("{box}") if is_place else word
+            yield give(os.open(place, os.O_RDONLY | os.O_CLOEXEC)) if before == "--file" else place
             before = word
 
     # -- what happens to it
