@@ -159,6 +159,11 @@ def test_a_task_is_found_without_making_those_behind_it() -> None:
     factory().reset("t3", 0)
     assert made == list(range(8))
     assert native.of(env, "train", tasks=2)().tasks() == ["t0", "t1"]
+    made.clear()
+    known = native.of(env, names=[f"t{n}" for n in range(1000)])()
+    assert known.tasks()[-1] == "t999"
+    known.reset("t999", 0)
+    assert made == [999]
     with pytest.raises(UsageError, match="has no task 'tx'"):
         factory().reset("tx", 0)
     with pytest.raises(UsageError, match="no split 'nope'"):

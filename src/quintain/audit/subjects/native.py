@@ -48,14 +48,14 @@ def of(
         UsageError: There is no such split.
     """
     chosen = split if split is not None else "test" if "test" in env.splits else env.splits[0]
-    return functools.partial(NativeSubject, env, Shelf(env, chosen, tasks, names))
+    return functools.partial(NativeSubject, env, Shelf(env, chosen, tasks, names=names))
 
 
 class Shelf:
     """The tasks of a split, each made once in this process: to make one, and its world, may cost milliseconds."""
 
     def __init__(
-        self, env: Environment[Any], split: str, chosen: int | Sequence[str] | None, names: Sequence[str] = ()
+        self, env: Environment[Any], split: str, chosen: int | Sequence[str] | None, *, names: Sequence[str] = ()
     ) -> None:
         self.split = split
         self._places = {name: place for place, name in enumerate(names)}
