@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from quintain.cli import main
 from quintain.environments.twins import CLASSES
 from quintain.errors import UsageError
 
-from .playing import ENVIRONMENTS, made, play
+from .playing import ENVIRONMENTS, Task, made, play
 
 EVERY = [(name, twin) for name in ENVIRONMENTS for twin in CLASSES]
 PLAYED = {"sales": range(0, 36, 5), "support": range(0, 56, 7)}
@@ -32,12 +33,13 @@ SHOWN_OTHERWISE = {
 
 @pytest.mark.parametrize(("name", "twin"), EVERY)
 def test_the_oracle_sees_what_it_sees_in_the_sound_environment_and_is_paid_in_full(name: str, twin: str) -> None:
-    sound, poisoned = made(name), made(name, twin)
+    poisoned = made(name, twin)
     otherwise = SHOWN_OTHERWISE.get((name, twin), set())
     for index in PLAYED[name]:
-        plain, twisted = (env.tasks("test")[index] for env in (sound, poisoned))
+        plain, healthy = _sound(name, index)
+        twisted = poisoned.tasks("test")[index]
         assert (twisted.id, twisted.prompt, twisted.truth) == (plain.id, plain.prompt, plain.truth)
-        healthy, ill = play(sound, plain), play(poisoned, twisted)
+        ill = play(poisoned, twisted)
         assert healthy.score == ill.score == 1.0
         assert _rewards(ill) == _rewards(healthy)
         assert _seen(ill, otherwise) == _seen(healthy, otherwise)
@@ -53,7 +55,7 @@ def test_the_oracle_is_paid_in_full_on_a_whole_split(name: str, twin: str) -> No
 @pytest.mark.parametrize(("name", "twin"), EVERY)
 def test_doing_nothing_pays_nothing(name: str, twin: str) -> None:
     env = made(name, twin)
-    assert {play(env, env.tasks("test")[index], []).score for index in PLAYED[name]} == {0.0}
+    assert {play(env, env.tasks("test")[index], []).score for index in PLAYED[name][:3]} == {0.0}
 
 
 @pytest.mark.parametrize(("name", "twin"), EVERY)
@@ -112,6 +114,14 @@ def test_no_bug_is_imported_before_it_is_asked_for(name: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == f"[] ['quintain.environments.{name}.twins.reset_leak']"
+
+
+@functools.cache
+def _sound(name: str, index: int) -> tuple[Task, qn.Trace]:
+    """A task, and how the oracle plays it in the sound environment."""
+    env = made(name)
+    task = env.tasks("test")[index]
+    return task, play(env, task)
 
 
 def _quintain(*arguments: object) -> None:
