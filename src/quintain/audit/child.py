@@ -20,6 +20,7 @@ from quintain.errors import QuintainError, UsageError
 
 from .opening import About, Subject
 from .probe import HOME, Context, Probe, Record, Seen
+from .shifted import variables
 from .wire import Begun, Frame, Opening, Over, Receiver, Saw, send
 
 LOAD_S = 120.0
@@ -78,7 +79,7 @@ class Child:
     def _listen(self) -> None:
         """Keep the last words, so that a subject that prints megabytes neither blocks nor fills the memory."""
         assert self._process.stdout is not None
-        while chunk := self._process.stdout.read1(4096):  # type: ignore[attr-defined]  # a BufferedReader
+        while chunk := os.read(self._process.stdout.fileno(), 4096):
             self._words.append(chunk)
 
     @property
@@ -192,4 +193,4 @@ def _environment(context: Context, folder: str) -> dict[str, str]:
     }
     if context.elsewhere:
         settings |= {"USER": "somebody", "LOGNAME": "somebody", "COLUMNS": "43"}
-    return kept | settings
+    return kept | settings | variables(context.days)

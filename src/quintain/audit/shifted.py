@@ -1,0 +1,119 @@
+"""A wall clock that is days ahead, for a child process alone: a library that is loaded before the C library answers.
+
+`time`, `gettimeofday` and `clock_gettime(CLOCK_REALTIME)` are shifted; monotonic clocks are not, so that waiting takes
+as long as ever. The library is compiled once per machine with the C compiler that is there, into the cache folder that
+`QUINTAIN_CACHE` names (`~/.cache/quintain` when it is not set); without a compiler no clock can be shifted.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from quintain.errors import UsageError
+
+SOURCE = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+
+static time_t ahead(void)
+{
+    static time_t seconds;
+    static int known;
+    if (!known) {
+        const char *days = getenv("QUINTAIN_CLOCK_DAYS");
+        seconds = days ? (time_t)atol(days) * 86400 : 0;
+        known = 1;
+    }
+    return seconds;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    static int (*real)(clockid_t, struct timespec *);
+    if (!real)
+        real = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
+    int failed = real(clock, now);
+    if (!failed && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE))
+        now->tv_sec += ahead();
+    return failed;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone)
+{
+    static int (*real)(struct timeval *, void *);
+    if (!real)
+        real = (int (*)(struct timeval *, void *))dlsym(RTLD_NEXT, "gettimeofday");
+    int failed = real(now, zone);
+    if (!failed)
+        now->tv_sec += ahead();
+    return failed;
+}
+
+time_t time(time_t *told)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (told)
+        *told = now.tv_sec;
+    return now.tv_sec;
+}
+"""
+
+
+def cache() -> Path:
+    """Where the library stands."""
+    return Path(os.environ.get("QUINTAIN_CACHE") or Path.home() / ".cache" / "quintain") / "audit"
+
+
+def shim() -> Path | None:
+    """The library, compiled now if it is not there yet; None where there is no C compiler or no preloading."""
+    return _shim(cache())
+
+
+@functools.cache
+def _shim(folder: Path) -> Path | None:
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if compiler is None or not sys.platform.startswith("linux"):
+        return None
+    name = f"clock-{hashlib.sha256(SOURCE.encode()).hexdigest()[:16]}.so"
+    path = folder / name
+    if not path.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        _compile(compiler, path)
+    return path
+
+
+def _compile(compiler: str, path: Path) -> None:
+    """Compile beside it and rename, so that processes may do so at the same time."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as beside:
+        source, built = Path(beside) / "clock.c", Path(beside) / path.name
+        source.write_text(SOURCE, "ascii")
+        command = [compiler, "-O1", "-shared", "-fPIC", "-o", str(built), str(source), "-ldl"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise UsageError(f"{' '.join(command)} failed: {done.stderr[-1000:]}")
+        built.rename(path)
+
+
+def variables(days: int) -> dict[str, str]:
+    """What a process needs in its environment to begin `days` ahead (or behind, when negative).
+
+    Raises:
+        UsageError: There is no C compiler on this machine.
+    """
+    if not days:
+        return {}
+    library = shim()
+    if library is None:
+        raise UsageError("a clock that is shifted needs a C compiler (gcc or cc) on Linux, and there is none here")
+    return {"LD_PRELOAD": str(library), "QUINTAIN_CLOCK_DAYS": str(days)}
