@@ -65,7 +65,8 @@ class Prover(Plain):
         return [["write_proof", {"content": f"exact {math.isqrt(SQUARES[task])}"}]]
 
     def _output(self) -> str:
-        lines, proved, failed = [], False, False
+        lines: list[str] = []
+        proved = failed = False
         for number, line in enumerate(self.file.splitlines(), 1):
             exact = re.fullmatch(r"exact (\d{1,9})", line.strip())
             if exact and int(exact[1]) ** 2 == SQUARES[self.task]:
@@ -110,13 +111,11 @@ def _apply(name: str, values: list[float]) -> list[float]:
     if name in {"divide_by_sum", "divide_by_norm"}:
         size = sum(values) if name == "divide_by_sum" else math.sqrt(sum(value * value for value in values))
         return [value / size if size else 0.0 for value in values]
-    one = {
-        "exp": lambda value: math.exp(min(value, 50.0)),
-        "relu": lambda value: max(value, 0.0),
-        "fill_with_zero": lambda value: 0.0,
-        "square": lambda value: min(value * value, 1e9),
-    }[name]
-    return [one(value) for value in values]
+    if name == "exp":
+        return [math.exp(min(value, 50.0)) for value in values]
+    if name == "relu":
+        return [max(value, 0.0) for value in values]
+    return [min(value * value, 1e9) if name == "square" else 0.0 for value in values]
 
 
 class Kernels(Plain):

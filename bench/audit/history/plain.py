@@ -60,7 +60,7 @@ class Plain:
         if set(arguments) != set(properties):
             return f"{name} takes exactly: {', '.join(properties) or 'nothing'}"
         for key, schema in properties.items():
-            value = arguments[key]
+            value: Any = arguments[key]
             kind = schema["type"]
             if not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind != "boolean"):
                 return f"{key} must be of type {kind}"
@@ -68,6 +68,6 @@ class Plain:
                 return f"{key} must be finite"
             if "enum" in schema and value not in schema["enum"]:
                 return f"{key} must be one of {schema['enum']}"
-            if "items" in schema and any(item not in schema["items"]["enum"] for item in value):
+            if "items" in schema and not all(item in schema["items"]["enum"] for item in arguments[key]):
                 return f"{key} must hold only {schema['items']['enum']}"
         return ""

@@ -4,7 +4,6 @@ subject's methods. What each pair is about stands in the registry, in `__init__.
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -122,8 +121,21 @@ class Dataset:
         return str(entry["answer"])
 
 
-@functools.cache
-def _made(kind: type[Dataset], version: str) -> tuple[Sequence[dict[str, Any]], Any]:
+Questions = tuple[Sequence[dict[str, Any]], Any]
+_MADE: dict[tuple[str, str], Questions] = {}
+
+
+def _entries(kind: type[Dataset], version: str) -> Questions:
+    """The questions of a dataset, and the dataset, which judges the answers."""
+    # One at a time: some of the generators draw from NumPy's global state.
+    with _LOCK:
+        key = (kind.name, version)
+        if key not in _MADE:
+            _MADE[key] = _made(kind, version)
+        return _MADE[key]
+
+
+def _made(kind: type[Dataset], version: str) -> Questions:
     module = installed.load(installed.reasoning_gym(version), f"reasoning_gym.{kind.module}")
     config = getattr(module, f"{kind.name}Config")(seed=7, size=kind.size)
     dataset = getattr(module, f"{kind.name}Dataset")(config)
@@ -132,12 +144,6 @@ def _made(kind: type[Dataset], version: str) -> tuple[Sequence[dict[str, Any]], 
         return [dataset[number] for number in range(kind.size)]
 
     return installed.kept(f"{kind.name}-{version}-{kind.size}", make) if kind.slow else make(), dataset
-
-
-def _entries(kind: type[Dataset], version: str) -> tuple[Sequence[dict[str, Any]], Any]:
-    # One at a time: some of the generators draw from NumPy's global state.
-    with _LOCK:
-        return _made(kind, version)
 
 
 class Brainfuck(Dataset):
