@@ -143,6 +143,12 @@ class NativeSubject:
             for tool in self._env.tools_of("agent")
         ]
 
+    def prepare(self, task: str) -> None:
+        """Make a task and its world, and read it, so that forks of this process find them ready."""
+        self.reset(task, 0)
+        self.state()
+        self._episode = None
+
     def prompt(self, task: str) -> str:
         """System prompt and task, as the agent's first request holds them; does not touch the running episode."""
         return _told(self._run(self._begun(task, 0)))

@@ -1,0 +1,237 @@
+"""An MCP server as a plain subject: its tools, over streamable HTTP or the standard streams of a process.
+
+MCP knows no episodes and no score: there is one task, "service", and `reset` opens another session, over streams in
+another process. The official SDK talks; it lives in a thread of its own, for its connections belong to one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import functools
+import json
+import os
+import shlex
+import tempfile
+import threading
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from quintain.errors import UsageError
+
+from .failure import SubjectFailure, package
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+T = TypeVar("T")
+
+TASK = "service"
+TIMEOUT_S = 30.0
+AGENTS_FAULT = (-32601, -32602)
+"""JSON-RPC's codes for what the client did wrong: no such method, arguments that do not fit."""
+_TIMEOUT, _CLOSED = -32001, -32000
+
+
+def make(text: str) -> Callable[[], McpSubject]:
+    """A factory of sessions.
+
+    Args:
+        text: URL of a server's endpoint, or "stdio:" and a command line, as for a shell but without one.
+
+    Raises:
+        UsageError: It is neither, or the SDK is not installed.
+    """
+    package("mcp", extra="audit-mcp")
+    kind, _, command = text.partition(":")
+    if kind == "stdio" and shlex.split(command):
+        return functools.partial(McpSubject, shlex.split(command))
+    if kind in {"http", "https"}:
+        return functools.partial(McpSubject, text)
+    raise UsageError(f"mcp: takes http://HOST:PORT/PATH or stdio:COMMAND, not {text!r}")
+
+
+class McpSubject:
+    """One session at a time; `reset` opens the next one.
+
+    Attributes:
+        absent: Methods that MCP has nothing for.
+    """
+
+    absent = ("score",)
+
+    def __init__(self, server: str | list[str]) -> None:
+        self._server = server
+        self._line: _Line | None = None
+
+    def tasks(self) -> list[str]:
+        """The only one."""
+        return [TASK]
+
+    def tools(self) -> list[dict[str, Any]]:
+        """What the server lists, page by page."""
+        return [
+            {"name": tool.name, "description": tool.description or "", "parameters": tool.input_schema}
+            for tool in self._open().tools()
+        ]
+
+    def responses(self) -> dict[str, dict[str, Any]]:
+        """What the server promises: tool to "default" to the JSON schema of its structured answer."""
+        tools = [tool for tool in self._open().tools() if tool.output_schema is not None]
+        return {tool.name: {"default": tool.output_schema} for tool in tools}
+
+    def reset(self, task: str, seed: int) -> str:
+        """Open another session; the server's instructions.
+
+        Raises:
+            UsageError: There is no such task.
+            SubjectFailure: The server does not answer.
+        """
+        if task != TASK:
+            raise UsageError(f"there is one task, {TASK!r}, not {task!r}")
+        self.close()
+        return self._open().instructions
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Call a tool: its structured answer, else its text, else its blocks; `{"error": ...}` of one that is an error.
+
+        Raises:
+            SubjectFailure: The server broke, or does not answer.
+        """
+        from mcp import MCPError
+
+        try:
+            # As the SDK writes it, which would lose its connection over what it cannot write.
+            json.dumps([name, arguments], ensure_ascii=False, allow_nan=False).encode()
+        except ValueError as error:
+            return {"error": f"this cannot be sent: {error}"}
+        try:
+            result = self._open().ask(lambda client: client.call_tool(name, arguments))
+        except MCPError as error:
+            if error.code in AGENTS_FAULT:
+                return {"error": error.message}
+            raise _failure(error) from error
+        said = _said(result)
+        return {"error": said} if result.is_error else said
+
+    def score(self) -> None:
+        """MCP has none: `absent` names it."""
+
+    def close(self) -> None:
+        """Close the session; a process is ended."""
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+    def _open(self) -> _Line:
+        if self._line is None:
+            self._line = _Line(self._server)
+        return self._line
+
+
+class _Line:
+    """A session in a thread with its own event loop."""
+
+    def __init__(self, server: str | list[str]) -> None:
+        self.instructions = ""
+        self._server = server
+        self._loop = asyncio.new_event_loop()
+        self._ready: concurrent.futures.Future[Client] = concurrent.futures.Future()
+        self._over = asyncio.Event()
+        self._trouble = "it was closed"
+        self._thread = threading.Thread(target=self._work, name="mcp", daemon=True)
+        self._thread.start()
+        try:
+            self._client = self._ready.result()
+        except BaseException:
+            self._thread.join()
+            raise
+        self.instructions = self._client.instructions or ""
+
+    def tools(self) -> list[Any]:
+        async def every(client: Client) -> list[Any]:
+            page = await client.list_tools(cache_mode="bypass")
+            found = list(page.tools)
+            while page.next_cursor:
+                page = await client.list_tools(cursor=page.next_cursor, cache_mode="bypass")
+                found += page.tools
+            return found
+
+        return self.ask(every)
+
+    def ask(self, question: Callable[[Client], Coroutine[Any, Any, T]]) -> T:
+        """What the client gives.
+
+        Raises:
+            SubjectFailure: The session has ended, or ends now.
+        """
+        if self._thread.is_alive():
+            try:
+                return asyncio.run_coroutine_threadsafe(question(self._client), self._loop).result()
+            except concurrent.futures.CancelledError:
+                self._thread.join()
+        raise SubjectFailure(f"the session has ended: {self._trouble}", kind="session_lost")
+
+    def close(self) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join()
+
+    def _work(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+                runner.run(self._hold())
+        except Exception as error:  # noqa: BLE001  # a thread has nobody above it; who asks next is told
+            self._trouble = f"{type(error).__name__}: {_innermost(error)}"
+
+    async def _hold(self) -> None:
+        """Open a session and keep it until `close`: its scopes must be left by the task that entered them."""
+        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as told:
+            try:
+                # The handshake of before 2026, where there is one, because only that one makes a session of its own.
+                held = await self._connected("legacy", told) or await self._connected("auto", told)
+            except Exception as error:  # noqa: BLE001  # whatever went wrong goes to who asked
+                told.seek(0)
+                words = f"{self._server}: {type(error).__name__}: {_innermost(error)} {told.read()[-1000:]}"
+                self._ready.set_exception(SubjectFailure(words.strip(), kind="transport_unreachable"))
+                return
+            assert held is not None, "the second mode raises or connects"
+            self._ready.set_result(held)
+            try:
+                await self._over.wait()
+            finally:
+                await held.__aexit__(None, None, None)
+
+    async def _connected(self, mode: str, told: Any) -> Client | None:
+        from mcp import Client, MCPError, StdioServerParameters, stdio_client
+
+        server: Any = self._server
+        if not isinstance(self._server, str):
+            command, *rest = self._server
+            server = stdio_client(StdioServerParameters(command=command, args=rest, env=dict(os.environ)), told)
+        client = Client(server, mode=mode, read_timeout_seconds=TIMEOUT_S)
+        try:
+            return await client.__aenter__()
+        except MCPError:
+            if mode == "auto":
+                raise
+            return None
+
+
+def _said(result: Any) -> Any:
+    if result.structured_content is not None:
+        return result.structured_content
+    blocks = [block.model_dump(mode="json", exclude_none=True) for block in result.content]
+    if all(block["type"] == "text" for block in blocks):
+        return "\n".join(block["text"] for block in blocks)
+    return blocks
+
+
+def _failure(error: Any) -> SubjectFailure:
+    kinds = {_TIMEOUT: "transport_timeout", 408: "transport_timeout", _CLOSED: "transport_peer_drop"}
+    return SubjectFailure(f"{error.code}: {error.message}", kind=kinds.get(error.code, "quintain:tool_bug"))
+
+
+def _innermost(error: BaseException) -> BaseException:
+    several: Any = error
+    return _innermost(several.exceptions[0]) if isinstance(error, BaseExceptionGroup) else error
