@@ -93,7 +93,7 @@ def audit(
     until = None if budget is None else started + budget
     with Child(subject, Context()) as first:
         about = first.about
-    pool = Pool(subject)
+    pool = Pool(msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject)
     try:
         lab = Lab(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         lab.digest = about.fingerprint or _digest(about)

@@ -1,8 +1,14 @@
-"""Plain data of other people: what kind it is, for readers and for type checkers alike."""
+"""Plain data of other people: what kind it is, for readers and for type checkers alike, and how two of them differ."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from typing import Any, TypeGuard
+
+MOST = 400
+"""Differences that are listed; beyond, they are counted."""
+_MORE = "<more>"
 
 
 def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
@@ -16,3 +22,71 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
 def is_number(value: object) -> TypeGuard[int | float]:
     """A number, and no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def changes(before: Any, after: Any) -> dict[str, list[Any]]:
+    """What differs, by path ("tickets/7/status"), with both sides; None for what is not there.
+
+    Rows of a list are known by their "id", or by the first field whose values are all different; else by their place.
+    """
+    found: dict[str, list[Any]] = {}
+    count = 0
+    for path, one, other in _walk(before, after, ""):
+        count += 1
+        if count <= MOST:
+            found[path] = [one, other]
+    if count > MOST:
+        found[_MORE] = [None, count - MOST]
+    return found
+
+
+def _walk(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
+    if before is after:
+        return
+    if is_list(before) and is_list(after) and (key := _key(before, after)):
+        before, after = ({str(row[key]): row for row in rows} for rows in (before, after))
+    if is_dict(before) and is_dict(after):
+        for name in dict.fromkeys((*before, *after)):
+            here = f"{path}/{name}" if path else str(name)
+            if name not in before or name not in after:
+                yield here, before.get(name), after.get(name)
+            else:
+                yield from _walk(before[name], after[name], here)
+    elif is_list(before) and is_list(after) and len(before) == len(after):
+        for place, (one, other) in enumerate(zip(before, after, strict=True)):
+            yield from _walk(one, other, f"{path}/{place}")
+    elif type(before) is not type(after) or not _equal(before, after):
+        yield path, before, after
+
+
+def _equal(before: Any, after: Any) -> bool:
+    return bool(before == after) or (before != before and after != after)  # noqa: PLR0124 (NaN is NaN here)
+
+
+def _key(*lists: list[Any]) -> str:
+    """The field that names the rows of all these lists; empty when they are no rows, or none does."""
+    rows = [row for rows in lists for row in rows]
+    if not rows or not all(map(is_dict, rows)):
+        return ""
+    names = [name for name in rows[0] if all(name in row for row in rows)]
+    for name in sorted(names, key=lambda one: one != "id"):
+        values: list[list[Any]] = [[row[name] for row in rows] for rows in lists]
+        is_scalar = all(isinstance(one, str | int) for one in itertools.chain(*values))
+        if is_scalar and all(len({*one}) == len(one) for one in values):
+            return str(name)
+    return ""
+
+
+def glance(value: Any, most: int = 40) -> Any:
+    """A value with at most so many entries of each list and dict below the top, for who only wants examples."""
+    if is_dict(value):
+        return {name: _short(one, most) for name, one in value.items()}
+    return _short(value, most)
+
+
+def _short(value: Any, most: int) -> Any:
+    if is_dict(value):
+        return {name: _short(one, most) for name, one in list(value.items())[:most]}
+    if is_list(value):
+        return [_short(one, most) for one in value[:most]]
+    return value

@@ -1,4 +1,4 @@
-"""The report as one JSON object: a stable form, documented in docs/reference/audit-report.md, and read back by `load`."""
+"""The report as one JSON object: a stable form (docs/reference/audit-report.md), read back by `load`."""
 
 from __future__ import annotations
 

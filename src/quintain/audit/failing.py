@@ -1,4 +1,4 @@
-"""How often episodes of the subject break, with exact bounds: every task is played by its oracle, or else not at all."""
+"""How often episodes of the subject break, with exact bounds. Each task is played by its oracle, where it has one."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def one(schema: Any, values: Values, rng: random.Random, *, name: str = "", root
         if schema.get(key):
             return one(rng.choice(schema[key]), values, rng, name=name, root=root)
     kind = schema.get("type", "string")
-    kind = rng.choice(kind) if isinstance(kind, list) else kind
+    kind = rng.choice(kind) if is_list(kind) else kind
     if kind == "object":
         inner = {**schema, "type": "object"}
         return valid(ToolSpec(name, parameters=inner), values, rng)
@@ -126,11 +126,11 @@ def _scalar(kind: str, schema: Any, values: Values, rng: random.Random, name: st
 
 def _resolved(schema: Any, root: Any) -> dict[str, Any]:
     for _ in range(5):
-        if not isinstance(schema, dict) or "$ref" not in schema:
+        if not is_dict(schema) or "$ref" not in schema:
             break
         found: Any = root
         for step in str(schema["$ref"]).removeprefix("#/").split("/"):
-            found = found.get(step, {}) if is_dict(found) else {}
+            found = found.get(step) if is_dict(found) else None
         schema = found
     return schema if is_dict(schema) else {}
 
@@ -176,7 +176,7 @@ def _within(value: Any, schema: dict[str, Any], root: Any) -> bool:
 
 
 def _fits_object(value: dict[str, Any], schema: dict[str, Any], root: Any) -> bool:
-    known = schema.get("properties") or {}
+    known: dict[str, Any] = schema.get("properties") or {}
     if any(name not in value for name in schema.get("required") or ()):
         return False
     if schema.get("additionalProperties") is False and any(name not in known for name in value):

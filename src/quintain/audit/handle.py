@@ -138,7 +138,9 @@ def _tool(tool: Any) -> ToolSpec:
         tool = tool["function"]
     if not is_dict(tool) or not isinstance(tool.get("name"), str):
         raise UsageError(f'a tool is {{"name", "description", "parameters"}}, tools() gave {tool!r}')
-    schema: Any = next((tool[key] for key in ("parameters", "inputSchema", "input_schema") if tool.get(key)), {})
+    forms = ("parameters", "inputSchema", "input_schema")
+    given: list[dict[str, Any]] = [tool[key] for key in forms if tool.get(key)]
+    schema = given[0] if given else {}
     if schema and "properties" not in schema and "type" not in schema:
         schema = {"type": "object", "properties": schema}  # Only the properties were given.
     return ToolSpec(tool["name"], str(tool.get("description") or ""), plain(schema)[0])
@@ -151,7 +153,7 @@ def _solving(step: Any) -> Op:
         if set(step) == {"answer"}:
             return answer(str(step["answer"]))
         name = step.get("name") or step.get("tool")
-        arguments = step.get("arguments", step.get("args", {}))
+        arguments: Any = step.get("arguments", step.get("args", {}))
         if isinstance(name, str) and is_dict(arguments):
             return call(name, arguments)
     elif isinstance(step, list | tuple):
@@ -161,7 +163,7 @@ def _solving(step: Any) -> Op:
 
 def _listed_step(step: list[Any]) -> Op:
     if 1 <= len(step) <= 2 and isinstance(step[0], str):
-        arguments = step[1] if len(step) == 2 else {}
+        arguments: Any = step[1] if len(step) == 2 else {}
         if is_dict(arguments):
             return call(step[0], arguments)
         if step[0] == "answer":
@@ -203,7 +205,7 @@ def plain(value: Any) -> tuple[Any, bool]:
         return f"<{type(one).__name__}> {one!r}"[:2000]
 
     try:
-        return codec.loads(codec.dumps(value, words, canonical=False), Any), odd
+        return msgspec.msgpack.decode(codec.dumps(value, words, canonical=False)), odd
     except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError):
         return f"<{type(value).__name__}> {value!r}"[:2000], True
 

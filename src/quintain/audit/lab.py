@@ -86,7 +86,7 @@ class Lab:
         if task not in self._oracles:
             seen = self.play(Op("oracle", name=task, mark="oracle")).at("oracle")
             known = seen.fine and seen.value is not None
-            self._oracles[task] = tuple(msgspec.convert(op, Op) for op in seen.value) if known else None
+            self._oracles[task] = tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
         return self._oracles[task]
 
     def solved(self, task: str) -> float | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import msgspec
 
@@ -80,6 +80,17 @@ class Opened(msgspec.Struct, frozen=True):
     sources: tuple[Source, ...]
     fingerprint: str = ""
 
+    def warm(self, tasks: Iterable[str]) -> None:
+        """Have what is slow to make made once, before many forks need it: tasks, connections, tables as data.
+
+        Only for environments of ours, whose worlds are made by pure functions.
+        """
+        if self.kind == "environment":
+            subject = self.factory()
+            for task in tasks:
+                subject.prepare(task)
+            subject.close()
+
 
 def open_subject(wanted: Subject) -> Opened:
     """Load a subject; makes no instance.
@@ -93,11 +104,11 @@ def open_subject(wanted: Subject) -> Opened:
     found = _found(wanted)
     if wanted.cases:
         return Opened("scorer", _adapter("scorer").of(found, Path(wanted.cases)), (_source(found, "V"),))
-    if isinstance(found, Environment):
-        return _native(found, wanted.options.get("split"))
+    if _is_environment(found):
+        return _native(found, wanted)
     made = _made(found, wanted.spec)
-    if isinstance(made, Environment):
-        return _native(made, wanted.options.get("split"))
+    if _is_environment(made):
+        return _native(made, wanted)
     if all(callable(getattr(made, name, None)) for name in ("reset", "step")) and not hasattr(made, "score"):
         return Opened("gymnasium", _adapter("gymnasium").of(found), (_source(type(made), "S"),))
     return Opened("plain", found, tuple(_sources(type(made))))
@@ -141,8 +152,12 @@ def _made(found: Any, spec: str) -> Any:
     return found()
 
 
-def _native(env: Environment[Any], split: str | None) -> Opened:
-    factory: Callable[[], Any] = _adapter("native").of(env, split)
+def _is_environment(found: object) -> TypeGuard[Environment[Any]]:
+    return isinstance(found, Environment)
+
+
+def _native(env: Environment[Any], wanted: Subject) -> Opened:
+    factory: Callable[[], Any] = _adapter("native").of(env, wanted.options.get("split"), names=wanted.names)
     return Opened("environment", factory, tuple(_letters(env)), env.fingerprint)
 
 
@@ -152,19 +167,23 @@ def _adapter(kind: str) -> Any:
 
 def _letters(env: Environment[Any]) -> Iterator[Source]:
     """The files of an environment's letters, each file of a class's own bases too, library code left out."""
-    things: list[tuple[Any, Letter]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T")]
-    things += [(criterion.judge, "V") for criterion in env.verifier.criteria]
+    judges: list[tuple[Any, Letter]] = [(criterion.judge, "V") for criterion in env.verifier.criteria]
+    things: list[tuple[Any, Letter]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T"), *judges]
     seen: set[tuple[str, str]] = set()
     for thing, part in things:
-        owner = thing if inspect.isclass(thing) or inspect.isfunction(thing) else type(thing)
-        for source in _sources(owner, part):
+        for source in _sources(_owner(thing), part):
             if (source.path, part) not in seen:
                 seen.add((source.path, part))
                 yield source
 
 
+def _owner(thing: Any) -> Any:
+    return thing if inspect.isclass(thing) or inspect.isfunction(thing) else type(thing)
+
+
 def _sources(owner: Any, part: Letter = "S") -> Iterator[Source]:
-    for one in owner.__mro__ if inspect.isclass(owner) else (owner,):
+    bases: tuple[Any, ...] = owner.__mro__ if inspect.isclass(owner) else (owner,)
+    for one in bases:
         if one.__module__.partition(".")[0] in _NOT_THEIRS or _of_the_framework(one.__module__):
             continue
         source = _source(one, part)

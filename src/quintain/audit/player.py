@@ -14,6 +14,9 @@ from typing import Any
 
 import msgspec
 
+from quintain import codec
+
+from .data import changes, glance
 from .handle import Factory, Handle, how_raised, plain, verdict, where_raised
 from .probe import Op, Seen
 
@@ -33,7 +36,8 @@ class Player:
         self._lock = threading.Lock()
         self.handles: dict[str, Handle] = {}
         self._snapshots: dict[tuple[str, str], Any] = {}
-        self._current: dict[str, str] = {}
+        self._compared: set[str] = set()  # instances of which somebody will ask what changed
+        self._starts: dict[str, Any] = {}
 
     def handle(self, on: str) -> Handle:
         """The instance of this name, made at its first use."""
@@ -44,6 +48,7 @@ class Player:
 
     def play(self, ops: Sequence[Op], seen: Callable[[Seen], None]) -> None:
         """Do all ops, one after the other, and say of each what it gave."""
+        self._compared |= {op.on for op in ops if op.do == "changes"}
         for op in ops:
             seen(self.do(op))
 
@@ -68,25 +73,35 @@ class Player:
         if op.do in _OURS:
             return _OURS[op.do](self, op), False
         handle = self.handle(op.on)
-        if op.do not in handle.offers:
-            raise _Absent(f"the subject has no method {op.do}()")
+        needed = _NEEDS.get(op.do, op.do)
+        if needed not in handle.offers:
+            raise _Absent(f"the subject has no method {needed}()")
         value, odd = plain(_DO[op.do](self, handle, op))
-        if len(str(value)) > LONGEST:
-            return {"<longer than can be kept>": len(str(value))}, odd
+        size = len(codec.dumps(value, canonical=False))
+        if size > LONGEST:
+            return {"<longer than can be kept>": size, "digest": codec.digest(codec.dumps(value, repr))}, odd
         return value, odd
 
-    def _reset(self, handle: Handle, op: Op) -> Any:
+    def reset(self, handle: Handle, op: Op) -> Any:
+        """Begin a task."""
         first = handle.subject.reset(handle.task(op.name), op.seed)
-        self._current[op.on] = op.name
+        if op.on in self._compared and "state" in handle.offers:
+            self._starts[op.on] = handle.subject.state()
         return first
 
-    def _snapshot(self, handle: Handle, op: Op) -> None:
+    def changes(self, handle: Handle, op: Op) -> dict[str, list[Any]]:
+        """What the world's state has become since the reset."""
+        return changes(self._starts[op.on], handle.subject.state())
+
+    def snapshot(self, handle: Handle, op: Op) -> None:
+        """Keep this moment of an instance under a label."""
         self._snapshots[op.on, op.name] = handle.subject.snapshot()
 
-    def _restore(self, handle: Handle, op: Op) -> None:
+    def restore(self, handle: Handle, op: Op) -> None:
+        """Go back to a kept moment."""
         handle.subject.restore(self._snapshots[op.on, op.name])
 
-    def _judge(self, handle: Handle, op: Op) -> Any:
+    def judge(self, handle: Handle, op: Op) -> Any:
         """Value: {"answer": text, "says": what the judge's model replies, or "raises": ...}."""
         asked: list[str] = []
 
@@ -99,7 +114,8 @@ class Player:
         grade = handle.subject.judge(handle.task(op.name), op.value["answer"], complete)
         return {"grade": grade, "asked": asked}
 
-    def _together(self, op: Op) -> Any:
+    def together(self, op: Op) -> Any:
+        """Play lanes at the same time, a thread each; what each of them saw."""
         lanes: list[list[Seen]] = [[] for _ in op.lanes]
         for one in {lane_op.on for lane in op.lanes for lane_op in lane}:
             self.handle(one)
@@ -116,7 +132,8 @@ class Player:
             thread.join()
         return msgspec.to_builtins(lanes)
 
-    def _ask(self, op: Op) -> Any:
+    def ask(self, op: Op) -> Any:
+        """Run "module:function" as `function(player, on, value)`."""
         module, _, function = op.name.partition(":")
         return plain(getattr(importlib.import_module(module), function)(self, op.on, op.value))[0]
 
@@ -149,20 +166,24 @@ def _held(_player: Player, _op: Op) -> dict[str, int]:
 _OURS: dict[str, Callable[[Player, Op], Any]] = {
     "wait": _wait,
     "resources": _held,
-    "together": Player._together,
-    "ask": Player._ask,
+    "together": Player.together,
+    "ask": Player.ask,
 }
 
+_NEEDS = {"changes": "state", "glance": "state"}
+
 _DO: dict[str, Callable[[Player, Handle, Op], Any]] = {
-    "reset": Player._reset,
+    "reset": Player.reset,
     "call": lambda _, handle, op: handle.subject.call(op.name, copy.deepcopy(op.value)),
     "answer": lambda _, handle, op: handle.subject.answer(op.value),
     "score": lambda _, handle, op: verdict(handle.subject.score()),
     "state": lambda _, handle, op: handle.subject.state(),
+    "changes": Player.changes,
+    "glance": lambda _, handle, op: glance(handle.subject.state()),
     "digest": lambda _, handle, op: handle.subject.digest(),
     "explain": lambda _, handle, op: handle.subject.explain(),
-    "snapshot": Player._snapshot,
-    "restore": Player._restore,
+    "snapshot": Player.snapshot,
+    "restore": Player.restore,
     "inject": lambda _, handle, op: handle.subject.inject(op.name),
     "advance": lambda _, handle, op: handle.subject.advance(op.value),
     "hidden": lambda _, handle, op: handle.subject.hidden(handle.task(op.name)),
@@ -170,6 +191,6 @@ _DO: dict[str, Callable[[Player, Handle, Op], Any]] = {
     "oracle": lambda _, handle, op: handle.oracle(op.name),
     "production": lambda _, handle, op: handle.subject.production(),
     "tools": lambda _, handle, op: handle.tools(),
-    "judge": Player._judge,
+    "judge": Player.judge,
     "close": lambda _, handle, op: handle.subject.close(),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Sequence
@@ -57,11 +58,11 @@ class Pool:
 
     def play_all(self, probes: Sequence[Probe], limit: float) -> list[Record]:
         """Play all, `WORKERS` at a time; records in the order of the probes."""
-        return list(self._executor.map(lambda probe: self.play(probe, limit), probes))
+        return list(self._executor.map(self.play, probes, itertools.repeat(limit)))
 
     def fresh_all(self, probes: Sequence[Probe], limit: float) -> list[Record]:
         """The same, each in a process of its own."""
-        return list(self._executor.map(lambda probe: self.fresh(probe, limit), probes))
+        return list(self._executor.map(self.fresh, probes, itertools.repeat(limit)))
 
     def _take(self, context: Context) -> Child:
         with self._lock:

@@ -27,9 +27,10 @@ class Op(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         do: reset, call, answer, score, state, digest, explain, snapshot, restore, inject, advance, hidden, prompt,
-            oracle, production, tools, judge, close: methods of the subject; wait: real seconds pass; resources: what
-            the process holds; ask: a function of ours runs inside the process; together: lanes run at the same time,
-            each in a thread.
+            oracle, production, tools, judge, close: methods of the subject; changes: how the state differs from that
+            at the reset; glance: the first entries of each table of the state; wait: real seconds pass; resources:
+            what the process holds; ask: a function of ours runs inside the process; together: lanes run at the same
+            time, each in a thread.
         on: The instance.
         name: Tool of a call, task of a reset, hidden or judge, label of a snapshot or restore, fault of an inject,
             "module:function" of an ask.

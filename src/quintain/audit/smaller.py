@@ -57,21 +57,20 @@ def _ops(probe: Probe, holds: Holds) -> Probe:
 
 
 def _arguments(probe: Probe, holds: Holds) -> Probe:
+    ops = list(probe.ops)
     for place, op in enumerate(probe.ops):
         if op.do != "call" or not is_dict(op.value):
             continue
-        for candidate in _simpler(op):
-            ops = (*probe.ops[:place], candidate, *probe.ops[place + 1 :])
-            smaller_one = msgspec.structs.replace(probe, ops=ops)
-            if holds(smaller_one):
-                probe = smaller_one
+        for candidate in _simpler(op, op.value):
+            tried = [*ops[:place], candidate, *ops[place + 1 :]]
+            if holds(Probe(tuple(tried), probe.context)):
+                ops = tried
                 break
-    return probe
+    return Probe(tuple(ops), probe.context)
 
 
-def _simpler(op: Op) -> Iterator[Op]:
+def _simpler(op: Op, arguments: dict[str, Any]) -> Iterator[Op]:
     """The call with fewer arguments, and with shorter ones; the simplest first."""
-    arguments: dict[str, Any] = op.value
     yield msgspec.structs.replace(op, value={})
     for name, value in arguments.items():
         yield msgspec.structs.replace(op, value={key: one for key, one in arguments.items() if key != name})

@@ -6,21 +6,27 @@ is called with arguments drawn from its schema and from what was seen so far.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from .data import is_dict
 from .generate import Values, valid
-from .probe import Op, Probe, Record, Seen, call, reset, same
+from .probe import Op, Probe, Record, Seen, call, reset
 
 if TYPE_CHECKING:
     from .lab import Lab
 
 WALKED = 8
 """Tasks whose oracle is walked."""
+GLANCED = 3
+"""Tasks whose start state is looked into."""
 DRAWN = 12
 """Calls that are tried for a tool that no oracle uses."""
+TOOLS_DRAWN = 60
+"""Such tools that are tried; a world of hundreds is sampled by its oracles."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -31,14 +37,20 @@ class Known(msgspec.Struct, frozen=True):
         before: Ops between the reset and the call.
         op: The call.
         seen: What it gave.
-        writes: Whether the world's state was another one afterwards; None where the state cannot be seen.
+        changed: Paths in the state that were other ones afterwards, without those that nearly every call changes (a
+            clock, a log of calls); None where the state cannot be seen.
     """
 
     task: str
     before: tuple[Op, ...]
     op: Op
     seen: Seen
-    writes: bool | None
+    changed: tuple[str, ...] | None
+
+    @property
+    def writes(self) -> bool | None:
+        """Whether it changed the world; None where nobody can see."""
+        return None if self.changed is None else bool(self.changed)
 
 
 class Survey(msgspec.Struct, frozen=True):
@@ -48,13 +60,15 @@ class Survey(msgspec.Struct, frozen=True):
         calls: Those that worked, oracle's first.
         values: Scalars seen in prompts, observations and states.
         refused: Tools for which no call worked.
-        states: A start state by task, where states can be seen.
+        states: The start state of a few tasks, the first entries of each table, where states can be seen.
+        background: Top-level names in the state that nearly every call changes.
     """
 
     calls: tuple[Known, ...]
     values: Values
     refused: tuple[str, ...]
     states: dict[str, Any]
+    background: frozenset[str] = frozenset()
 
     @property
     def writers(self) -> tuple[str, ...]:
@@ -84,75 +98,127 @@ def survey(lab: Lab) -> Survey:
     values = Values()
     states: dict[str, Any] = {}
     tasks = lab.some(WALKED)
-    walks = [(task, lab.oracle(task) or ()) for task in tasks]
-    records = lab.play_all([Probe(tuple(_walk(lab, task, ops))) for task, ops in walks])
+    records = lab.play_all(
+        [Probe(tuple(_walk(lab, task, is_glanced=place < GLANCED))) for place, task in enumerate(tasks)]
+    )
     calls: list[Known] = []
-    for (task, _), record in zip(walks, records, strict=True):
+    for task, record in zip(tasks, records, strict=True):
         calls += _read(lab, task, record, values=values, states=states)
     met = {one.op.name for one in calls}
     missing = [tool.name for tool in lab.about.tools if tool.name not in met]
     calls += _draw(lab, missing, values, tasks)
+    background = _background(calls)
+    clean = tuple(_without(one, background) for one in calls)
     found = {one.op.name for one in calls}
-    return Survey(tuple(calls), values, tuple(name for name in missing if name not in found), states)
+    return Survey(clean, values, tuple(name for name in missing if name not in found), states, background)
 
 
-def look(lab: Lab) -> str:
-    """The op that sees the world past its tools: "digest" where there is one, else "state"; "" for neither."""
-    return next((name for name in ("digest", "state") if name in lab.offers), "")
+def sees(lab: Lab) -> bool:
+    """Whether the world can be looked at past its tools."""
+    return "state" in lab.offers
 
 
-def _walk(lab: Lab, task: str, ops: Sequence[Op]) -> Iterator[Op]:
-    eye = look(lab)
+def _walk(lab: Lab, task: str, *, is_glanced: bool) -> Iterator[Op]:
     yield reset(task, mark="reset")
-    if "state" in lab.offers:
-        yield Op("state", mark="start")
-    if eye:
-        yield Op(eye, mark="look -1")
-    for place, op in enumerate(ops):
+    if is_glanced and sees(lab):
+        yield Op("glance", mark="start")
+    for place, op in enumerate(lab.oracle(task) or ()):
         yield op.marked(f"op {place}")
-        if eye:
-            yield Op(eye, mark=f"look {place}")
+        if sees(lab):
+            yield Op("changes", mark=f"look {place}")
 
 
 def _read(lab: Lab, task: str, record: Record, *, values: Values, states: dict[str, Any]) -> Iterator[Known]:
-    eye, ops = look(lab), lab.oracle(task) or ()
+    ops = lab.oracle(task) or ()
     values.take(record.at("reset").value, "prompt")
-    if "state" in lab.offers:
+    if any(op.mark == "start" for op in record.ops):
         states[task] = record.at("start").value
         values.take(states[task])
+    before: Any = {}
     for place, op in enumerate(ops):
         seen = record.at(f"op {place}")
-        values.take(seen.value, op.name)
+        values.take(_parsed(seen.value), op.name)
         if op.do == "call":
             values.take(op.value)
-        if op.do != "call" or seen.is_error:
-            continue
-        writes = None
-        if eye:
-            writes = not same(record.at(f"look {place - 1}"), record.at(f"look {place}"), lab.volatile)
-        yield Known(task, tuple(ops[:place]), op, seen, writes)
+        after = record.at(f"look {place}").value if sees(lab) else None
+        if op.do == "call" and not seen.is_error:
+            yield Known(task, tuple(ops[:place]), op, seen, _changed(before, after))
+        before = after
+
+
+def _changed(before: Any, after: Any) -> tuple[str, ...] | None:
+    """Paths at which two differences from one start differ."""
+    if not (is_dict(before) and is_dict(after)):
+        return None
+    return tuple(path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path))
+
+
+def _parsed(value: Any) -> Any:
+    """An observation that is JSON text, as data."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
 
 
 def _draw(lab: Lab, missing: Sequence[str], values: Values, tasks: Sequence[str]) -> list[Known]:
     """Calls of the tools that no oracle uses, each at the start of some task."""
     if not tasks:
         return []
-    specs = [tool for tool in lab.about.tools if tool.name in set(missing)]
+    specs = [tool for tool in lab.about.tools if tool.name in set(missing)][:TOOLS_DRAWN]
     tried: list[tuple[str, Op]] = []
     for number, tool in enumerate(specs):
-        task = tasks[number % len(tasks)]
-        tried += [(task, call(tool.name, valid(tool, values, lab.rng))) for _ in range(DRAWN)]
-    eye = look(lab)
-    eyes = ((Op(eye, mark="before"),), (Op(eye, mark="after"),)) if eye else ((), ())
-    probes = [Probe((reset(task), *eyes[0], op.marked("op"), *eyes[1])) for task, op in tried]
+        drawn = {str(one): one for one in (valid(tool, values, lab.rng) for _ in range(DRAWN))}
+        tried += [(tasks[number % len(tasks)], call(tool.name, one)) for one in drawn.values()]
     found: list[Known] = []
     kept: dict[str, int] = {}
-    for (task, op), record in zip(tried, lab.play_all(probes), strict=True):
-        seen = record.at("op")
-        if seen.is_error or kept.get(op.name, 0) >= 3:
-            continue
-        values.take(seen.value, op.name)
-        kept[op.name] = kept.get(op.name, 0) + 1
-        writes = not same(record.at("before"), record.at("after"), lab.volatile) if eye else None
-        found.append(Known(task, (), op, seen, writes))
+    # Many calls share one probe: going back to its start costs less than beginning again.
+    goes_back = {"snapshot", "restore"} <= lab.offers
+    parts = [tried[start : start + DRAWN] for start in range(0, len(tried), DRAWN)]
+    records = lab.play_all([Probe(tuple(_tries(lab, part, goes_back=goes_back))) for part in parts])
+    for part, record in zip(parts, records, strict=True):
+        for place, (task, op) in enumerate(part):
+            seen = record.at(f"op {place}")
+            if seen.is_error or kept.get(op.name, 0) >= 3:
+                continue
+            values.take(_parsed(seen.value), op.name)
+            kept[op.name] = kept.get(op.name, 0) + 1
+            after = record.at(f"look {place}").value if sees(lab) else None
+            found.append(Known(task, (), op, seen, _changed({}, after)))
     return found
+
+
+def _tries(lab: Lab, part: Sequence[tuple[str, Op]], *, goes_back: bool) -> Iterator[Op]:
+    at = ""
+    for place, (task, op) in enumerate(part):
+        if task != at or not goes_back:
+            yield reset(task)
+            if goes_back:
+                yield Op("snapshot", name="start")
+            at = task
+        else:
+            yield Op("restore", name="start")
+        yield op.marked(f"op {place}")
+        if sees(lab):
+            yield Op("changes", mark=f"look {place}")
+
+
+def _background(calls: Sequence[Known]) -> frozenset[str]:
+    """Top-level names that 8 of 10 calls of at least five different tools change."""
+    seen = [one for one in calls if one.changed is not None]
+    if len({one.op.name for one in seen}) < 5:
+        return frozenset()
+    counts: dict[str, int] = {}
+    for one in seen:
+        for name in {path.partition("/")[0] for path in one.changed or ()}:
+            counts[name] = counts.get(name, 0) + 1
+    return frozenset(name for name, count in counts.items() if count >= 0.8 * len(seen))
+
+
+def _without(one: Known, background: frozenset[str]) -> Known:
+    if one.changed is None:
+        return one
+    left = tuple(path for path in one.changed if path.partition("/")[0] not in background)
+    return msgspec.structs.replace(one, changed=left)

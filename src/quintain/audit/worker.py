@@ -14,13 +14,14 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from quintain.errors import UsageError
 
 from .opening import Opened, Subject, describe, open_subject
 from .player import Player
-from .probe import Probe, Seen
+from .probe import Op, Probe, Seen
 from .wire import Begun, Opening, Over, Receiver, Saw, send
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -45,12 +46,24 @@ def main(inward: int, outward: int) -> None:
         return
     gc.collect()
     gc.freeze()
+    made: set[str] = set()
     while True:
         try:
             probe = receiver.receive(Probe)
         except EOFError:
             return
+        tasks = {op.name for op in _all(probe.ops) if op.do == "reset"} - made
+        made |= tasks
+        with contextlib.suppress(Exception):  # The fork meets the same, and says so.
+            opened.warm(sorted(tasks))
         _play_in_fork(outward, opened, probe)
+
+
+def _all(ops: Iterable[Op]) -> Iterator[Op]:
+    for op in ops:
+        yield op
+        for lane in op.lanes:
+            yield from _all(lane)
 
 
 def _in_fork(outward: int, opened: Opened) -> bool:
