@@ -1,0 +1,46 @@
+"""Seeded bugs: seven clean worlds, each with a few dozen defects as they are really shipped, one per factory.
+
+`CLEAN` names the sound worlds and `BUGS` what was done to them; `subjects.py` holds a factory for each bug. All was
+written from the interface of a plain subject alone, without a look at any detector.
+"""
+
+from __future__ import annotations
+
+from . import bugs_chat, bugs_data, bugs_desk, bugs_ledger, bugs_quiz, bugs_repair, bugs_rooms, bugs_warehouse
+from .registry import FOUND, KLASSES, Bug
+
+HERE = "bench/audit/seeded"
+CLEAN: dict[str, str] = {
+    "chat": f"{HERE}/chat.py:Chat",
+    "desk": f"{HERE}/desk.py:Desk",
+    "ledger": f"{HERE}/ledger.py:Ledger",
+    "quiz": f"{HERE}/quiz.py:Quiz",
+    "repair": f"{HERE}/repair.py:Repair",
+    "rooms": f"{HERE}/rooms.py:Rooms",
+    "warehouse": f"{HERE}/warehouse.py:Warehouse",
+}
+SCORERS: dict[str, str] = {
+    # A scorer that is wrong: its class. The sound ones have no "__"; the cases lie in `cases/NAME.jsonl`.
+    "math_answer__contains": "reward_hack",
+    "math_answer__tolerance": "reward_clipping",
+    "math_answer__letters": "unsolvable",
+    "math_answer__first": "reward_hack",
+    "math_answer__crash": "races",
+    "record__empty": "reward_hack",
+    "record__unreadable": "silent_default",
+    "record__whole": "reward_clipping",
+    "ranking__contains": "reward_hack",
+    "ranking__hash": "flaky_verifier",
+    "ranking__noise": "flaky_verifier",
+    "ranking__longest": "reward_hack",
+}
+CLEAN_SCORERS = ("math_answer", "record", "ranking")
+MODULES = (bugs_chat, bugs_data, bugs_desk, bugs_ledger, bugs_quiz, bugs_repair, bugs_rooms, bugs_warehouse)
+BUGS: tuple[Bug, ...] = tuple(bug for bug, _ in FOUND.values())
+
+__all__ = ["BUGS", "CLEAN", "CLEAN_SCORERS", "KLASSES", "SCORERS", "Bug"]
+
+
+def spec(bug: Bug) -> str:
+    """How the command line names a bug."""
+    return f"{HERE}/subjects.py:{bug.name}"
