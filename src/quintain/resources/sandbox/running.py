@@ -81,7 +81,6 @@ def _start(keeper: Keeper, rules: Policy, limits: Limits, *, argv: Sequence[str]
         "seccomp": policy.filter_hex(),
         "argv": list(argv),
         "rlimits": policy.rlimits(limits, has_groups="memory" in keeper.kinds),
-        "is_time_fixed": "monotonic" in keeper.kinds,
         "program": keeper.program,
     }
 

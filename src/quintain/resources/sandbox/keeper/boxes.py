@@ -91,7 +91,9 @@ class Box:
         ends: When it must end, in seconds of CLOCK_MONOTONIC; None for never.
     """
 
-    def __init__(self, number: int, *, home: str, group: Group, owners: Owners, is_nested: bool) -> None:
+    def __init__(
+        self, number: int, *, home: str, group: Group, owners: Owners, is_nested: bool, is_time_fixed: bool
+    ) -> None:
         self.number, self.home, self.group, self._is_nested = number, home, group, is_nested
         self.folder = f"{home}/{number}"
         self.init: tuple[int, int] | None = None
@@ -103,7 +105,7 @@ class Box:
         self._cpu_before = 0.0
         self._owners = owners
         self._hold = -1
-        self._seed = Seed(group.doors(), owners.uid)
+        self._seed = Seed(group.doors(), owners.uid, is_time_fixed=is_time_fixed)
         self.outer: tuple[int, int] | None = (os.pidfd_open(self._seed.pid), self._seed.pid)
         Path(self.folder).mkdir()
         kernel.mount("tmpfs", self.folder, "tmpfs", flags=kernel.NOSUID | kernel.NODEV, data="mode=711")
@@ -172,7 +174,7 @@ class Box:
                     argv += ["--block-fd", give(held)]
                 options = "\0".join(self._placed(what["bwrap"], give)).encode() + b"\0"
                 argv += ["--args", give(memory(options)), "--", *what["argv"]]
-                words = {name: what[name] for name in ("rlimits", "is_time_fixed", "program")}
+                words = {name: what[name] for name in ("rlimits", "program")}
                 self._seed.grow({**words, "argv": argv}, given)
             except BaseException:
                 os.close(reads)

@@ -77,8 +77,10 @@ def enter_namespaces() -> bool:
 
 
 def fix_time() -> None:
-    """Let the clocks that count from the machine's start begin at 0, for the children of this process."""
-    unshare(NEWTIME)
+    """Let the clocks that count from the machine's start begin at 0, for what this process becomes and its children.
+
+    It must have left the time of others by `unshare(NEWTIME)`, and not begun anything since.
+    """
     lines: list[str] = []
     for name, clock in (("monotonic", time.CLOCK_MONOTONIC), ("boottime", time.CLOCK_BOOTTIME)):
         seconds, nanoseconds = divmod(-time.clock_gettime_ns(clock), 10**9)
@@ -91,6 +93,7 @@ def can_fix_time() -> bool:
     child = os.fork()
     if child == 0:
         try:
+            unshare(NEWTIME)
             fix_time()
             os._exit(0)
         finally:

@@ -62,9 +62,11 @@ class Client:
 class Keeper:
     """All sandboxes of one process."""
 
-    def __init__(self, line: socket.socket, home: str, groups: Groups, *, uid: int, is_nested: bool) -> None:
+    def __init__(
+        self, line: socket.socket, home: str, groups: Groups, *, uid: int, is_nested: bool, is_time_fixed: bool
+    ) -> None:
         self._line, self._home, self._groups = line, home, groups
-        self._is_nested = is_nested
+        self._kind = {"is_nested": is_nested, "is_time_fixed": is_time_fixed}
         self._owners = Owners(home, uid)
         self._clients: set[Client] = set()
         self._count = 0
@@ -114,7 +116,7 @@ class Keeper:
         self._count += 1
         try:
             group = self._groups.make(self._count)
-            box = Box(self._count, home=self._home, group=group, owners=self._owners, is_nested=self._is_nested)
+            box = Box(self._count, home=self._home, group=group, owners=self._owners, **self._kind)
         except OSError as error:
             line.send(json.dumps({"error": str(error)}).encode())
             line.close()
@@ -321,7 +323,8 @@ def main() -> None:
         root = os.open(home, os.O_PATH | os.O_DIRECTORY)
         socket.send_fds(line, [json.dumps(hello).encode()], [root])
         os.close(root)
-        keeper = Keeper(line, home, groups, uid=0 if is_nested else int(uid), is_nested=is_nested)
+        who = 0 if is_nested else int(uid)
+        keeper = Keeper(line, home, groups, uid=who, is_nested=is_nested, is_time_fixed=bool(clock))
         keeper.run()
     finally:
         os.chdir("/")

@@ -27,8 +27,8 @@ class Seed:
         pid: Its number, and later bubblewrap's.
     """
 
-    def __init__(self, doors: list[str], uid: int) -> None:
-        self._uid, self._parent = uid, os.getpid()
+    def __init__(self, doors: list[str], uid: int, *, is_time_fixed: bool) -> None:
+        self._uid, self._parent, self._is_time_fixed = uid, os.getpid(), is_time_fixed
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self.pid = os.fork()
@@ -60,6 +60,8 @@ class Seed:
                 entry = os.open(door, os.O_WRONLY)
                 os.write(entry, b"0")
                 os.close(entry)
+            if self._is_time_fixed:
+                kernel.unshare(kernel.NEWTIME)
             with socket.socket(fileno=3) as line:
                 data, fds, _, _ = socket.recv_fds(line, 64, _MOST, socket.MSG_CMSG_CLOEXEC)
             if data:
@@ -75,7 +77,7 @@ class Seed:
         for number, fd in enumerate(moved):
             os.dup2(fd, number)
         os.closerange(len(moved), _EVER)
-        if words["is_time_fixed"]:
+        if self._is_time_fixed:
             kernel.fix_time()
         for name, limits in words["rlimits"].items():
             number = getattr(resource, name)
