@@ -122,8 +122,8 @@ def _report(path: Path, reading: Reading, env: Environment[Any] | str, *, findin
             known = asyncio.run(gather(Run(reading.played), env, times=asked["regrade"], watch=watch))
         for other in _waited(elsewhere):
             known = merged(known, other)
-    chosen = {"seed": asked["seed"], "length": asked["length"], "findings": findings, "evidence": known}
-    return asyncio.run(judge(reading, env, **chosen))
+    chosen: dict[str, Any] = {name: asked[name] for name in ("seed", "length")}
+    return asyncio.run(judge(reading, env, findings=findings, evidence=known, **chosen))
 
 
 def _waited(elsewhere: Future[list[list[Evidence]]] | None) -> list[list[Evidence]]:

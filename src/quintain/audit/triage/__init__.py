@@ -1,7 +1,7 @@
 """Triage of a finished run: whose fault each episode was, and which of them may be trained on.
 
-`read` finds the episodes, `triage` files them by eleven ordered rules (`rules`), and the Report says what of the run may
-be used, what a reviewer should read first, and how sure the failure rate is.
+`read` finds the episodes, `triage` files them by eleven ordered rules (`rules`), and the Report says what of the run
+may be used, what a reviewer should read first, and how sure the failure rate is.
 """
 
 from .case import Finding as Finding

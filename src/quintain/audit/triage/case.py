@@ -41,7 +41,9 @@ class Case(NamedTuple):
         probe: What the task's own solution, and doing nothing, are worth.
         findings: Of an audit report, about this task; None where no report was given.
         known_tools: Schemas of the advertised tools; None where nobody says.
-        solutions: Share of the probed tasks whose own solution earns the whole reward; None where none was probed.
+        solvable: Whether an episode earned the whole reward of this task, and nothing speaks against that reward.
+        solutions: Share of the probed tasks whose own solution earns the whole reward; 0 where none was probed.
+        freebies: Share of the probed tasks that pay the whole reward for nothing; 0 where none was probed.
     """
 
     played: Played
@@ -51,7 +53,9 @@ class Case(NamedTuple):
     findings: tuple[Finding, ...] | None = None
     known_tools: dict[str, dict[str, Any]] | None = None
     task: Task[Any] | None = None
-    solutions: float | None = None
+    solvable: bool = False
+    solutions: float = 0.0
+    freebies: float = 0.0
 
     @property
     def lenient(self) -> bool:

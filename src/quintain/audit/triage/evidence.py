@@ -25,6 +25,7 @@ from quintain.table import Table
 from quintain.task import Task
 from quintain.trace import Trace, Turn, plain
 
+from .plain import fields, sequence
 from .played import Played
 from .shadow import Suspect
 
@@ -104,14 +105,14 @@ class Witness:
                 return Evidence(missing="the task has another content than the one that was played")
             place = before(trace)
             start = None if place is None else await self._days.world(place)
-            evidence = await self._played(trace, task, start, suspects)
+            evidence = await self._played(trace, task, start=start, suspects=suspects)
         except (QuintainError, *BROKEN) as error:
             return Evidence(missing=f"it cannot be played again: {type(error).__name__}: {error}"[:_SHOWN])
         if task.day:
             self._days.advance(task, trace, None)
         return evidence
 
-    async def _played(self, trace: Trace, task: Task[Any], start: Any, suspects: list[Suspect]) -> Evidence:
+    async def _played(self, trace: Trace, task: Task[Any], *, start: Any, suspects: list[Suspect]) -> Evidence:
         first = await self._again(trace, task, start)
         evidence = Evidence(same_version=trace.fingerprint == self._env.fingerprint)
         evidence.left = difference(trace, first.rollout.trace)
@@ -209,26 +210,14 @@ def contradicts(world: State, suspect: Suspect) -> bool:
     return bool(found) and all(codec.dumps(value) == codec.dumps(suspect.new) for value in found)
 
 
-def _entities(value: Any, key: str) -> list[dict[str, Any]]:
+def _entities(value: object, key: str) -> list[dict[str, Any]]:
     """Everything in a world that stands under a key, or says that it is its `id`."""
     if isinstance(value, Table):
-        rows: Table[Any] = value
-        return [_fields(rows[key])] if key in rows else []
-    if isinstance(value, msgspec.Struct):
-        own = _fields(value)
-        inner = [one for name, item in own.items() if name != "shared" for one in _entities(item, key)]
-        return ([own] if own.get("id") == key else []) + inner
-    if isinstance(value, dict):
-        held: dict[Any, Any] = value
-        own = [_fields(held[key])] if key in held and _fields(held[key]) else []
-        return own + [one for name, item in held.items() if name != key for one in _entities(item, key)]
-    if isinstance(value, list | tuple):
-        items: Any = value
+        rows: Table[Any] = value  # pyright: ignore[reportUnknownVariableType]  # of whatever rows
+        return [fields(rows[key])] if key in rows else []
+    items = sequence(value)
+    if items is not None:
         return [one for item in items for one in _entities(item, key)]
-    return []
-
-
-def _fields(row: Any) -> dict[str, Any]:
-    if isinstance(row, msgspec.Struct):
-        return {name: getattr(row, name) for name in row.__struct_fields__}
-    return row if isinstance(row, dict) else {}
+    held = fields(value)
+    own = [held] if held.get("id") == key else [fields(held[key])] if fields(held.get(key)) else []
+    return own + [one for name, item in held.items() if name not in (key, "shared") for one in _entities(item, key)]

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
 from quintain.errors import TraceError
 
+from .plain import loaded, mapping, sequence
 from .played import Broken, Call, Form, Played, Said, parsed, refuses
 
 Row = dict[str, Any]
@@ -78,12 +79,13 @@ def _messages(value: Any, role: str) -> list[Row]:
     """A conversation; a bare text is one message of `role`."""
     if isinstance(value, str):
         return [{"role": role, "content": value}]
-    if not isinstance(value, list):
+    items = sequence(value)
+    if items is None:
         raise TraceError(f"a conversation is a list of messages or a text, got {type(value).__name__}")
-    messages = cast(list[Any], value)
+    messages = [mapping(item) or {} for item in items]
     for n, message in enumerate(messages):
-        if not isinstance(message, dict) or not isinstance(cast(Row, message).get("role"), str):
-            raise TraceError(f"message {n} has no role: {_text(message)[:80]}")
+        if not isinstance(message.get("role"), str):
+            raise TraceError(f"message {n} has no role: {_text(items[n])[:80]}")
     return messages
 
 
@@ -118,19 +120,18 @@ def _said(message: Row, text: str, **fields: Any) -> Said:
 
 
 def _calls(message: Row, turn: int) -> Iterator[tuple[str, Call]]:
-    asked: Any = message.get("tool_calls") or []
-    if not isinstance(asked, list):
-        raise TraceError(f"tool_calls is a list, got {type(asked).__name__}")
-    for n, each in enumerate(cast(list[Any], asked)):
-        one: Any = parsed(each) if isinstance(each, str) else each
-        if not isinstance(one, dict):
-            raise TraceError(f"a tool call is an object, got {_text(one)[:80]}")
-        call = cast(Row, one)
-        function: Any = call.get("function", call)
-        named = cast(Row, function) if isinstance(function, dict) else {"name": function, **call}
-        given: Any = named.get("arguments", {})
+    asked = sequence(message.get("tool_calls") or [])
+    if asked is None:
+        raise TraceError(f"tool_calls is a list, got {_text(message['tool_calls'])[:80]}")
+    for n, each in enumerate(asked):
+        call = mapping(loaded(each) if isinstance(each, str) else each)
+        if call is None:
+            raise TraceError(f"a tool call is an object, got {_text(each)[:80]}")
+        function = call.get("function", call)
+        named = mapping(function) or {"name": function, **call}
+        given = named.get("arguments", {})
         raw = given if isinstance(given, str) else json.dumps(given)
-        arguments = parsed(given) if isinstance(given, str) else given if isinstance(given, dict) else None
+        arguments = parsed(given) if isinstance(given, str) else mapping(given)
         name, identity = _text(named.get("name") or ""), _text(call.get("id") or f"{turn}/{n}")
         yield identity, Call(turn=turn, step=n, name=name, arguments=arguments, raw=raw, answered=False)
 
@@ -142,37 +143,32 @@ def _answer(calls: list[Call], waiting: dict[str, int], message: Row, *, text: s
     place = waiting.get(_text(identity)) if identity is not None else fallback
     if place is None:
         raise TraceError(f"an answer to a call that nobody made: {_text(identity)}")
-    error: Any = message.get("error")
-    marked = message.get("is_error", error if error is not None else None)
-    said = text or (_text(cast(Row, error).get("message") or error) if isinstance(error, dict) else _text(error or ""))
+    error = message.get("error")
+    marked = message.get("is_error", error)
+    said = text or _text((mapping(error) or {}).get("message") or error or "")
     calls[place] = msgspec.structs.replace(
         calls[place], answered=True, observation=said, is_error=refuses(said) if marked is None else bool(marked)
     )
 
 
 def _content(value: Any) -> str:
-    if isinstance(value, list):
-        parts = (cast(Row, one).get("text", "") if isinstance(one, dict) else one for one in cast(list[Any], value))
-        return "\n".join(map(_text, parts))
+    blocks = sequence(value)
+    if blocks is not None:
+        return "\n".join(_text((mapping(one) or {"text": one}).get("text", "")) for one in blocks)
     return "" if value is None else _text(value)
 
 
 def _reward(row: Row) -> tuple[float | None, dict[str, float | None]]:
     value = next((row[name] for name in _REWARDS if name in row), None)
-    metrics: Any = row.get("metrics")
-    named = cast(Row, metrics).items() if isinstance(metrics, dict) else ()
-    return number(value), {name: number(one) for name, one in named}
+    return number(value), {name: number(one) for name, one in (mapping(row.get("metrics")) or {}).items()}
 
 
 def _inspect_scores(row: Row) -> tuple[float | None, dict[str, float | None]]:
     """The mean of the scorers' values, and each of them."""
-    scores: Any = row.get("scores") or ({"score": row["score"]} if isinstance(row.get("score"), dict) else {})
-    if not isinstance(scores, dict):
-        raise TraceError(f"scores is an object, got {type(scores).__name__}")
-    values = {
-        name: number(cast(Row, one).get("value") if isinstance(one, dict) else one)
-        for name, one in cast(Row, scores).items()
-    }
+    scores = mapping(row.get("scores") or {})
+    if scores is None:
+        raise TraceError(f"scores is an object, got {_text(row['scores'])[:80]}")
+    values = {name: number((mapping(one) or {"value": one}).get("value")) for name, one in scores.items()}
     spoken = [value for value in values.values() if value is not None]
     return (sum(spoken) / len(spoken) if spoken else None), values
 
@@ -194,7 +190,7 @@ def _float(text: str) -> float | None:
 def _broken(error: Any, turn: int) -> Broken | None:
     if not error:
         return None
-    fields = cast(Row, error) if isinstance(error, dict) else {"message": error}
+    fields = mapping(error) or {"message": error}
     name = _text(fields.get("error") or fields.get("type") or "")
     message = _text(fields.get("message") or fields.get("error_chain_str") or error)
     said = (name or message).lower()
@@ -204,30 +200,20 @@ def _broken(error: Any, turn: int) -> Broken | None:
 
 def _tools(row: Row) -> dict[str, dict[str, Any]] | None:
     """Names and schemas of the advertised tools; None where the row doesn't say."""
-    info: Any = row.get("info")
-    inside = cast(Row, info) if isinstance(info, dict) else {}
+    inside = mapping(row.get("info")) or {}
     places = [one[name] for one in (row, inside) for name in ("tools", "tool_defs", "oai_tools") if one.get(name)]
-    found: Any = places[0] if places else None
-    if isinstance(found, str):
-        found = _loaded(found)
-    if not isinstance(found, list):
+    found = places[0] if places else None
+    listed = sequence(loaded(found) if isinstance(found, str) else found)
+    if listed is None:
         return None
     tools: dict[str, dict[str, Any]] = {}
-    for each in cast(list[Any], found):
-        one: Any = _loaded(each) if isinstance(each, str) else each
-        if isinstance(one, dict):
-            tool = cast(Row, one)
-            tool = tool["function"] if isinstance(tool.get("function"), dict) else tool
-            schemas = (tool.get(name) for name in ("parameters", "inputSchema", "input_schema"))
-            tools[_text(tool.get("name"))] = next((schema for schema in schemas if isinstance(schema, dict)), {})
+    for each in listed:
+        outer = mapping(loaded(each) if isinstance(each, str) else each) or {}
+        tool = mapping(outer.get("function")) or outer
+        schemas = [mapping(tool.get(name)) for name in ("parameters", "inputSchema", "input_schema")]
+        known = [schema for schema in schemas if schema is not None]
+        tools[_text(tool.get("name") or "")] = known[0] if known else {}
     return tools
-
-
-def _loaded(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def _count(value: Any) -> int:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import msgspec
 
 from quintain.errors import Failure
 from quintain.task import Task
 from quintain.trace import End, Step, Trace, Turn, plain
+
+from .plain import loaded, mapping
 
 Form = Literal["quintain", "messages", "rollout", "inspect"]
 """Whose record it is: ours, a list of OpenAI messages, a row of verifiers, a sample of Inspect."""
@@ -151,6 +153,7 @@ class Played(msgspec.Struct, kw_only=True):
 def of_trace(trace: Trace, *, place: str, index: int) -> Played:
     """Our own record in the common form."""
     task = f"{trace.environment}/{trace.task}"
+    own = [turn for turn in trace.turns if turn.thread == 0]  # what another actor is told first, the agent never reads
     return Played(
         place=place,
         index=index,
@@ -159,7 +162,7 @@ def of_trace(trace: Trace, *, place: str, index: int) -> Played:
         group=f"{task} {trace.task_digest} {trace.seed} {trace.attempt} {trace.after or ''}",
         member=trace.member,
         attempt=trace.attempt,
-        prompt="\n".join(message.text for turn in trace.turns[:1] for message in turn.added),
+        prompt="\n".join(message.text for turn in own[:1] for message in turn.added),
         said=tuple(map(_said, trace.turns)),
         calls=tuple(_calls(trace)),
         reward=trace.score,
@@ -220,11 +223,7 @@ def _broken(failure: Failure | None) -> Broken | None:
 
 def parsed(text: str) -> dict[str, Any] | None:
     """The arguments of a call; an empty text means none. None for what is no JSON object."""
-    try:
-        value: object = json.loads(text.strip() or "{}")
-    except (ValueError, RecursionError):
-        return None
-    return cast(dict[str, Any], value) if isinstance(value, dict) else None
+    return mapping(loaded(text.strip() or "{}"))
 
 
 def refuses(text: str) -> bool:
@@ -235,16 +234,3 @@ def refuses(text: str) -> bool:
 def known(task: Task[Any]) -> dict[str, Any]:
     """What is sealed in a task: what nobody who plays should be able to write before having read it."""
     return {"truth": task.truth, "answer": task.answer}
-
-
-def strings(value: Any) -> list[str]:
-    """Every text inside plain data."""
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, dict):
-        inner: Any = value.values()
-    elif hasattr(value, "__struct_fields__"):
-        inner = [getattr(value, name) for name in value.__struct_fields__]
-    else:
-        inner = value if isinstance(value, list | tuple | set | frozenset) else ()
-    return [text for item in inner for text in strings(item)]

@@ -69,8 +69,8 @@ def provocations(played: Sequence[Played], judged: Sequence[Judged], *, seed: in
         p = (1 + sum(other >= area for other in largest)) / (1 + len(largest))
         if area <= AREA or p > SIGNIFICANCE:
             continue
-        healthy = sorted(set(range(len(judged))) - set(failed), key=lambda n, one=one: one.values[n])
-        above = one.values[healthy[len(healthy) // 2]]
+        healthy = sorted(one.values[n] for n in set(range(len(judged))) - set(failed))
+        above = healthy[len(healthy) // 2]
         episodes = tuple(n for n in failed if one.values[n] > above)
         found.append(Provocation(feature=one.feature, area=area, p=p, above=above, episodes=episodes))
     return sorted(found, key=lambda one: (-one.area, one.feature))

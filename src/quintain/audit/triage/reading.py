@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -16,6 +16,7 @@ from quintain.errors import TraceError, UsageError
 from quintain.trace import Trace
 
 from .foreign import of_row
+from .plain import mapping, sequence
 from .played import Played, of_trace
 
 TRACES, TIMINGS = "traces.jsonl", "timings.jsonl"
@@ -76,7 +77,7 @@ def read(path: str | Path) -> Reading:
 
 
 def _read_lines(reading: Reading, file: Path, *, is_run: bool = False) -> None:
-    """One episode a line. The unfinished last line of a run folder was never acknowledged: no episode is lost with it."""
+    """One episode a line. A run folder's unfinished last line was never acknowledged: no episode is lost with it."""
     try:
         with file.open("rb") as lines:
             for number, line in enumerate(lines, 1):
@@ -103,17 +104,22 @@ def _add(reading: Reading, line: bytes, place: str) -> None:
 
 
 def _decoded(text: bytes) -> dict[str, Any]:
-    value = _json(text)
-    if not isinstance(value, dict):
+    return _object(_json(text))
+
+
+def _object(value: object) -> dict[str, Any]:
+    found = mapping(value)
+    if found is None:
         raise TraceError(f"an episode is a JSON object, this is a {type(value).__name__}")
-    return cast(dict[str, Any], value)
+    return found
 
 
-def _json(text: bytes) -> Any:
+def _json(text: bytes) -> object:
     try:
-        return json.loads(text)
+        value: object = json.loads(text)
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
         raise TraceError(f"no JSON, or truncated: {error}") from error
+    return value
 
 
 def _read_document(reading: Reading, file: Path) -> None:
@@ -132,23 +138,20 @@ def _read_document(reading: Reading, file: Path) -> None:
         reading.unreadable.append(Unreadable(place=str(file), reason=reason, episode=False))
     for place, row in rows:
         try:
-            if not isinstance(row, dict):
-                raise TraceError(f"an episode is a JSON object, this is a {type(row).__name__}")
-            reading.played.append(of_row(cast(dict[str, Any], row), place=place, index=len(reading.played)))
+            reading.played.append(of_row(_object(row), place=place, index=len(reading.played)))
         except TraceError as error:
             _lost(reading, place, str(error))
 
 
-def _rows(value: Any, file: str) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, list):
-        yield from ((f"{file}, item {n}", row) for n, row in enumerate(cast(list[Any], value)))
-    elif isinstance(value, dict):
-        log = cast(dict[str, Any], value)
-        samples = log.get("samples")
-        if isinstance(samples, list):
-            yield from ((f"{file}, sample {n}", row) for n, row in enumerate(cast(list[Any], samples)))
-        elif "messages" in log or "completion" in log:
-            yield file, log
+def _rows(value: object, file: str) -> Iterator[tuple[str, object]]:
+    log = mapping(value) or {}
+    samples = sequence(log.get("samples"))
+    if samples is not None:
+        yield from ((f"{file}, sample {n}", row) for n, row in enumerate(samples))
+    elif "messages" in log or "completion" in log:
+        yield file, log
+    else:
+        yield from ((f"{file}, item {n}", row) for n, row in enumerate(sequence(value) or ()))
 
 
 def _add_seconds(reading: Reading, file: Path) -> None:

@@ -16,12 +16,13 @@ from quintain.audit.bounds import bounds
 from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.gate import enough
+from quintain.report import SOLVED
 from quintain.task import Task
 from quintain.trace import Trace
 
 from .case import Case, Finding
 from .evidence import Evidence, Witness
-from .labels import CLASSES, OWNERS, Judged, Owner, winner
+from .labels import CLASSES, OWNERS, Judged, Label, Owner, winner
 from .probe import Probe, probe
 from .provoked import Provocation, provocations
 from .reading import Reading, Unreadable
@@ -210,11 +211,19 @@ async def _cases(
         key = f"{trace.split if trace is not None else ''}/{one.task}"
         if key not in probes:
             probes[key] = await _probed(env, task, seed=0 if trace is None else trace.seed)
-        known = None if isinstance(task, str) else task
-        cases.append(Case(one, run, own, probes[key], findings=given, known_tools=tools, task=known))
-    solvable = [not found.unsolvable for found in probes.values() if found.has_solution]
-    share = sum(solvable) / len(solvable) if solvable else None
-    return [case._replace(solutions=share) for case in cases]
+        found = None if isinstance(task, str) else task
+        cases.append(Case(one, run, own, probes[key], findings=given, known_tools=tools, task=found))
+    known = [found for found in probes.values() if found.has_solution]
+    n = max(1, len(known))
+    solutions, freebies = sum(not one.unsolvable for one in known) / n, sum(one.trivial for one in known) / n
+    done = {case.played.task for case in cases if case.played.solved and _trusted(case.evidence)}
+    return [case._replace(solvable=case.played.task in done, solutions=solutions, freebies=freebies) for case in cases]
+
+
+def _trusted(evidence: Evidence) -> bool:
+    """Whether a success is one that a replay and another grading confirm, as far as they could be had."""
+    graded = all(score is not None and score >= SOLVED for score in evidence.scores)
+    return bool(evidence.missing) or (evidence.left is None and graded)
 
 
 async def _probed(env: Environment[Any] | str, task: Task[Any] | str, *, seed: int) -> Probe:
@@ -227,7 +236,7 @@ def judge(case: Case) -> Judged:
     """Ask all rules about one episode."""
     one = case.played
     not_checked: dict[int, str] = {}
-    labels = []
+    labels: list[Label] = []
     for number, rule in enumerate(RULES, 1):
         found = rule(case)
         if isinstance(found, str):

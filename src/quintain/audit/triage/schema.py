@@ -10,7 +10,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any
+
+from .plain import mapping, sequence
 
 _DEPTH = 32
 """References may go round in circles."""
@@ -32,40 +34,38 @@ def violation(schema: dict[str, Any], value: Any) -> str:
 
 
 def _walk(schema: Any, value: Any, *, path: str, root: dict[str, Any], depth: int) -> Iterator[str]:
-    if not isinstance(schema, dict) or depth > _DEPTH:
+    rules = mapping(schema)
+    if rules is None or depth > _DEPTH:
         if schema is False:
             yield f"{path}: nothing is allowed here"
         return
-    rules = cast(dict[str, Any], schema)
-    deeper = {"root": root, "depth": depth + 1}
+    deeper: dict[str, Any] = {"root": root, "depth": depth + 1}
     if isinstance(rules.get("$ref"), str):
         yield from _walk(_target(root, rules["$ref"]), value, path=path, **deeper)
     yield from _type(rules, value, path)
     yield from _choices(rules, value, path=path, **deeper)
-    if isinstance(value, dict):
-        yield from _members(rules, cast(dict[str, Any], value), path=path, **deeper)
-    elif isinstance(value, list):
-        for n, item in enumerate(cast(list[Any], value)):
-            yield from _walk(rules.get("items", True), item, path=f"{path}[{n}]", **deeper)
+    yield from _members(rules, mapping(value) or {}, path=path, missing=isinstance(value, dict), **deeper)
+    for n, item in enumerate(sequence(value) or ()):
+        yield from _walk(rules.get("items", True), item, path=f"{path}[{n}]", **deeper)
     yield from _limits(rules, value, path)
 
 
 def _target(root: dict[str, Any], reference: str) -> Any:
     place: Any = root
     for name in reference.removeprefix("#").strip("/").split("/"):
-        place = cast(dict[str, Any], place).get(name) if isinstance(place, dict) else None
+        place = (mapping(place) or {}).get(name)
     return place
 
 
 def _type(rules: dict[str, Any], value: Any, path: str) -> Iterator[str]:
-    declared: Any = rules.get("type")
-    names = cast(list[str], declared if isinstance(declared, list) else [declared] if isinstance(declared, str) else [])
+    declared = rules.get("type")
+    names = [declared] if isinstance(declared, str) else _list(declared)
     finite = not isinstance(value, float) or math.isfinite(value)
     if names and not (finite and any(_TYPES.get(name, lambda _: True)(value) for name in names)):
         yield f"{path}: {_short(value)} is no {' or '.join(names)}"
-    allowed: Any = rules.get("enum", [rules["const"]] if "const" in rules else None)
-    if isinstance(allowed, list) and value not in allowed:
-        yield f"{path}: {_short(value)} is none of {_short(cast(list[Any], allowed))}"
+    allowed = sequence(rules.get("enum", [rules["const"]] if "const" in rules else None))
+    if allowed is not None and value not in allowed:
+        yield f"{path}: {_short(value)} is none of {_short(allowed)}"
 
 
 def _choices(rules: dict[str, Any], value: Any, **place: Any) -> Iterator[str]:
@@ -77,10 +77,9 @@ def _choices(rules: dict[str, Any], value: Any, **place: Any) -> Iterator[str]:
             yield f"{place['path']}: {_short(value)} fits none of the {len(options)} forms of {keyword}"
 
 
-def _members(rules: dict[str, Any], value: dict[str, Any], *, path: str, **place: Any) -> Iterator[str]:
-    properties: Any = rules.get("properties")
-    declared = cast(dict[str, Any], properties) if isinstance(properties, dict) else {}
-    for name in _list(rules.get("required")):
+def _members(rules: dict[str, Any], value: dict[str, Any], *, path: str, missing: bool, **place: Any) -> Iterator[str]:
+    declared = mapping(rules.get("properties")) or {}
+    for name in _list(rules.get("required")) if missing else ():
         if name not in value:
             yield f"{path}: {name!r} is missing"
     for name, item in value.items():
@@ -92,28 +91,34 @@ def _members(rules: dict[str, Any], value: dict[str, Any], *, path: str, **place
             yield from _walk(rules.get("additionalProperties", True), item, path=f"{path}.{name}", **place)
 
 
-def _limits(rules: dict[str, Any], value: Any, path: str) -> Iterator[str]:
+def _limits(rules: dict[str, Any], value: object, path: str) -> Iterator[str]:
+    items = sequence(value)
     if isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _ordered(rules, value, path, names=("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"))
+        yield from _ordered(rules, value, path, names=("minimum", "maximum"))
+        yield from _beyond(rules, value, path)
     elif isinstance(value, str):
-        yield from _ordered(rules, len(value), path, names=("minLength", "maxLength", "", ""))
+        yield from _ordered(rules, len(value), path, names=("minLength", "maxLength"))
         pattern = rules.get("pattern")
         if isinstance(pattern, str) and not _found(pattern, value):
             yield f"{path}: {_short(value)} does not match {pattern!r}"
-    elif isinstance(value, list):
-        yield from _ordered(rules, len(cast(list[Any], value)), path, names=("minItems", "maxItems", "", ""))
+    elif items is not None:
+        yield from _ordered(rules, len(items), path, names=("minItems", "maxItems"))
 
 
-def _ordered(rules: dict[str, Any], size: float, path: str, *, names: tuple[str, str, str, str]) -> Iterator[str]:
-    low, high, above, below = (rules.get(name) for name in names)
-    if (_number(low) and size < low) or (_number(above) and size <= above):
-        yield f"{path}: {size} is below what is allowed"
-    if (_number(high) and size > high) or (_number(below) and size >= below):
-        yield f"{path}: {size} is above what is allowed"
+def _ordered(rules: dict[str, Any], size: float, path: str, *, names: tuple[str, str]) -> Iterator[str]:
+    low, high = names
+    if size < _number(rules.get(low), -math.inf) or size > _number(rules.get(high), math.inf):
+        yield f"{path}: {size} is not between {rules.get(low)} and {rules.get(high)}, as {low} and {high} say"
 
 
-def _number(limit: Any) -> bool:
-    return isinstance(limit, int | float) and not isinstance(limit, bool)
+def _beyond(rules: dict[str, Any], size: float, path: str) -> Iterator[str]:
+    low, high = _number(rules.get("exclusiveMinimum"), -math.inf), _number(rules.get("exclusiveMaximum"), math.inf)
+    if math.isfinite(size) and not low < size < high:
+        yield f"{path}: {size} is not above {low} and below {high}"
+
+
+def _number(limit: object, other: float) -> float:
+    return float(limit) if isinstance(limit, int | float) and not isinstance(limit, bool) else other
 
 
 def _found(pattern: str, text: str) -> bool:
@@ -125,7 +130,7 @@ def _found(pattern: str, text: str) -> bool:
 
 
 def _list(value: Any) -> list[Any]:
-    return cast(list[Any], value) if isinstance(value, list) else []
+    return sequence(value) or []
 
 
 def _short(value: Any) -> str:

@@ -8,11 +8,11 @@ of that name is learned from the run: reads that did show the new value confirm 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
+from .plain import loaded, mapping, sequence
 from .played import Call, Played
 
 _WRITES = re.compile(
@@ -103,28 +103,18 @@ def _is_write(one: Played, call: Call) -> bool:
 
 def entities(call: Call) -> Iterator[tuple[str, dict[str, Any]]]:
     """(key, fields) of what an answer shows."""
-    try:
-        value: object = json.loads(call.observation)
-    except (ValueError, RecursionError):
-        return
-    if isinstance(value, dict) and "id" not in value:
+    value = loaded(call.observation)
+    shown = mapping(value)
+    if shown is not None and "id" not in shown:
         named = [text for text in (call.arguments or {}).values() if isinstance(text, str)]
-        if len(named) == 1 and not _is_write_name(call.name):
-            yield named[0], cast(dict[str, Any], value)
+        if len(named) == 1 and not _WRITES.search(call.name):
+            yield named[0], shown
     yield from _with_id(value)
 
 
-def _is_write_name(name: str) -> bool:
-    return _WRITES.search(name) is not None
-
-
 def _with_id(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    if isinstance(value, dict):
-        fields = cast(dict[str, Any], value)
-        if isinstance(fields.get("id"), str):
-            yield fields["id"], fields
-        for item in fields.values():
-            yield from _with_id(item)
-    elif isinstance(value, list):
-        for item in cast(list[object], value):
-            yield from _with_id(item)
+    shown = mapping(value)
+    if shown is not None and isinstance(shown.get("id"), str):
+        yield shown["id"], shown
+    for item in shown.values() if shown is not None else sequence(value) or ():
+        yield from _with_id(item)

@@ -8,12 +8,12 @@ no replay to be found.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from .played import Call, Played, strings
+from .plain import loaded, strings
+from .played import Call, Played
 from .shadow import Shadow, shadow
 
 _PARTICULARS = re.compile(r"\d+|'[^']*'|\"[^\"]*\"")
@@ -30,7 +30,6 @@ class Run:
         confirmed: How often a read showed what a call had written, by tool and argument.
         errors: How many episodes saw an error, by its text without numbers.
         groups: Positions of the episodes of each group.
-        solved: Positions of the solved episodes by task.
         has_components: Share of the scored episodes that record the verdicts of single criteria.
         wins: Digests of the worlds that solved episodes left, by task.
     """
@@ -41,7 +40,6 @@ class Run:
         self.confirmed = Counter(mapping for one in self.shadows for mapping in one.confirmed)
         self.errors: Counter[str] = Counter()
         self.groups: dict[str, list[int]] = defaultdict(list)
-        self.solved: dict[str, list[int]] = defaultdict(list)
         self.wins: dict[str, set[str]] = defaultdict(set)
         self._answers: dict[str, Counter[str]] = defaultdict(Counter)
         self._earned: dict[str, Counter[float | None]] = defaultdict(Counter)
@@ -53,7 +51,6 @@ class Run:
     def _add(self, n: int, one: Played) -> None:
         self.groups[one.group].append(n)
         if one.solved:
-            self.solved[one.task].append(n)
             self.wins[one.task].update(one.digests[-1:])
         self.errors.update({error_key(call) for call in one.calls if call.is_error})
         for key, call in placed(one):
@@ -80,7 +77,7 @@ def placed(one: Played) -> Iterator[tuple[str, Call]]:
     trace = one.trace
     if trace is None:
         return
-    began = f"{trace.task_digest}/{trace.seed}/{trace.after or ''}" if not trace.after else ""
+    began = "" if trace.after else f"{trace.task_digest}/{trace.seed}"
     for turn, said in enumerate(one.said):
         world = one.digests[turn - 1] if turn else began
         first = next((call for call in one.calls_of(turn) if call.step == 0), None)
@@ -98,7 +95,7 @@ def whole(one: Played) -> str:
 
 def error_key(call: Call) -> str:
     """The text of an error without its particulars, so that the same complaint counts as one."""
-    return f"{call.name}: {_NUMBERS.sub('#', call.observation)[:200]}"
+    return f"{call.name}: {_PARTICULARS.sub('…', call.observation)[:200]}"
 
 
 def repeated(one: Played) -> Iterator[tuple[Call, int]]:
@@ -119,11 +116,8 @@ def is_telling(answer: str) -> bool:
     """Whether an answer says something: a text of some length, or JSON with a word in it. Empty results say nothing."""
     if len(answer) < _TELLING:
         return False
-    try:
-        value: object = json.loads(answer)
-    except (ValueError, RecursionError):
-        return True
-    return any(len(text) > 1 for text in strings(value))
+    value = loaded(answer)
+    return value is None or any(len(text) > 1 for text in strings(value))
 
 
 def _texts(call: Call) -> list[str]:

@@ -1,4 +1,4 @@
-"""What only the run as a whole shows: rewards that do not tell episodes apart, answers that do not tell questions apart.
+"""What only the run as a whole shows: rewards that tell no episodes apart, answers that tell no questions apart.
 
 None of it is a proof against one episode, so it is said beside the labels.
 """
@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from .case import Case
-from .played import Played, known, strings
+from .plain import strings
+from .played import Played, known
 from .provoked import Provocation
 from .siblings import is_telling
 
@@ -115,9 +116,9 @@ def _gold(cases: Sequence[Case]) -> Iterator[Sign]:
 def _early(one: Played, gold: list[str]) -> bool:
     read = one.prompt
     for said in one.said:
-        read += "\n".join(said.heard)
         calls = one.calls_of(said.turn)
         if said.role == "agent":
+            read += "\n".join(said.heard)
             wrote = "\n".join([said.text, *(call.raw for call in calls)])
             if any(text in wrote and text not in read for text in gold):
                 return True
@@ -147,7 +148,7 @@ def _atoms(played: Sequence[Played]) -> Iterator[Sign]:
     there = [one for one in scored if one.reward == value]
     verdicts = {tuple(sorted(one.components.items(), key=str)) for one in there}
     if count > _ATOM * len(scored) and len(verdicts) > _FEW:
-        why = f"{count} of {len(scored)} rewards are {value:g}, though their criteria gave {len(verdicts)} sets of verdicts"
+        why = f"{count} of {len(scored)} rewards are {value:g}, though criteria gave {len(verdicts)} sets of verdicts"
         yield _sign("reward_clipping", "reward_atom", why, of=there)
 
 
@@ -176,7 +177,7 @@ def _clustered(played: Sequence[Played]) -> Iterator[Sign]:
     top = [value for value in spent if value >= spent[-1] * (1 - _CLUSTER)]
     middle = spent[len(spent) // 2]
     if len(top) >= max(3, _CLUSTERED * len(spent)) and top[0] > 1 and top[0] > 10 * middle:
-        why = f"{len(top)} of {len(spent)} durations lie at {top[-1]:.1f} s, the median at {middle:.2f} s: a limit, unsaid"
+        why = f"{len(top)} of {len(spent)} durations lie at {top[-1]:.1f} s, the median at {middle:.2f} s: a limit"
         yield _sign("silent_default", "durations_at_a_limit", why)
 
 

@@ -7,7 +7,7 @@ comparison shows (5, 7, 8, 9, 10). What no rule claims is the policy's (11).
 from __future__ import annotations
 
 from quintain.audit.triage.case import Case, Rule
-from quintain.audit.triage.labels import Label
+from quintain.audit.triage.labels import Confidence, Label
 
 from .r01_boundary import boundary
 from .r02_reward import reward
@@ -43,7 +43,7 @@ def policy(case: Case, not_checked: dict[int, str]) -> Label:
     one = case.played
     refused = next((call for call in one.calls if call.is_error and call.fault is None), None)
     last = one.said[-1].turn if one.said else None
-    sure = "hint" if {3, 4} & not_checked.keys() else "likely"
+    sure: Confidence = "hint" if {3, 4} & not_checked.keys() else "likely"
     solved = "earned its reward" if one.solved else "did not earn the whole reward"
     why = f"nothing speaks against the world, so the policy {solved}"
     turn, step = (refused.turn, refused.step) if refused is not None and not one.solved else (last, None)

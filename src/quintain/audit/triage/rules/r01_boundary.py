@@ -42,7 +42,7 @@ _WORDS: tuple[tuple[Owner, tuple[str, ...]], ...] = (
 def boundary(case: Case) -> Found:
     """The recorded failure, filed by the boundary at which it happened.
 
-    A call that hung is probed before it is blamed: where the same call answers now, the host was at fault, not the tool.
+    A call that hung is probed before it is blamed: where the same call answers now, not the tool was at fault.
     """
     one = case.played
     if one.broken is None:
@@ -66,6 +66,6 @@ def _filed(broken: Broken) -> tuple[Owner, str, Confidence]:
             owner = "infra"
         return owner, f"the episode broke ({broken.kind}, part {broken.part}): {said}", "proven"
     text = said.lower()
-    guess = next((owner for owner, words in _WORDS if any(word in text for word in words)), None)
-    owner = guess or _BY_PART.get(broken.part, "unknown")
+    guesses: list[Owner] = [owner for owner, words in _WORDS if any(word in text for word in words)]
+    owner = guesses[0] if guesses else _BY_PART.get(broken.part, "unknown")
     return owner, f"the log records an error: {said}", "likely" if owner == "unknown" else "proven"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from quintain.audit.triage.case import Case, Found
 from quintain.audit.triage.evidence import Left
-from quintain.audit.triage.labels import Label, Owner
-from quintain.audit.triage.played import Played
+from quintain.audit.triage.labels import Confidence, Label, Owner
+from quintain.audit.triage.plain import loaded, mapping
+from quintain.audit.triage.played import Call, Played
 
 _OUTAGE = re.compile(
     r"\b(time[d]?[ -]?out|50[0234]|429|unavailable|rate[ -]limit|connection|refused|reset by peer)\b", re.IGNORECASE
@@ -42,23 +42,28 @@ def replay(case: Case) -> Found:
 def _kind(one: Played, left: Left) -> tuple[Owner, str, str]:
     """Owner, class and a description of the difference, by what stands on the recorded side."""
     sides = f"recorded {_short(left.recorded)}, replayed {_short(left.found)}"
-    if left.field in ("observation", "is_error"):
-        call = next((c for c in one.calls_of(left.turn) if c.step == left.step), None)
-        earlier = [c for c in one.calls if call and (c.turn, c.step) < (call.turn, call.step) and c.key == call.key]
-        if call is not None and call.is_error and _OUTAGE.search(call.observation):
-            return "infra", "silent_default", f"an outage that nothing recorded as one; {sides}"
-        if call is not None and any(c.observation == call.observation for c in earlier):
-            return "env", "stale_cache", f"the answer is the one from before; {sides}"
-        if call is not None and _is_default(call.observation, left.found):
-            return "env", "silent_default", f"the answer is an empty or a cut one; {sides}"
-        if call is not None and _outdated(one, call.turn, left):
-            return "env", "stale_cache", f"the answer shows values from before a write; {sides}"
-        return "env", "reset_leak", sides
+    call = next((c for c in one.calls_of(left.turn) if c.step == left.step), None)
+    if call is not None and left.field in ("observation", "is_error"):
+        owner, kind, what = _of_answer(one, call, left)
+        return owner, kind, f"{what}; {sides}"
     if left.field == "state_digest" and left.idle:
         return "env", "silent_default", "a call was acknowledged and changed nothing"
-    if left.field in ("turns", "end"):
-        return "infra", "reset_leak", sides
-    return "env", "reset_leak", "the worlds differ after equal answers"
+    if left.field == "state_digest":
+        return "env", "reset_leak", "the worlds differ after equal answers"
+    return ("infra" if left.field in ("turns", "end") else "env"), "reset_leak", sides
+
+
+def _of_answer(one: Played, call: Call, left: Left) -> tuple[Owner, str, str]:
+    earlier = [c for c in one.calls if (c.turn, c.step) < (call.turn, call.step) and c.key == call.key]
+    if call.is_error and _OUTAGE.search(call.observation):
+        return "infra", "silent_default", "an outage that nothing recorded as one"
+    if any(c.observation == call.observation for c in earlier):
+        return "env", "stale_cache", "the answer is the one from before"
+    if _is_default(call.observation, left.found):
+        return "env", "silent_default", "the answer is an empty or a cut one"
+    if _outdated(one, call.turn, left):
+        return "env", "stale_cache", "the answer shows values from before a write"
+    return "env", "reset_leak", "another answer"
 
 
 def _is_default(recorded: str, found: str) -> bool:
@@ -70,11 +75,8 @@ def _is_default(recorded: str, found: str) -> bool:
 
 def _hollow(text: str) -> bool:
     """Whether an answer is a JSON object that holds nothing but zeros, empty lists and nulls."""
-    try:
-        value: object = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict) and not any(value.values())
+    found = mapping(loaded(text))
+    return found is not None and not any(found.values())
 
 
 def _outdated(one: Played, turn: int, left: Left) -> bool:
@@ -89,7 +91,7 @@ def _compared(case: Case) -> list[Label]:
     labels: list[Label] = []
     for call, same, other in case.run.odd_answers(case.played):
         why = f"the same call in the same world was answered otherwise {other} times, and like this {same} times"
-        sure = "proven" if other > same else "hint"
+        sure: Confidence = "proven" if other > same else "hint"
         labels.append(
             Label(
                 rule=3, owner="env", classes=("reset_leak",), confidence=sure, why=why, turn=call.turn, step=call.step

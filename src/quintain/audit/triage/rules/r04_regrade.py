@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from quintain.audit.triage.case import Case, Found
-from quintain.audit.triage.labels import Label
+from quintain.audit.triage.labels import Confidence, Label
 
 
 def regrade(case: Case) -> Found:
-    """Compare the recorded reward with what the verifier says of the same end now, several times, here and elsewhere."""
+    """Compare the recorded reward with what the verifier says of the same end now, several times."""
     evidence, one = case.evidence, case.played
     if evidence.missing:
         return _compared(case) or evidence.missing
@@ -34,7 +34,7 @@ def _compared(case: Case) -> list[Label]:
     if not other:
         return []
     why = f"episodes that are equal word for word earned otherwise {other} times, and like this {same} times"
-    sure = "proven" if other > same else "hint"
+    sure: Confidence = "proven" if other > same else "hint"
     return [Label(rule=4, owner="verifier", classes=("flaky_verifier",), confidence=sure, why=why)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from quintain.audit.triage.case import Case, Found
 from quintain.audit.triage.labels import Confidence, Label
@@ -15,7 +16,7 @@ _LIMIT = 0.95
 
 
 def shadow(case: Case) -> Found:
-    """Stale reads, answers that repeat for unrelated arguments, crashes shown as answers, calls as long as their limit."""
+    """Stale reads, answers that repeat for unrelated arguments, crashes as answers, calls as long as their limit."""
     return [*_stale(case), *_repeats(case), *_crashes(case), *_long(case)]
 
 
@@ -28,7 +29,7 @@ def _stale(case: Case) -> list[Label]:
         elif sure == "likely" and not case.evidence.missing and case.evidence.left is None:
             sure = "hint"  # the world answers like this again, and does not contradict itself
         why = f"{one.tool} set {one.field} of {one.key} to {one.new!r}, and a later read still shows {one.old!r}"
-        fields = {"turn": one.turn, "step": one.step}
+        fields: dict[str, Any] = {"turn": one.turn, "step": one.step}
         labels.append(Label(rule=5, owner="env", classes=("stale_cache",), confidence=sure, why=why, **fields))
     return labels
 
@@ -53,7 +54,7 @@ def _crashes(case: Case) -> list[Label]:
         if call.fault is None and _CRASH.search(call.observation):
             sure: Confidence = "hint" if _CODE & (call.arguments or {}).keys() else "likely"
             why = f"{call.name} answered with a traceback"
-            fields = {"turn": call.turn, "step": call.step}
+            fields: dict[str, Any] = {"turn": call.turn, "step": call.step}
             return [
                 Label(rule=5, owner="env", classes=("races",), visibility="loud", confidence=sure, why=why, **fields)
             ]

@@ -34,16 +34,19 @@ def _found(case: Case, finding: Finding) -> list[Label]:
 def _probed(case: Case) -> list[Label]:
     probe, one = case.probe, case.played
     if probe.trivial:
-        why = "an agent that does nothing earns the whole reward of this task, so that a success says nothing"
         sure: Confidence = "proven" if one.solved else "hint"
+        why = "an agent that does nothing earns the whole reward of this task, so that a success says nothing"
+        if case.freebies > _MOST:
+            why = "an agent that does nothing earns the whole reward of most tasks: the verifier pays for nothing"
+            return [Label(rule=6, owner="verifier", classes=("reward_hack",), confidence=sure, why=why)]
         return [Label(rule=6, owner="task", classes=("unsolvable",), confidence=sure, why=why)]
     if not probe.unsolvable:
         return []
     said = "fails" if probe.solution is None else f"earns {probe.solution:g}"
     refused = f"; refused: {probe.refused}" if probe.refused else ""
     why = f"the task's own solution {said}{refused}"
-    solvable = bool(case.run.solved[one.task])  # then the solution is wrong, and not the task
     useless = probe.solution is None or (probe.nothing is not None and probe.solution <= probe.nothing)
-    normal = (case.solutions or 0.0) > _MOST  # the whole reward is what solutions earn here
-    sure = "proven" if not solvable and (useless or normal) else "hint"
+    normal = case.solutions > _MOST  # the whole reward is what solutions earn here
+    # Where somebody did it, the solution is wrong, and not the task.
+    sure = "proven" if not case.solvable and (useless or normal) else "hint"
     return [Label(rule=6, owner="task", classes=("unsolvable",), confidence=sure, why=why)]

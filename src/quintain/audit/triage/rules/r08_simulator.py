@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from quintain.audit.triage.case import Case, Found
 from quintain.audit.triage.labels import Confidence, Label
-from quintain.audit.triage.played import Played, Said, known, strings
+from quintain.audit.triage.plain import strings
+from quintain.audit.triage.played import Played, Said, known
+from quintain.trace import plain
 
 _FACT = re.compile(r"[\w.+-]+@[\w.-]+\w|#?\b[A-Za-z]*-?\d[\w-]*\b|\"[^\"\n]{3,60}\"")
 _LONG = 6
@@ -23,9 +24,8 @@ def simulator(case: Case) -> Found:
     return [*_silent(one, users), *_stopped(case, users), *_echo(one), *_told(case, users)]
 
 
-def _label(said: Said | None, why: str, confidence: Confidence = "proven", classes: tuple[str, ...] = ()) -> Label:
-    turn = None if said is None else said.turn
-    return Label(rule=8, owner="simulator", classes=classes, confidence=confidence, why=why, turn=turn)
+def _label(said: Said, why: str, *, sure: Confidence = "proven", classes: tuple[str, ...] = ()) -> Label:
+    return Label(rule=8, owner="simulator", classes=classes, confidence=sure, why=why, turn=said.turn)
 
 
 def _silent(one: Played, users: list[Said]) -> list[Label]:
@@ -35,7 +35,7 @@ def _silent(one: Played, users: list[Said]) -> list[Label]:
         if not said.text.strip() and not said.calls:
             return [_label(said, "the simulated user said nothing")]
         if said.finish == "length":
-            return [_label(said, "the simulated user was cut off in the middle of a reply", "likely")]
+            return [_label(said, "the simulated user was cut off in the middle of a reply", sure="likely")]
     return []
 
 
@@ -53,7 +53,7 @@ def _stopped(case: Case, users: list[Said]) -> list[Label]:
         why = f"the simulated user left a question unanswered and ended, without having said {_named(unsaid)}"
         return [_label(users[-1], why)]
     if unsaid:
-        return [_label(users[-1], f"the simulated user ended without having said {_named(unsaid)}", "likely")]
+        return [_label(users[-1], f"the simulated user ended without having said {_named(unsaid)}", sure="hint")]
     return []
 
 
@@ -61,7 +61,8 @@ def _unsaid(case: Case, users: list[Said]) -> list[str]:
     """Facts of the user's script that the user never told, and the agent never knew."""
     scripts = case.task.roles.values() if case.task is not None else ()
     facts = [fact.strip('"') for script in scripts for fact in _FACT.findall(script)]
-    told = " ".join([case.played.prompt, *(said.text for said in users)]).lower()
+    prompt = plain(case.task.prompt) if case.task is not None else ""
+    told = " ".join([prompt, *(said.text for said in users)]).lower()
     return [fact for fact in dict.fromkeys(facts) if fact.lower() not in told]
 
 
@@ -71,7 +72,7 @@ def _echo(one: Played) -> list[Label]:
         if said.role == "agent":
             before = said.text.strip()
         elif len(before) > 40 and said.text.strip() == before:
-            return [_label(said, "the simulated user repeats the agent's own words", "likely")]
+            return [_label(said, "the simulated user repeats the agent's own words", sure="likely")]
     return []
 
 
@@ -80,14 +81,18 @@ def _told(case: Case, users: list[Said]) -> list[Label]:
     one, task = case.played, case.task
     if task is None:
         return []
-    script = " ".join([*task.roles.values(), one.prompt])
+    script = " ".join([*task.roles.values(), plain(task.prompt)])
     hidden = [text for text in strings(known(task)["truth"]) if len(text) >= _LONG and text not in script]
     for said in users:
         seen = [call.observation for call in one.calls if call.turn < said.turn]
         seen += [other.text for other in one.said if other.turn < said.turn]
         for text in hidden:
             if text in said.text and not any(text in words for words in seen):
-                return [_label(said, f"the simulated user told what is sealed: {text[:60]!r}", "likely", ("leak",))]
+                return [
+                    _label(
+                        said, f"the simulated user told what is sealed: {text[:60]!r}", sure="likely", classes=("leak",)
+                    )
+                ]
     return []
 
 

@@ -14,9 +14,9 @@ _NO_TOOL = re.compile(
     r"\b(no (such )?tool|unknown (tool|function)|there is no tool|tool .{0,40}not (found|available))\b", re.IGNORECASE
 )
 _NO_FIT = re.compile(
-    r"unexpected keyword|unexpected argument|missing \d+ required|missing required|validation error|invalid (type|schema)"
-    r"|unknown (field|parameter|argument)|unknown field|expected `|does not match (the )?schema|is not of type|"
-    r"extra inputs? (are|is) not permitted|field required",
+    r"unexpected keyword|unexpected argument|missing \d+ required|missing required|validation error"
+    r"|invalid (type|schema)|unknown (field|parameter|argument)|expected `|does not match (the )?schema|is not of type"
+    r"|extra inputs? (are|is) not permitted|field required",
     re.IGNORECASE,
 )
 
@@ -36,23 +36,31 @@ def action(case: Case) -> Found:
 
 
 def _judged(case: Case, call: Call, tools: dict[str, dict[str, Any]]) -> list[Label]:
-    where: dict[str, Any] = {"rule": 9, "turn": call.turn, "step": call.step}
-    if call.name not in tools:
-        if call.is_error:
-            return [Label(owner="policy", confidence="likely", why=f"there is no tool {call.name!r}", **where)]
-        why = f"{call.name!r} was carried out, and is not among the advertised tools"
-        return [Label(owner="env", classes=("action_drift",), confidence="hint", why=why, **where)]
+    label = _of_tool(case, call, tools[call.name]) if call.name in tools else _of_none(call)
+    return [] if label is None else [label]
+
+
+def _label(call: Call, why: str, **fields: Any) -> Label:
+    given: dict[str, Any] = {"owner": "env", "classes": ("action_drift",), **fields}
+    return Label(rule=9, why=why, turn=call.turn, step=call.step, **given)
+
+
+def _of_none(call: Call) -> Label:
+    if call.is_error:
+        return _label(call, f"there is no tool {call.name!r}", owner="policy", classes=(), confidence="likely")
+    return _label(call, f"{call.name!r} was carried out, and is not among the advertised tools", confidence="hint")
+
+
+def _of_tool(case: Case, call: Call, schema: dict[str, Any]) -> Label | None:
+    broken = violation(schema, call.arguments) if call.arguments is not None else "the arguments are no JSON object"
     if call.is_error and _NO_TOOL.search(call.observation):
         why = f"{call.name!r} is advertised, and the world says that there is no such tool"
-        return [Label(owner="env", classes=("action_drift",), visibility="loud", why=why, **where)]
-    broken = "the arguments are no JSON object" if call.arguments is None else ""
-    broken = broken or violation(tools[call.name], call.arguments)
+        return _label(call, why, visibility="loud")
     if broken and call.is_error:
-        return [Label(owner="policy", confidence="likely", why=f"{call.name} refused: {broken}", **where)]
+        return _label(call, f"{call.name} refused: {broken}", owner="policy", classes=(), confidence="likely")
     if broken and call.answered and not case.lenient:
-        why = f"{call.name} accepted what its schema forbids: {broken}"
-        return [Label(owner="env", classes=("action_drift",), confidence="hint", why=why, **where)]
+        return _label(call, f"{call.name} accepted what its schema forbids: {broken}", confidence="hint")
     if not broken and call.is_error and _NO_FIT.search(call.observation):
         why = f"{call.name} refused arguments that fit its schema: {call.observation[:120]}"
-        return [Label(owner="env", classes=("action_drift",), visibility="loud", why=why, **where)]
-    return []
+        return _label(call, why, visibility="loud")
+    return None

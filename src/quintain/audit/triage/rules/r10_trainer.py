@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any, cast
+from typing import Any
 
 from quintain.audit.triage.case import Case, Found
 from quintain.audit.triage.labels import Label
+from quintain.audit.triage.plain import loaded, mapping, sequence
 from quintain.audit.triage.played import Said
 
 _MARKUP = re.compile(
@@ -38,14 +38,10 @@ def _parsed(said: Said, tools: dict[str, dict[str, Any]] | None) -> list[Label]:
     match = _MARKUP.search(said.text) if not said.calls else None
     if match is None:
         return []
-    try:
-        value: Any = json.loads(next(text for text in match.groups() if text))
-    except (ValueError, RecursionError):
-        return []  # the model wrote no call that could have been made
-    first: Any = cast(list[Any], value)[0] if isinstance(value, list) and value else value
-    name = cast(dict[str, Any], first).get("name") if isinstance(first, dict) else None
+    value = loaded(next(text for text in match.groups() if text))
+    name = (mapping((sequence(value) or [value])[0]) or {}).get("name")
     if not isinstance(name, str) or (tools is not None and name not in tools):
-        return []
+        return []  # the model wrote no call that could have been made
     sure = "proven" if tools is not None else "likely"
     return [_label(f"the reply holds a call of {name!r} that was not made", confidence=sure, turn=said.turn)]
 
