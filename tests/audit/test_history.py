@@ -279,6 +279,43 @@ def test_subjects_load_by_path_in_a_fresh_process(tmp_path: Path) -> None:
 # --- released versions ---
 
 
+@pytest.fixture
+def toys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, installed.Release]:
+    """Two releases of a package whose top does not import, as if they had been installed."""
+    monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
+    for version in ("1", "2"):
+        package = tmp_path / "history" / f"quintain_toy-{version}-{sys.implementation.cache_tag}" / "quintain_toy"
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text("import a_package_that_nobody_has\n")
+        (package / "base.py").write_text(f"VERSION = {version}\n")
+        (package / "game.py").write_text("from .base import VERSION\n")
+    tops = ("quintain_toy",)
+    return {version: installed.Release(f"quintain_toy=={version}", tops, shells=tops) for version in ("1", "2")}
+
+
+def test_two_releases_live_side_by_side(toys: dict[str, installed.Release]) -> None:
+    before = list(sys.path)
+    loaded = [installed.load(toys[version], "quintain_toy.game").VERSION for version in ("1", "2", "1")]
+    assert loaded == [1, 2, 1]
+    assert installed.load(toys["1"], "quintain_toy.base").VERSION == 1
+    assert not [name for name in sys.modules if name.startswith("quintain_toy")]
+    assert sys.path == before
+
+
+def test_what_cannot_be_installed_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    with pytest.raises(installed.Impossible, match=r"quintain_toy==9 cannot be installed: .*quintain_toy==9"):
+        installed.install("quintain_toy==9")
+    assert list((tmp_path / "history").iterdir()) == []
+
+
+def test_what_takes_long_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
+    made = iter([{"number": 1}])
+    assert [installed.kept("numbers", lambda: next(made)) for _ in range(2)] == [{"number": 1}] * 2
+
+
 Released = Callable[[str], tuple[Factory, Factory]]
 
 
@@ -289,9 +326,7 @@ def released() -> Released:
         return factory(pair.before), factory(pair.after)
 
     try:
-        for release in installed.RELEASES:
-            for requirement in (release.requirement, *release.own, *release.shared):
-                installed.install(requirement)
+        installed.install_all()
     except installed.Impossible as reason:
         pytest.skip(str(reason))
     return make

@@ -100,7 +100,7 @@ RELEASED = (
         also=("flaky_verifier", "reward_clipping", "reward_hack"),
     ),
     Pair(
-        "math-verify-threads", "flaky_verifier", "V", f"{_GITHUB}huggingface/Math-Verify/blob/main/CHANGELOG.md",
+        "math-verify-threads", "flaky_verifier", "V", f"{_GITHUB}huggingface/Math-Verify/commit/a585003",
         "Outside the main thread the alarm that limits the time cannot be set; 0.7.0 swallows that and finds every "
         "answer wrong. 0.8.0 says so, and offers to go without.",
         *_released("math_verify"), needs_install=True, cases=_cases("math_verify"), also=("races", "silent_default"),

@@ -140,7 +140,9 @@ class Kernels(Plain):
     def reset(self, task: str, seed: int) -> str:
         generator = random.Random(seed)  # noqa: S311 - the world's own generator
         self.task, self.operations = task, None
-        self.input = [generator.gauss(0, 1) for _ in range(LENGTH)]
+        # Far from zero, a softmax needs its maximum subtracted; near it, a relu cuts half of the input.
+        middle = 60.0 if task == "softmax" else 0.0
+        self.input = [generator.gauss(middle, 1) for _ in range(LENGTH)]
         return f"Write the kernel {task} for a vector of {LENGTH} numbers."
 
     def do_submit(self, operations: list[str]) -> Answer:

@@ -8,7 +8,7 @@ there and takes it out of `sys.modules` again, so that two releases of one packa
 Some packages import, at their top, what only their other parts need. A release may name such packages as `shells`:
 they are entered without running their `__init__.py`, and the modules below them run as they are.
 
-To install everything at once: `python bench/audit/history/installed.py`.
+To fetch everything before anything is measured: `python -m bench.audit.history.prepare`, 350 MB.
 """
 
 from __future__ import annotations
@@ -94,6 +94,17 @@ def load(release: Release, name: str) -> ModuleType:
         return loaded[name]
 
 
+def install_all() -> None:
+    """Every release, and what it needs.
+
+    Raises:
+        Impossible: One cannot be.
+    """
+    for release in RELEASES:
+        for requirement in (release.requirement, *release.own, *release.shared):
+            install(requirement)
+
+
 def install(requirement: str) -> Path:
     """The folder that holds a requirement alone; it is installed if it is not there yet.
 
@@ -120,9 +131,10 @@ def kept(name: str, make: Callable[[], Any]) -> Any:
     """Plain data that takes long to make: made once on this machine, by whoever asks first."""
     file = _cache() / f"{name}.json"
     if not file.is_file():
+        text = json.dumps(make())
         handle, half = tempfile.mkstemp(dir=file.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            json.dump(make(), stream)
+            stream.write(text)
         Path(half).rename(file)
     return json.loads(file.read_text(encoding="utf-8"))
 
@@ -134,7 +146,16 @@ def _cache() -> Path:
 
 
 def _pip(requirement: str, folder: Path) -> None:
-    options = ["--quiet", "--no-deps", "--only-binary", ":all:", "--disable-pip-version-check", "--target", str(folder)]
+    options = [
+        "--quiet",
+        "--no-deps",
+        "--no-compile",
+        "--only-binary",
+        ":all:",
+        "--disable-pip-version-check",
+        "--target",
+        str(folder),
+    ]
     command = [sys.executable, "-m", "pip", "install", *options, requirement]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
@@ -174,9 +195,3 @@ def _taken(release: Release) -> dict[str, ModuleType]:
     """What of a release stands in `sys.modules`, taken out."""
     names = [name for name in sys.modules if name.partition(".")[0] in release.tops]
     return {name: sys.modules.pop(name) for name in names}
-
-
-if __name__ == "__main__":
-    for one in RELEASES:
-        for wanted in (one.requirement, *one.own, *one.shared):
-            print(install(wanted))
