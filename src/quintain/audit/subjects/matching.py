@@ -1,0 +1,168 @@
+"""Keys of a case and parameters of a scoring function, which mean the same under many names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from quintain.errors import UsageError
+
+from .shapes import is_dict, is_list
+
+TEXT = (
+    "prediction", "predicted", "pred", "response", "output", "completion", "completions", "text", "candidate",
+    "hypothesis", "submission", "reply", "generated", "generation", "predictions", "responses", "model_output",
+    "model_answer", "student_answer", "final_answer", "solution_str", "actual", "result", "said", "code", "given",
+    "answer",
+)  # fmt: skip
+"""What the agent's text is called; "answer" last, for beside any other it is the right one."""
+TRUTH = (
+    "gold", "reference", "target", "truth", "ground_truth", "expected", "expected_answer", "label", "gold_answer",
+    "correct", "correct_answer", "solution", "references", "targets", "golds", "labels", "key", "answer_key", "want",
+    "reference_answer", "true_answer", "answers", "tests",
+)  # fmt: skip
+"""What it is compared with."""
+TOLD = (
+    "question", "prompt", "prompts", "task", "problem", "query", "instruction", "instructions", "input", "messages",
+    "context",
+)  # fmt: skip
+"""What the agent was told."""
+MODEL = ("complete", "llm", "judge", "model", "ask", "call_model", "judge_model", "client", "completion_fn")
+"""A function that asks a language model."""
+
+_PACKED = ("kwargs", "arguments", "inputs", "parameters", "params")
+"""Keys of a case under which the others may stand."""
+
+
+class Match(msgspec.Struct, frozen=True):
+    """What a function is given in a case.
+
+    Attributes:
+        arguments: By parameter.
+        text: The parameter that takes the agent's text.
+        truth: Those that the agent must not see.
+        positional: Parameters that are given by position.
+        spread: The parameter that takes any number of values; empty where none does.
+        model: The parameter that takes a function which asks a model; empty where none does.
+        needs_model: It has no default.
+    """
+
+    arguments: dict[str, Any]
+    text: str
+    truth: tuple[str, ...]
+    positional: tuple[str, ...] = ()
+    spread: str = ""
+    model: str = ""
+    needs_model: bool = False
+
+
+def is_told(parameter: str) -> bool:
+    return parameter.lower() in TOLD
+
+
+def taken(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+    """The parameters of a function.
+
+    Raises:
+        UsageError: It does not say.
+    """
+    try:
+        return dict(inspect.signature(function).parameters)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{function!r} does not say what it takes: {error}") from error
+
+
+def matched(function: Callable[..., Any], case: dict[str, Any], *, where: str) -> Match:
+    """Find a parameter for each key.
+
+    First by equal names, then by what the names mean, then the one key that is left for the one parameter that is left.
+    A key that no parameter wants is left out, once nothing is missing.
+
+    Raises:
+        UsageError: A parameter that has no default gets nothing; the message names both sides.
+    """
+    parameters = taken(function)
+    open_ones = [name for name, one in parameters.items() if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    spread = next((name for name, one in parameters.items() if one.kind is one.VAR_POSITIONAL), "")
+    anything = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
+    arguments, keys = _unpacked(case, parameters, open_ones, spread=spread)
+    _pair(arguments, keys, open_ones)
+    required = [name for name in open_ones if parameters[name].default is inspect.Parameter.empty]
+    text = _of_meaning(TEXT, open_ones) or next(iter(open_ones), "")
+    model = next((name for name in open_ones if name.lower() in MODEL and name not in arguments), "")
+    missing = [name for name in required if name not in arguments and name not in {model, text}]
+    if len(missing) == 1 and len(keys) == 1:
+        arguments[missing.pop()] = keys.pop(next(iter(keys)))
+    if missing or not text:
+        raise UsageError(
+            f"{where}: {getattr(function, '__name__', 'the scorer')}({', '.join(parameters)}) needs "
+            f"{', '.join(missing) or 'a parameter for the text'}, and the case has {', '.join(case) or 'no keys'}"
+        )
+    if anything:
+        arguments |= {key: value for key, value in keys.items() if key not in parameters}
+    unseen = [name for name in arguments if name != text and not is_told(name)]
+    return Match(
+        arguments=arguments,
+        text=text,
+        truth=tuple(name for name in unseen if name.lower() in TRUTH) or tuple(unseen),
+        positional=_by_position(parameters, {*arguments, text}, spread=spread),
+        spread=spread if spread in arguments else "",
+        model=model,
+        needs_model=model in required,
+    )
+
+
+def _unpacked(
+    case: dict[str, Any], parameters: dict[str, Any], open_ones: list[str], *, spread: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Values that stand for parameters by their place, and the other keys."""
+    keys = dict(case)
+    for pack in _PACKED:
+        inside = keys.get(pack)
+        if is_dict(inside) and pack not in open_ones:
+            del keys[pack]
+            keys = inside | keys
+    arguments: dict[str, Any] = {}
+    values = keys.get("args")
+    if is_list(values) and "args" not in open_ones:
+        del keys["args"]
+        arguments = dict(zip(open_ones, values, strict=False))
+        rest = values[len(open_ones) :]
+        if rest and not spread:
+            raise UsageError(f"args has {len(values)} values, the scorer takes {', '.join(parameters)}")
+        if rest:
+            arguments[spread] = rest
+    return arguments, keys
+
+
+def _pair(arguments: dict[str, Any], keys: dict[str, Any], open_ones: list[str]) -> None:
+    """Move what fits from the keys to the arguments."""
+    for name in open_ones:
+        if name in keys and name not in arguments:
+            arguments[name] = keys.pop(name)
+    folded = {name.lower().replace("_", ""): name for name in open_ones if name not in arguments}
+    for key in list(keys):
+        alike = folded.get(key.lower().replace("_", "").replace("-", ""), "")
+        if alike and alike not in arguments:
+            arguments[alike] = keys.pop(key)
+    for meaning in (TRUTH, TEXT, TOLD):
+        left = [name for name in open_ones if name not in arguments]
+        to, key = _of_meaning(meaning, left), _of_meaning(meaning, list(keys))
+        if to and key:
+            arguments[to] = keys.pop(key)
+
+
+def _of_meaning(meaning: tuple[str, ...], names: list[str]) -> str:
+    """The first of the names that has this meaning, in the order of the meaning's own words."""
+    lower = {name.lower(): name for name in reversed(names)}
+    return next((lower[word] for word in meaning if word in lower), "")
+
+
+def _by_position(parameters: dict[str, inspect.Parameter], given: set[str], *, spread: str) -> tuple[str, ...]:
+    """Parameters that can only be given by position, or must be because values for a spread one follow."""
+    first = [name for name, one in parameters.items() if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    only = [name for name in first if parameters[name].kind is inspect.Parameter.POSITIONAL_ONLY]
+    return tuple(name for name in (first if spread and spread in given else only) if name in given)

@@ -1,0 +1,270 @@
+"""A scoring function alone as a plain subject: each case is a task, the agent's last words take the place of its text.
+
+A case is a JSON object whose keys are parameters of the function. Names need not agree where it is clear what is meant:
+"answer" finds `prediction`, "gold" finds `reference`. `expected`, the score that is right, is no parameter's value.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from quintain.errors import UsageError
+
+from . import loops
+from .matching import TRUTH, Match, is_told, matched, taken
+from .shapes import is_dict, is_list
+
+WANTED = "expected"
+NAMES = ("id", "name", "task_id")
+"""Keys of a case that may name its task."""
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A case, matched to the function.
+
+    Attributes:
+        task: Its name.
+        match: What the function is given.
+        expected: The score that is right for the case's own text; None when nobody says.
+    """
+
+    task: str
+    match: Match
+    expected: float | None
+
+    @property
+    def words(self) -> str:
+        """The case's own text, as an agent would say it."""
+        said = _inside(self.match.arguments.get(self.match.text))
+        return said if isinstance(said, str) else json.dumps(said)
+
+
+def of(function: Callable[..., Any], cases: Path | Sequence[Any]) -> Callable[[], ScorerSubject]:
+    """A factory of sessions on a function that scores, plain or async.
+
+    Args:
+        function: Takes the agent's text and whatever it compares it with; returns a number, or whatever `score` may.
+        cases: A file of JSON lines (or of one JSON array), or what such a file holds: objects, or arrays of the
+            arguments in order, with or without the expected score behind them.
+
+    Raises:
+        UsageError: A case cannot be read, or cannot be matched with the function's parameters; both are named.
+    """
+    listed = _read(cases) if isinstance(cases, Path) else list(enumerate(cases, 1))
+    if not listed:
+        raise UsageError(f"there is no case in {cases}")
+    known: dict[str, Case] = {}
+    for number, one in listed:
+        case = _case(function, one, number=number)
+        if case.task in known:
+            raise UsageError(f"case {number}: two cases have the name {case.task!r}")
+        known[case.task] = case
+    return functools.partial(ScorerSubject, function, known)
+
+
+class ScorerSubject:
+    """One session.
+
+    Attributes:
+        absent: "judge" of a function that asks no model; "score" of one that cannot do without.
+    """
+
+    def __init__(self, function: Callable[..., Any], cases: dict[str, Case]) -> None:
+        self._function = function
+        self._cases = cases
+        self._case: Case | None = None
+        self._said = ""
+        match = next(iter(cases.values())).match
+        self.absent = ("score",) if match.needs_model else () if match.model else ("judge",)
+
+    def tasks(self) -> list[str]:
+        """Ids of the cases; "case 3" where they have none."""
+        return list(self._cases)
+
+    def cases(self) -> list[dict[str, Any]]:
+        """Task, the answer that the case holds, and the score that it should get (None when nobody says)."""
+        return [{"task": case.task, "answer": case.words, "expected": case.expected} for case in self._cases.values()]
+
+    def prompt(self, task: str) -> str:
+        """The question, where the case has one."""
+        arguments = self._known(task).match.arguments
+        return "\n\n".join(_shown(value) for name, value in arguments.items() if is_told(name))
+
+    def hidden(self, task: str) -> Any:
+        """What the function compares with, by parameter."""
+        match = self._known(task).match
+        return {name: match.arguments[name] for name in match.truth}
+
+    def oracle(self, task: str) -> list[Any] | None:
+        """The words that a case with the same truth holds and that get the best score of the file; None without."""
+        case = self._known(task)
+        best = max((one.expected for one in self._cases.values() if one.expected is not None), default=0.0)
+        alike = (case, *self._cases.values())
+        right = (one for one in alike if one.expected == best > 0 and _rest(one) == _rest(case))
+        found = next(right, None)
+        return None if found is None else [{"answer": found.words}]
+
+    def reset(self, task: str, seed: int) -> str:
+        """Take a case; its question."""
+        self._case, self._said = self._known(task), ""
+        return self.prompt(task)
+
+    def answer(self, text: str) -> None:
+        """What is to be scored."""
+        self._said = text
+
+    def score(self) -> Any:
+        """What the function says of the last words; of none when nothing was said."""
+        if self._case is None:
+            raise UsageError("no task has begun: call reset(task, seed) first")
+        return self._asked(self._case, self._said)
+
+    def judge(self, task: str, answer: str, complete: Callable[[str], str]) -> Any:
+        """What the function says when `complete` stands for its model."""
+        case = self._known(task)
+        return self._asked(case, answer, **{case.match.model: complete})
+
+    def close(self) -> None:
+        """Nothing is left."""
+        loops.release(self)
+
+    def _known(self, task: str) -> Case:
+        if task not in self._cases:
+            raise UsageError(f"no case {task!r}; there are {', '.join(list(self._cases)[:5])}...")
+        return self._cases[task]
+
+    def _asked(self, case: Case, said: str, **more: Any) -> Any:
+        arguments = copy.deepcopy(case.match.arguments) | more  # A function may change what it is given.
+        arguments[case.match.text] = _as(said, case)
+        values = [arguments.pop(name) for name in case.match.positional]
+        spread = arguments.pop(case.match.spread) if case.match.spread else ()
+        found = self._function(*values, *spread, **arguments)
+        if inspect.isawaitable(found):
+            found = loops.run(self, _awaited(found))
+        return _verdict(found)
+
+
+async def _awaited(found: Any) -> Any:
+    return await found
+
+
+def _rest(case: Case) -> dict[str, Any]:
+    return {name: value for name, value in case.match.arguments.items() if name != case.match.text}
+
+
+def _as(said: str, case: Case) -> Any:
+    """The words in the form in which the case holds its own: text, messages, a list of one, a number."""
+    held = case.match.arguments.get(case.match.text)
+    if said == case.words:
+        return copy.deepcopy(held) if case.match.text in case.match.arguments else said
+    return _wrapped(said, held)
+
+
+def _wrapped(said: str, held: Any) -> Any:
+    if is_list(held) and held:
+        return [*held[:-1], _wrapped(said, held[-1])]
+    if is_dict(held) and "content" in held:
+        return held | {"content": said}
+    if held is None or isinstance(held, str):
+        return said
+    try:
+        parsed = json.loads(said)
+    except ValueError:
+        return said
+    return parsed if type(parsed) is type(held) else said
+
+
+def _inside(held: Any) -> Any:
+    """The agent's own words in what a case holds for them."""
+    if is_list(held) and held and (isinstance(held[-1], str) or (is_dict(held[-1]) and "content" in held[-1])):
+        return _inside(held[-1])
+    return held["content"] if is_dict(held) and "content" in held else "" if held is None else held
+
+
+def _verdict(found: Any) -> Any:
+    """A score in the plain form: a list of one is that one, a pair is a score and a remark, an object its fields."""
+    if _is_one(found, list, tuple) and found:
+        return _verdict(found[0])
+    if _is_one(found, bool):
+        return float(found)
+    if hasattr(found, "model_dump"):
+        return found.model_dump()
+    named = [name for name in ("score", "reward", "value") if not _is_one(found, dict) and hasattr(found, name)]
+    return {"score": getattr(found, named[0])} if named else found
+
+
+def _is_one(value: object, *kinds: type[Any]) -> bool:
+    return isinstance(value, kinds)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _case(function: Callable[..., Any], one: Any, *, number: int) -> Case:
+    expected: Any = None
+    if is_list(one):
+        names = list(taken(function))
+        if len(one) == len(names) + 1:
+            one, expected = one[:-1], one[-1]
+        given: dict[str, Any] = {"args": one}
+    elif is_dict(one):
+        given, expected = _parted(function, one)
+    else:
+        raise UsageError(f"case {number} is neither an object nor an array: {str(one)[:200]!r}")
+    if isinstance(expected, bool | int | float):
+        right = float(expected)
+    elif expected is None:
+        right = None
+    else:
+        raise UsageError(f"case {number}: {WANTED!r} is the score that is right, a number, not {expected!r}")
+    named = next((str(given[key]) for key in NAMES if isinstance(given.get(key), str | int)), f"case {number}")
+    return Case(named, matched(function, given, where=f"case {number}"), right)
+
+
+def _parted(function: Callable[..., Any], one: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    """What the function is given, and the score that is right.
+
+    `expected` is a parameter's value for once, where there is such a parameter and nothing else in the case to be it.
+    """
+    others = one.keys() - {WANTED}
+    if WANTED in taken(function) and not others & set(TRUTH):
+        return dict(one), None
+    return {key: value for key, value in one.items() if key != WANTED}, one.get(WANTED)
+
+
+def _read(path: Path) -> list[tuple[int, Any]]:
+    """The cases in a file, each with the number of its line or its place in the array."""
+    try:
+        text = path.read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the cases in {str(path)!r}: {error}") from error
+    if text.lstrip().startswith("[") and (whole := _whole(text)) is not None:
+        return list(enumerate(whole, 1))
+    found: list[tuple[int, Any]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                found.append((number, json.loads(line)))
+            except ValueError as error:
+                raise UsageError(f"{path}, line {number} is no JSON: {error}: {line[:200]!r}") from error
+    return found
+
+
+def _whole(text: str) -> list[Any] | None:
+    """An array that fills the file; None where each line is one."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    if not is_list(found) or not all(is_dict(one) or is_list(one) for one in found):
+        return None
+    return found
