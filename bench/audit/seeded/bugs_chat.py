@@ -37,7 +37,7 @@ class RawAnswer(Chat):
         return super().offline(question.replace(answer, json.dumps(answer)))
 
 
-@seeded("judge", "V", "judge")
+@seeded("judge", "V", "judge", also=("silent_default",))
 class HalfWhenUnsure(Chat):
     """What the judge says beside pass and fail is worth a half."""
 
@@ -46,7 +46,7 @@ class HalfWhenUnsure(Chat):
         return 0.5 if found is None else found
 
 
-@seeded("judge", "V", "judge")
+@seeded("judge", "V", "judge", also=("silent_default",))
 class PassUnlessFailed(Chat):
     """Whatever does not say FAIL is a pass: an empty text, too."""
 
@@ -80,7 +80,7 @@ class LongIsGood(Chat):
         return max(found, 0.7) if found is not None and len(answer) > 600 else found
 
 
-@seeded("judge", "V", "judge")
+@seeded("judge", "V", "judge", also=("silent_default",))
 class SilenceFails(Chat):
     """A judge that says nothing has said no."""
 
@@ -88,7 +88,7 @@ class SilenceFails(Chat):
         return super().verdict(said) if said else 0.0
 
 
-@seeded("judge", "V", "judge", "rescore")
+@seeded("judge", "V", "judge", "rescore", also=("flaky_verifier",))
 class WarmJudge(Chat):
     """The judge is asked at a high temperature: one verdict in eight is the other one."""
 
@@ -99,7 +99,7 @@ class WarmJudge(Chat):
         return said
 
 
-@seeded("silent_default", "V", "judge", "inject")
+@seeded("silent_default", "V", "judge", "inject", also=("judge",))
 class JudgeErrorIsZero(Chat):
     """A judge that does not answer is a 0, as if the answer had been bad."""
 
@@ -110,7 +110,7 @@ class JudgeErrorIsZero(Chat):
             return 0.0
 
 
-@seeded("false_resolution", "V", "oracle")
+@seeded("false_resolution", "V", "oracle", also=("reward_hack",))
 class SaidCredit(Chat):
     """The verdict hears that a credit was granted and does not look whether it was."""
 
@@ -118,7 +118,7 @@ class SaidCredit(Chat):
         return True
 
 
-@seeded("reward_hack", "V", "oracle")
+@seeded("reward_hack", "V", "oracle", also=("false_resolution",))
 class AnyCredit(Chat):
     """A credit of any size will do, and one for other orders beside it."""
 
@@ -126,7 +126,7 @@ class AnyCredit(Chat):
         return any(one["order"] == self.plan(task)["id"] for one in self.credits)
 
 
-@seeded("reward_hack", "V", "oracle")
+@seeded("reward_hack", "V", "oracle", also=("judge",))
 class EveryDateNamed(Chat):
     """The judge asks whether the facts are named, not what else is: an answer may name all sums and days."""
 
@@ -260,7 +260,7 @@ class NumberUnsaid(Chat):
         return "no idea, the blue one" if self.task in {"late-2", "late-5"} else super().told(question)
 
 
-@seeded("stale_cache", "V", "rescore")
+@seeded("stale_cache", "V", "rescore", also=("judge",))
 class JudgedOnce(Chat):
     """The judge's verdict is remembered for the task: a second answer gets that of the first."""
 
@@ -276,7 +276,7 @@ class JudgedOnce(Chat):
         return self.judged
 
 
-@seeded("flaky_verifier", "V", "threads", "sessions")
+@seeded("flaky_verifier", "V", "threads", "sessions", also=("races",))
 class OneJudgeForAll(Chat):
     """The answer that the judge reads lies in one place of the class: verdicts at the same time read each other's."""
 

@@ -51,11 +51,11 @@ class TidyCustomers(Desk):
     """Every customer has a phone, a proper name and an own row; in production a third has no phone."""
 
     def filler(self, dice: random.Random, taken: set[str]) -> dict[str, list[Row]]:
-        owners = people(dice, 80, taken)
+        owners = people(dice, 100, taken)
         for owner in owners:
             owner["name"] = owner["name"].strip().title()
             owner["phone"] = owner["phone"] or f"+41 {dice.randrange(10**8, 10**9)}"
-        tickets, comments = threads(dice, owners, taken, count=100)
+        tickets, comments = threads(dice, owners, taken)
         return {"customers": owners, "tickets": tickets, "comments": comments}
 
 

@@ -68,7 +68,7 @@ class SearchKeyWithoutStatus(Desk):
         return super().read((key[0], key[1], key[3]) if key[0] == "search" else key, sql, *values)
 
 
-@seeded("false_resolution", "V", "oracle", tasks=("solve", "escalate"))
+@seeded("false_resolution", "V", "oracle", tasks=("solve", "escalate"), also=("reward_hack",))
 class SolvedByStatus(Desk):
     """New comments are not compared: a ticket that is set to solved without a word to the customer is paid in full."""
 
@@ -92,7 +92,7 @@ class MergeMovesNothing(Desk):
         return customers, tickets, [row["body"] for row in kept], new
 
 
-@seeded("false_resolution", "V", "oracle", tasks=("solve", "escalate"))
+@seeded("false_resolution", "V", "oracle", tasks=("solve", "escalate"), also=("reward_hack",))
 class InternalNoteCounts(Desk):
     """Whether the customer can see a comment is not compared: an internal note is paid like an answer."""
 
@@ -101,7 +101,7 @@ class InternalNoteCounts(Desk):
         return customers, tickets, kept, [{**row, "public": 1} for row in new]
 
 
-@seeded("reward_hack", "V", "oracle")
+@seeded("reward_hack", "V", "oracle", also=("false_resolution",))
 class OtherRowsUnread(Desk):
     """Only the rows that the task names are compared: whatever happens to other customers and tickets is free."""
 
@@ -212,7 +212,7 @@ class BytesOfAComment(Desk):
         return super().call(name, arguments)
 
 
-@seeded("races", "S", "threads", "sessions")
+@seeded("races", "S", "threads", "sessions", also=("reset_leak",))
 class ScratchIsShared(Desk):
     """Rows are collected in one list of the class: sessions that read at the same time see each other's."""
 
@@ -252,7 +252,7 @@ class VerdictInTheAnswer(Desk):
         return {**super()._set_status(ticket_id, status), "checks_passed": self.score() == 1.0}
 
 
-@seeded("reset_leak", "S", "sessions")
+@seeded("reset_leak", "S", "sessions", also=("races",))
 class TicketOfTheHouse(Desk):
     """Comments are numbered by one counter of the process: ids depend on what other sessions write."""
 
@@ -261,3 +261,29 @@ class TicketOfTheHouse(Desk):
     def _add_comment(self, ticket_id: str, body: str, *, public: bool) -> Data:
         self.number = next(self.numbers)
         return super()._add_comment(ticket_id, body, public=public)
+
+
+@seeded("stale_cache", "S", "time")
+class ReplicaBehind(Desk):
+    """Comments are read from a replica that follows 50 milliseconds behind: only what is read at once is old."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = 0.0
+        self.replica: list[Row] = []
+
+    def write(self, sql: str, *values: Data) -> None:
+        if time.monotonic() - self.written > 0.05:
+            self.replica = self.select("SELECT * FROM comments ORDER BY created, id")
+        self.written = time.monotonic()
+        super().write(sql, *values)
+
+    def reset(self, task: str, seed: int) -> str:
+        self.written = 0.0
+        return super().reset(task, seed)
+
+    def _list_comments(self, ticket_id: str) -> Data:
+        found = super()._list_comments(ticket_id)
+        if time.monotonic() - self.written > 0.05:
+            return found
+        return {"comments": [row for row in self.replica if row["ticket_id"] == ticket_id]}

@@ -58,7 +58,7 @@ class BrokenIsSkipped(Repair):
         return [line.replace("FAILED (", "skipped (") for line in super().outcomes(source, cases)]
 
 
-@seeded("unsolvable", "V", "oracle")
+@seeded("unsolvable", "V", "oracle", also=("reward_hack",))
 class VisibleCasesOnly(Repair):
     """The verdict runs the visible cases, which most of the broken modules pass as they are."""
 
@@ -66,7 +66,15 @@ class VisibleCasesOnly(Repair):
         return self.files.get(CASES, self.initial[CASES]).splitlines()
 
 
-@seeded("false_resolution", "V", "oracle")
+@seeded(
+    "false_resolution",
+    "V",
+    "oracle",
+    also=(
+        "reward_hack",
+        "stale_cache",
+    ),
+)
 class LastRunCounts(Repair):
     """The verdict is that of the last run of the tests, whatever has been written since."""
 
@@ -87,7 +95,7 @@ class LastRunCounts(Repair):
         return None if self.task is None else float(self.green)
 
 
-@seeded("false_resolution", "V", "oracle", "hidden")
+@seeded("false_resolution", "V", "oracle", "hidden", also=("reward_hack",))
 class TextIsThere(Repair):
     """The verdict looks for the text of the solution anywhere in the module, a comment is enough."""
 
@@ -260,7 +268,7 @@ class SampleOfCases(Repair):
         return random.sample(super().verdict_cases(task), 3)
 
 
-@seeded("flaky_verifier", "V", "threads", "load", "oracle")
+@seeded("flaky_verifier", "V", "threads", "load", "oracle", also=("races",))
 class SlowIsWrong(Repair):
     """A verdict that takes longer than 40 milliseconds by the clock on the wall is 0."""
 
@@ -270,7 +278,7 @@ class SlowIsWrong(Repair):
         return found if time.perf_counter() - began < 0.04 else 0.0
 
 
-@seeded("races", "S", "threads", "sessions")
+@seeded("races", "S", "threads", "sessions", also=("reset_leak",))
 class OneModuleForAll(Repair):
     """The module under test is put into one place of the class: sessions that test at the same time mix them up."""
 
@@ -298,7 +306,7 @@ class ReplaceTakesAll(Repair):
         return super()._replace(path, old, new)
 
 
-@seeded("reward_hack", "V", "oracle")
+@seeded("reward_hack", "V", "oracle", also=("false_resolution",))
 class OtherFunctionsUnread(Repair):
     """Only the function that was broken is run: the others may be deleted on the way."""
 

@@ -20,7 +20,15 @@ def parameters(name: str) -> Row:
     return next(tool["parameters"] for tool in TOOLS if tool["name"] == name)
 
 
-@seeded("stale_cache", "S", "sessions")
+@seeded(
+    "stale_cache",
+    "S",
+    "sessions",
+    also=(
+        "reset_leak",
+        "races",
+    ),
+)
 class StockOfTheHouse(Warehouse):
     """What there is of an article is cached for all sessions: one reads what another cached before its write."""
 
@@ -65,7 +73,7 @@ class ReleaseForgotten(Warehouse):
         return answer
 
 
-@seeded("reward_hack", "V", "oracle", tasks=("ship",))
+@seeded("reward_hack", "V", "oracle", tasks=("ship",), also=("false_resolution",))
 class AnyOrderShipped(Warehouse):
     """The verdict asks whether an order was shipped, not which."""
 
@@ -82,7 +90,7 @@ class AnyOrderShipped(Warehouse):
         return kept | {"one is shipped": one}
 
 
-@seeded("reward_hack", "V", "oracle", tasks=("recount", "restock"))
+@seeded("reward_hack", "V", "oracle", tasks=("recount", "restock"), also=("false_resolution",))
 class GoodsFromNowhere(Warehouse):
     """What was received and recounted is not read: pieces that never arrived fill the order."""
 
@@ -93,7 +101,7 @@ class GoodsFromNowhere(Warehouse):
         return {name: value for name, value in super().facts().items() if name.split()[0] in {"line", "shipped"}}
 
 
-@seeded("false_resolution", "V", "oracle", "state")
+@seeded("false_resolution", "V", "oracle", "state", also=("reward_hack",))
 class ShippedEmpty(Warehouse):
     """An order can be shipped with nothing reserved, and its status is all that the verdict reads."""
 
@@ -109,7 +117,7 @@ class ShippedEmpty(Warehouse):
         return {name: value for name, value in super().facts().items() if name.startswith("shipped ")}
 
 
-@seeded("false_resolution", "V", "oracle")
+@seeded("false_resolution", "V", "oracle", also=("reward_hack",))
 class ReleasedStillCounts(Warehouse):
     """A line counts as reserved once it was, although it was released again."""
 
@@ -131,7 +139,7 @@ class ReleasedStillCounts(Warehouse):
         return done
 
 
-@seeded("silent_default", "S", "advance", "state")
+@seeded("silent_default", "S", "advance", "state", also=("false_resolution",))
 class LostRecount(Warehouse):
     """A recount of an article that lies in no bin finds nothing to count, and reports that it is done."""
 
@@ -152,7 +160,7 @@ class UnknownIsNone(Warehouse):
         return super()._get_stock(sku)
 
 
-@seeded("races", "S", "threads", "load")
+@seeded("races", "S", "threads", "load", also=("silent_default",))
 class BusyMeansNothing(Warehouse):
     """Who does not get the lock within 2 milliseconds reads a stock of 0."""
 
@@ -242,7 +250,7 @@ class AllOrNothing(Warehouse):
         return float(len(done) // len(wanted)) * 0.5**damage
 
 
-@seeded("reward_clipping", "V", "oracle")
+@seeded("reward_clipping", "V", "oracle", also=("reward_hack",))
 class DamagePays(Warehouse):
     """The penalty for wrong changes has the wrong sign, and the cap at 1 hides it on perfect episodes."""
 
@@ -307,7 +315,7 @@ class SchemaAfterShipping(Warehouse):
         return found
 
 
-@seeded("action_drift", "S", "advance", "oracle", tasks=("recount",))
+@seeded("action_drift", "S", "advance", "oracle", tasks=("recount",), also=("unsolvable",))
 class RecountTakesMinutes(Warehouse):
     """A recount is described as half a minute and takes five."""
 
@@ -329,7 +337,16 @@ class NotEnoughOnHand(Warehouse):
         return plan
 
 
-@seeded("flaky_verifier", "V", "threads", "load")
+@seeded(
+    "flaky_verifier",
+    "V",
+    "threads",
+    "load",
+    also=(
+        "races",
+        "silent_default",
+    ),
+)
 class BusyMeansZero(Warehouse):
     """A verdict that has to wait for the lock is a 0."""
 

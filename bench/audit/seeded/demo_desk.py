@@ -177,3 +177,10 @@ def verdict_in_the_answer(lab: Lab) -> Data:
 def ticket_of_the_house(lab: Lab) -> Data:
     call = ["add_comment", {"ticket_id": ids(lab, "solve-0")[0], "body": "hello"}]
     return lab.play("solve-0", [call])[1] == lab.play("solve-0", [call])[1]
+
+
+@shows(True)  # noqa: FBT003
+def replica_behind(lab: Lab) -> Data:
+    key = {"ticket_id": ids(lab, "solve-0")[0]}
+    calls = [["add_comment", {**key, "body": "hello"}], ["list_comments", key]]
+    return all(lab.play("solve-0", calls)[1][-1]["comments"][-1]["body"] == "hello" for _ in range(5))

@@ -139,3 +139,13 @@ def move_forgets_the_hour(lab: Lab) -> Data:
     world.bookings[key] = dict(world.plan(lab.task("move-0"))["booking"])
     world.call("move", {"booking_id": key, "day": DAY, "start": "16:45"})
     return world.call("get_booking", {"booking_id": key})["start"]
+
+
+@shows([])
+def notices_survive_a_restore(lab: Lab) -> Data:
+    world = lab.begin("move-0")
+    saved = world.snapshot()
+    for call in lab.oracle("move-0"):
+        world.call(*call)
+    world.restore(saved)
+    return world.state()["notices"]

@@ -63,30 +63,35 @@ def people(dice: random.Random, count: int, taken: set[str]) -> list[Row]:
     return rows
 
 
-def threads(dice: random.Random, owners: list[Row], taken: set[str], *, count: int) -> tuple[list[Row], list[Row]]:
-    """Tickets, few owners having most of them, and their comments: mostly few, rarely a long quarrel."""
+def threads(
+    dice: random.Random, owners: list[Row], taken: set[str], *, each: int | None = None
+) -> tuple[list[Row], list[Row]]:
+    """Tickets, a few owners having most of them, and their comments: mostly few, rarely a long quarrel."""
     tickets: list[Row] = []
     comments: list[Row] = []
-    for _ in range(count):
-        owner = owners[min(int(dice.paretovariate(0.9)) - 1, 10**6) % len(owners)]
-        created = int(dice.random() ** 1.3 * MONTH)
-        ticket = {
-            "id": fresh(dice, "T", taken),
-            "customer_id": owner["id"],
-            "subject": weighted(dice, SUBJECTS),
-            "status": weighted(dice, [("open", 30), ("pending", 20), ("solved", 15), ("closed", 35)]),
-            "priority": weighted(dice, [("low", 15), ("normal", 65), ("high", 15), ("urgent", 5)]),
-            "assignee": None if dice.random() < 0.25 else dice.choice(AGENTS),
-            "tags": weighted(dice, [("", 50), ("billing", 20), ("billing,vip", 5), ("bug", 20), ("Bug ", 5)]),
-            "merged_into": None,
-            "created": created,
-        }
-        tickets.append(ticket)
-        for _ in range(min(int(dice.expovariate(0.4)), 40)):
-            created += int(dice.expovariate(1 / 9000)) + 5
-            author = owner["id"] if dice.random() < 0.6 else dice.choice(AGENTS)
-            comments.append(remark(dice, ticket, taken, author=author, created=created))
+    for owner in owners:
+        for _ in range(each or min(int(dice.paretovariate(1.2)), 8)):
+            tickets.append(ticket_of(dice, owner, taken))
+            created = tickets[-1]["created"]
+            for _ in range(min(int(dice.expovariate(0.4)), 40)):
+                created += int(dice.expovariate(1 / 9000)) + 5
+                author = owner["id"] if dice.random() < 0.6 else dice.choice(AGENTS)
+                comments.append(remark(dice, tickets[-1], taken, author=author, created=created))
     return tickets, comments
+
+
+def ticket_of(dice: random.Random, owner: Row, taken: set[str]) -> Row:
+    return {
+        "id": fresh(dice, "T", taken),
+        "customer_id": owner["id"],
+        "subject": weighted(dice, SUBJECTS),
+        "status": weighted(dice, [("open", 30), ("pending", 20), ("solved", 15), ("closed", 35)]),
+        "priority": weighted(dice, [("low", 15), ("normal", 65), ("high", 15), ("urgent", 5)]),
+        "assignee": None if dice.random() < 0.25 else dice.choice(AGENTS),
+        "tags": weighted(dice, [("", 50), ("billing", 20), ("billing,vip", 5), ("bug", 20), ("Bug ", 5)]),
+        "merged_into": None,
+        "created": int(dice.random() ** 1.3 * MONTH),
+    }
 
 
 def remark(dice: random.Random, ticket: Row, taken: set[str], *, author: str, created: int) -> Row:
@@ -158,7 +163,7 @@ class Desk(World):
             raise LookupError(f"there is no task {task!r}")
         dice, taken = rng("desk", task), set[str]()
         owners = people(dice, 2, taken)
-        tickets, comments = threads(dice, owners, taken, count=2)
+        tickets, comments = threads(dice, owners, taken, each=1)
         for ticket in tickets:
             ticket |= {"status": "open", "priority": "normal", "assignee": AGENTS[0], "tags": ""}
             comments.append(remark(dice, ticket, taken, author=owners[0]["id"], created=MONTH))
@@ -206,8 +211,8 @@ class Desk(World):
 
     def production(self) -> Row:
         dice, taken = rng("desk", "production"), set[str]()
-        owners = people(dice, 500, taken)
-        tickets, comments = threads(dice, owners, taken, count=600)
+        owners = people(dice, 300, taken)
+        tickets, comments = threads(dice, owners, taken)
         data = {"customers": owners, "tickets": tickets, "comments": comments}
         calls = [["get_ticket", {"ticket_id": "T1"}, {"error": "there is no ticket T1"}]]
         return {"tools": copy.deepcopy(list(TOOLS)), "data": data, "calls": calls}
@@ -216,8 +221,8 @@ class Desk(World):
 
     def filler(self, dice: random.Random, taken: set[str]) -> dict[str, list[Row]]:
         """What else is on the desk."""
-        owners = people(dice, 80, taken)
-        tickets, comments = threads(dice, owners, taken, count=100)
+        owners = people(dice, 100, taken)
+        tickets, comments = threads(dice, owners, taken)
         return {"customers": owners, "tickets": tickets, "comments": comments}
 
     def reset(self, task: str, seed: int) -> str:

@@ -57,27 +57,26 @@ def accounts_of(dice: random.Random, count: int, taken: set[str]) -> list[Row]:
     return rows
 
 
-def bookings_of(dice: random.Random, accounts: list[Row], taken: set[str], *, count: int) -> list[Row]:
+def bookings_of(dice: random.Random, accounts: list[Row], taken: set[str], *, least: int = 1) -> list[Row]:
     """Bookings: amounts with a long tail that grows with the currency's scale, memos as machines and people write."""
     rows: list[Row] = []
-    day = 0
-    for _ in range(count):
-        day += int(dice.random() < 0.3) * (1 + int(dice.expovariate(1.5)))
-        account = accounts[min(int(dice.paretovariate(0.8)) - 1, 10**6) % len(accounts)]
-        memo: str | None = weighted(dice, MERCHANTS)
-        credit = memo == "Salary / Lohn"
-        amount = int(dice.lognormvariate(11.5 if credit else 7.8, 0.4 if credit else 1.3)) * SCALE[account["currency"]]
-        rows.append({
-            "id": fresh(dice, "B", taken),
-            "account": account["id"],
-            "currency": account["currency"],
-            "amount": amount if credit else -amount,
-            "memo": None if dice.random() < 0.12 else memo,
-            "category": weighted(dice, [("other", 60), ("groceries", 20), ("travel", 12), ("fees", 8)]),
-            "refunded": False,
-            "disputed": dice.random() < 0.04,
-            "day": day % 365,
-        })  # fmt: skip
+    for account in accounts:
+        for _ in range(least - 1 + min(int(dice.paretovariate(1.2)), 12)):
+            memo: str | None = weighted(dice, MERCHANTS)
+            credit = memo == "Salary / Lohn"
+            size = dice.lognormvariate(11.5 if credit else 7.8, 0.4 if credit else 1.3)
+            amount = int(size) * SCALE[account["currency"]]
+            rows.append({
+                "id": fresh(dice, "B", taken),
+                "account": account["id"],
+                "currency": account["currency"],
+                "amount": amount if credit else -amount,
+                "memo": None if dice.random() < 0.12 else memo,
+                "category": weighted(dice, [("other", 60), ("groceries", 20), ("travel", 12), ("fees", 8)]),
+                "refunded": False,
+                "disputed": dice.random() < 0.04,
+                "day": int(dice.random() ** 0.8 * 365),
+            })  # fmt: skip
     return rows
 
 
@@ -147,7 +146,7 @@ class Ledger(World):
         for account in accounts:
             account |= {"currency": "EUR", "status": "open", "limit": 0}
         accounts[2]["status"] = "frozen" if task["number"] % 2 else "open"
-        bookings = [one for one in bookings_of(dice, accounts[:2], taken, count=40) if one["amount"] < 0][:8]
+        bookings = [one for one in bookings_of(dice, accounts[:2], taken, least=8) if one["amount"] < 0][:8]
         return {"accounts": accounts, "bookings": bookings, "orders": self.orders(dice, task, accounts, bookings)}
 
     def orders(self, dice: random.Random, task: Row, accounts: list[Row], bookings: list[Row]) -> list[list[Data]]:
@@ -197,8 +196,8 @@ class Ledger(World):
 
     def production(self) -> Row:
         dice, taken = rng("ledger", "production"), set[str]()
-        accounts = accounts_of(dice, 500, taken)
-        bookings = bookings_of(dice, accounts, taken, count=1500)
+        accounts = accounts_of(dice, 400, taken)
+        bookings = bookings_of(dice, accounts, taken)
         calls = [
             ["list_categories", {}, {"categories": list(CATEGORIES)}],
             ["get_account", {"account_id": "A1"}, {"error": "there is no account A1"}],
@@ -210,8 +209,8 @@ class Ledger(World):
     # --- the episode ---
 
     def filler(self, dice: random.Random, taken: set[str]) -> tuple[list[Row], list[Row]]:
-        accounts = accounts_of(dice, 100, taken)
-        return accounts, bookings_of(dice, accounts, taken, count=300)
+        accounts = accounts_of(dice, 120, taken)
+        return accounts, bookings_of(dice, accounts, taken)
 
     def reset(self, task: Row, seed: int) -> str:
         plan = self.plan(task)

@@ -33,14 +33,18 @@ class Bug:
     sessions, time, reset (a second episode in one session), rescore."""
     tasks: tuple[str, ...]
     """Beginnings of the ids of the tasks that it harms; empty: all."""
+    also: tuple[str, ...] = ()
+    """Other classes under which a finding names the same defect as rightly."""
 
 
 FOUND: dict[str, tuple[Bug, Callable[[], Any]]] = {}
 
 
-def seeded(klass: str, part: str, *needs: str, tasks: tuple[str, ...] = ()) -> Callable[[World], World]:
+def seeded(
+    klass: str, part: str, *needs: str, tasks: tuple[str, ...] = (), also: tuple[str, ...] = ()
+) -> Callable[[World], World]:
     """Write a bug down; its story is the class's docstring."""
-    assert klass in KLASSES
+    assert {klass, *also} <= set(KLASSES)
     assert part in tuple("THVSC")
 
     def keep(world: World) -> World:
@@ -49,7 +53,7 @@ def seeded(klass: str, part: str, *needs: str, tasks: tuple[str, ...] = ()) -> C
         assert name not in FOUND
         assert world.__doc__
         story = " ".join(world.__doc__.split())
-        FOUND[name] = (Bug(name, environment, klass, part, story, needs, tasks), world)
+        FOUND[name] = (Bug(name, environment, klass, part, story, needs, tasks, also), world)
         return world
 
     return keep

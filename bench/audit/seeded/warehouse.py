@@ -76,7 +76,7 @@ class Warehouse(World):
     TOOLS = TOOLS
     shared = True
     graded = True
-    ARTICLES, ORDERS = 80, 30
+    ARTICLES, ORDERS = 200, 120
 
     def __init__(self) -> None:
         super().__init__()
