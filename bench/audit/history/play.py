@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-from quintain import plugins
 
 from . import PAIRS, Pair
 
@@ -21,8 +20,9 @@ def named(start: str) -> Pair:
 
 
 def factory(spec: str) -> Factory:
+    """What a pair's spec names."""
     file, _, name = spec.rpartition(":")
-    found: Factory = getattr(plugins._from_file(Path(file)), name)
+    found: Factory = getattr(importlib.import_module(f".{Path(file).stem}", __package__), name)
     return found
 
 
