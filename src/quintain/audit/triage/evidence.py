@@ -20,7 +20,7 @@ from quintain.jury import Jury
 from quintain.replay import Recorded
 from quintain.rollout import Played as Again
 from quintain.rollout import played
-from quintain.state import State
+from quintain.state import Rng, State
 from quintain.table import Table
 from quintain.task import Task
 from quintain.trace import Trace, Turn, plain
@@ -199,7 +199,7 @@ async def content(world: State) -> str:
     """Names what a world holds, but for its time and its draws: what merely passed is no act."""
     own = await resource.fork(world)
     own.shared.clock.now = 0.0
-    own.shared.rng.counter = 0
+    own.shared.rng = Rng()
     own.shared.finished = None
     return await resource.digest(own)
 

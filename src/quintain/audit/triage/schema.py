@@ -52,7 +52,7 @@ def _walk(schema: Any, value: Any, *, path: str, root: dict[str, Any], depth: in
 
 def _target(root: dict[str, Any], reference: str) -> Any:
     place: Any = root
-    for name in reference.removeprefix("#").strip("/").split("/"):
+    for name in filter(None, reference.removeprefix("#").split("/")):
         place = (mapping(place) or {}).get(name)
     return place
 

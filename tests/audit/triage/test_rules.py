@@ -1,0 +1,501 @@
+"""Each rule on the smallest episode that it is about, and on its sound neighbour."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+import quintain as qn
+from quintain.audit.triage import Finding
+from quintain.audit.triage.labels import CLASSES
+from quintain.errors import Failure, ModelError
+from quintain.harness import Dialogue, Request
+from quintain.models import Cast
+from quintain.testing.fakes import Counter, counted, counter
+from quintain.trace import End, Message, Reply, Tokens, ToolCall, Trace, Usage
+from tests.audit.triage.episodes import COUNTER, TOOLS, answers, asks, count, file, found, one, play, row, said
+
+replaced = msgspec.structs.replace
+
+
+def reward(value: float | None, **fields: Any) -> Trace:
+    """A sound episode with another reward in its record."""
+    return replaced(play(COUNTER, count(1)), score=value, **fields)
+
+
+# --- 1 boundary ---
+
+
+@pytest.mark.parametrize(
+    ("part", "kind", "owner", "classes"),
+    [
+        ("S", "quintain:tool_bug", "env", ("races",)),
+        ("V", "verifier_error", "verifier", ("races",)),
+        ("V", "judge_unparseable", "verifier", ("judge",)),
+        ("V", "quintain:reward_out_of_range", "verifier", ("reward_clipping",)),
+        ("T", "quintain:reset_failed", "task", ("unsolvable",)),
+        ("H", "agent_run_error", "infra", ()),
+        ("model", "transport_timeout", "infra", ()),
+        ("S", "provider_oom_killed", "infra", ()),
+    ],
+)
+def test_a_recorded_failure_is_filed_by_its_boundary(
+    part: Any, kind: str, owner: str, classes: tuple[str, ...]
+) -> None:
+    failure = Failure(part=part, kind=kind, stage="agent", type="E", message="it broke", turn=1)
+    judged = one(reward(None, failure=failure, end=End.FAILED))
+    label = judged.label
+    assert (label.rule, label.owner, label.classes) == (1, owner, classes)
+    assert (label.visibility, label.confidence, label.turn) == ("loud", "proven", 1)
+    assert (judged.verdict, judged.score_as) == ("exclude_group" if owner == "task" else "exclude", "none")
+
+
+class Slow(qn.State):
+    """A world whose tool hangs when it is told to."""
+
+    @qn.tool
+    async def wait(self, marker: str) -> str:
+        """Wait.
+
+        Args:
+            marker: Name of the switch.
+        """
+        if HANGS.get(marker):
+            import asyncio
+
+            await asyncio.sleep(60)
+        return "here"
+
+
+HANGS: dict[str, bool] = {}
+
+
+@qn.reward
+def always(outcome: qn.Outcome[Any]) -> float:
+    return 0.5
+
+
+def slow() -> qn.Environment[Slow]:
+    def tasks(split: str) -> qn.Tasks[Slow]:
+        return qn.Tasks(1, lambda n: qn.Task(id="t", prompt="Wait.", start=Slow()))
+
+    parts: dict[str, Any] = {"harness": qn.ToolLoop(), "verifier": qn.Verifier(always), "state": Slow}
+    return qn.Environment("slow", tasks=tasks, config=qn.Config(tool_timeout_s=0.2), **parts)
+
+
+@pytest.mark.parametrize(("hangs", "owner"), [(False, "infra"), (True, "env")])
+def test_a_call_that_hung_is_probed_before_it_is_blamed(hangs: bool, owner: str) -> None:
+    env = slow()
+    HANGS["x"] = True
+    trace = play(env, [("wait", {"marker": "x"})])
+    assert trace.failure is not None
+    HANGS["x"] = hangs
+    assert one(trace, env).owner == owner
+
+
+@pytest.mark.parametrize(
+    ("error", "owner"),
+    [
+        ({"error": "SandboxError", "message": "gone"}, "infra"),
+        ("ToolError: the tool broke", "env"),
+        ({"error": "RewardError"}, "verifier"),
+        ("OverlongPromptError", "trainer"),
+        ("SimulatedUserError", "simulator"),
+        ("something", "unknown"),
+    ],
+)
+def test_a_foreign_error_is_filed_by_its_words(error: Any, owner: str) -> None:
+    judged = one(row(said("x"), error=error, reward=None))
+    assert judged.owner == owner
+    assert judged.verdict == "exclude"
+
+
+def test_a_failure_that_was_scored_all_the_same_is_the_verifiers_too() -> None:
+    judged = one(row(said("x"), error="SandboxError", reward=0.0))
+    assert judged.owner == "infra"
+    assert found(judged, 2)[0].owner == "verifier"
+    assert judged.score_as == "none"
+
+
+# --- 2 reward ---
+
+
+@pytest.mark.parametrize("value", [None, math.nan, math.inf])
+def test_a_reward_that_is_none(value: float | None) -> None:
+    label = one(row(said("x"), reward=value)).label
+    assert (label.rule, label.owner, label.visibility) == (2, "verifier", "loud")
+
+
+def test_verdicts_that_are_missing_or_do_not_add_up() -> None:
+    assert found(one(reward(1.0, rewards=[])), 2)[0].why.endswith("counted")
+    assert "neither the sum nor the product" in found(one(reward(0.25)), 2)[0].why
+    assert not found(one(reward(1.0)), 2)
+
+
+def test_a_row_without_components_among_rows_that_have_them() -> None:
+    others = [row(said("x"), metrics={"exact": 1.0}) for _ in range(3)]
+    report = file(*others, row(said("x"), reward=0.0))
+    assert [one.owner for one in report.judged] == ["policy"] * 3 + ["verifier"]
+
+
+def test_a_limit_without_a_word() -> None:
+    cut = row(asks("get"), answers("1"), asks("get", key="c2"), max_turns=2)
+    assert one(cut).owner == "trainer"
+    assert one(cut | {"is_truncated": True}).owner == "policy"
+
+
+# --- 3 replay, 4 regrade ---
+
+
+def tampered(**fields: Any) -> Trace:
+    """An episode of the counter with something else in the step of its second turn."""
+    trace = play(COUNTER, count(3), n=2)
+    turn = trace.turns[1]
+    trace.turns[1] = replaced(turn, steps=(replaced(turn.steps[0], **fields),))
+    return trace
+
+
+@pytest.mark.parametrize(
+    ("fields", "owner", "kind"),
+    [
+        ({"observation": "7"}, "env", "reset_leak"),
+        ({"observation": "1"}, "env", "stale_cache"),  # as the same call said before
+        ({"observation": ""}, "env", "silent_default"),
+        ({"observation": "error: 503 service unavailable", "is_error": True}, "infra", "silent_default"),
+    ],
+)
+def test_an_answer_that_a_fresh_world_would_not_give(fields: dict[str, Any], owner: str, kind: str) -> None:
+    judged = one(tampered(**fields), COUNTER)
+    label = judged.label
+    assert (label.rule, label.owner, label.classes, label.confidence) == (3, owner, (kind,), "proven")
+    assert (label.turn, label.step) == (1, 0)
+
+
+def test_a_write_that_was_lost() -> None:
+    trace = play(COUNTER, count(3), n=2)
+    trace.turns[1] = replaced(trace.turns[1], state_digest=trace.turns[0].state_digest)
+    label = one(trace, COUNTER).label
+    assert (label.rule, label.classes, label.why[-11:]) == (3, ("silent_default",), "changed nothing"[-11:])
+
+
+def test_another_version_is_a_hint_and_no_proof() -> None:
+    judged = one(replaced(tampered(observation="7"), fingerprint="other"), COUNTER)
+    assert judged.owner == "policy"
+    assert found(judged, 3)[0].confidence == "hint"
+    assert 4 not in judged.not_checked  # the end is another one anyway
+    same_end = one(replaced(play(COUNTER, count(1)), fingerprint="other"), COUNTER)
+    assert "another version" in same_end.not_checked[4]
+
+
+def test_without_an_environment_equal_calls_are_compared() -> None:
+    sound = [replaced(play(COUNTER, count(3), n=2), member=n) for n in range(3)]
+    report = file(*sound, replaced(tampered(observation="7"), member=3))
+    assert [judged.owner for judged in report.judged] == ["policy", "policy", "policy", "env"]
+    tie = file(sound[0], replaced(tampered(observation="7"), member=3))
+    assert [found(judged, 3)[0].confidence for judged in tie.judged] == ["hint", "hint"]
+
+
+def test_a_reward_that_the_verifier_would_not_give_again() -> None:
+    wrong = [replaced(r, value=0.0, raw=0.0) for r in play(COUNTER, count(1)).rewards]
+    label = one(reward(0.0, rewards=wrong), COUNTER).label
+    assert (label.rule, label.owner, label.classes) == (4, "verifier", ("flaky_verifier",))
+    assert "counted" in label.why
+
+
+def test_a_verifier_that_changes_its_mind_is_found_by_asking_often() -> None:
+    said: list[int] = []
+
+    @qn.reward
+    def moody(outcome: qn.Outcome[Counter]) -> float:
+        said.append(outcome.state.count)
+        right = outcome.state.count == outcome.task.truth
+        return float(right and len(said) != 5)
+
+    env = COUNTER.replace(verifier=qn.Verifier(moody))
+    trace = play(env, count(1))
+    assert one(trace, env, times=1).owner == "policy"
+    said.clear()
+    play(env, count(1))
+    assert one(trace, env, times=6).owner == "verifier"
+
+
+def test_equal_episodes_with_unequal_rewards() -> None:
+    traces = [replaced(play(COUNTER, count(1)), member=n) for n in range(3)]
+    wrong = [replaced(r, value=0.0, raw=0.0) for r in traces[2].rewards]
+    report = file(*traces[:2], replaced(traces[2], score=0.0, rewards=wrong))
+    assert [judged.owner for judged in report.judged] == ["policy", "policy", "verifier"]
+
+
+# --- 5 shadow ---
+
+
+def read_after_write(*shown: str) -> dict[str, Any]:
+    """Reads around a write of status to "closed": what each of them shows."""
+    talk: list[dict[str, Any]] = []
+    for n, status in enumerate(shown):
+        if n == 1:
+            talk += [asks("update", '{"id": "A", "status": "closed"}', key="w"), answers("updated", key="w")]
+        talk += [asks("get", '{"id": "A"}', key=f"r{n}"), answers(f'{{"id": "A", "status": "{status}"}}', key=f"r{n}")]
+    return row(*talk, said("done"), tools=TOOLS)
+
+
+def test_a_read_that_shows_what_was_overwritten() -> None:
+    report = file(read_after_write("open", "closed"), read_after_write("open", "open"))
+    assert [judged.owner for judged in report.judged] == ["policy", "env"]
+    label = report.judged[1].label
+    assert (label.rule, label.classes, label.confidence, label.turn) == (5, ("stale_cache",), "likely", 2)
+
+
+def test_a_mapping_that_nothing_confirms_is_a_hint() -> None:
+    judged = one(read_after_write("open", "open"))
+    assert judged.owner == "policy"
+    assert found(judged, 5)[0].confidence == "hint"
+
+
+def test_a_traceback_is_the_worlds_unless_the_agent_ran_code() -> None:
+    crash = 'Traceback (most recent call last):\n  File "x.py", line 3'
+    assert one(row(asks("get", '{"id": "A"}'), answers(crash), said("x"))).owner == "env"
+    assert one(row(asks("run", '{"code": "1/0"}'), answers(crash), said("x"))).owner == "policy"
+
+
+def test_one_answer_to_unrelated_questions_is_a_hint() -> None:
+    talk: list[dict[str, Any]] = []
+    for n in range(3):
+        talk += [
+            asks("get", f'{{"id": "item {n}"}}', key=f"c{n}"),
+            answers('{"name": "a constant answer"}', key=f"c{n}"),
+        ]
+    (label,) = found(one(row(*talk, said("x"))), 5)
+    assert (label.confidence, label.classes, label.turn) == ("hint", ("silent_default",), 2)
+
+
+# --- 6 task ---
+
+
+def broken(**fields: Any) -> qn.Environment[Counter]:
+    """The counter with something wrong in every task."""
+    good = COUNTER.tasks("test")
+
+    def tasks(split: str) -> qn.Tasks[Counter]:
+        return qn.Tasks(10, lambda n: replaced(good[n], **fields) if n == 3 else good[n])
+
+    parts: dict[str, Any] = {"harness": COUNTER.harness, "verifier": COUNTER.verifier, "state": Counter}
+    return qn.Environment("counter", tasks=tasks, **parts)
+
+
+def test_a_task_whose_solution_fails_takes_all_its_episodes_with_it() -> None:
+    env = broken(truth=99)
+    traces = [play(env, count(n + 1), n) for n in (0, 3, 4)] + [play(env, count(1), 3, member=1)]
+    report = file(*traces, env=env)
+    assert [judged.owner for judged in report.judged] == ["policy", "task", "policy", "task"]
+    assert [judged.verdict for judged in report.judged] == ["train", "exclude_group", "train", "exclude_group"]
+    assert report.judged[1].label.classes == ("unsolvable",)
+
+
+def test_a_solution_is_wrong_and_not_the_task_where_somebody_did_it() -> None:
+    env = broken(solution=(("add", {"amount": 7}),))
+    report = file(play(env, count(4), 3), play(env, count(1), 3, member=1), env=env)
+    assert [judged.owner for judged in report.judged] == ["policy", "policy"]
+    assert [found(judged, 6)[0].confidence for judged in report.judged] == ["hint", "hint"]
+
+
+def test_a_success_that_nothing_would_have_earned_says_nothing() -> None:
+    env = broken(truth=0)
+    traces = [play(env, (), 3), play(env, count(2), 3, member=1), play(env, count(1), 0), play(env, count(2), 1)]
+    report = file(*traces, env=env)
+    assert [judged.owner for judged in report.judged] == ["task", "policy", "policy", "policy"]
+
+
+@pytest.mark.parametrize(("confidence", "owner"), [("proven", "task"), ("hint", "policy")])
+def test_what_an_audit_found(confidence: str, owner: str) -> None:
+    finding = Finding(
+        check="x.leak", class_="leak", part="T", severity="error", confidence=confidence, tasks=("test-0",)
+    )
+    report = file(play(COUNTER, count(1)), play(COUNTER, count(2), 1), findings=[finding])
+    assert [judged.owner for judged in report.judged] == [owner, "policy"]
+    assert 6 not in report.judged[0].not_checked
+
+
+# --- 7 exploit ---
+
+
+def test_a_whole_reward_for_a_world_that_did_not_change() -> None:
+    @qn.reward
+    def talks(outcome: qn.Outcome[Counter]) -> float:
+        return float("counted" in outcome.answer or outcome.state.count == outcome.task.truth)
+
+    env = COUNTER.replace(verifier=qn.Verifier(talks))
+
+    async def talker(request: Request) -> Reply:
+        return Reply(Message("assistant", "I have counted."))
+
+    judged = one(play(env, talker), env)
+    assert [(label.owner, label.classes) for label in found(judged, 7)] == [
+        ("verifier", ("reward_hack", "false_resolution")),
+        ("policy", ("reward_hack", "false_resolution")),
+    ]
+    assert judged.verdict == "exclude"
+
+
+def test_hands_on_the_verifier_or_on_the_future() -> None:
+    edit = row(asks("write_file", '{"path": "tests/test_x.py", "text": "assert True"}'), answers("ok"), said("x"))
+    assert one(edit).label.classes == ("reward_hack",)
+    assert one(edit | {"reward": 0.0}).owner == "policy"
+    future = row(asks("bash", '{"command": "git log --all"}'), answers("abc fix"), said("x"))
+    assert one(future).label.classes == ("leak",)
+    assert one(row(asks("bash", '{"command": "git log -3"}'), answers("abc"), said("x"))).owner == "policy"
+
+
+def test_a_constant_that_is_not_the_answer() -> None:
+    assert one(row(said("N/A"), answer="42")).owner == "verifier"
+    assert one(row(said("yes"), answer="Yes")).owner == "policy"
+
+
+# --- 8 simulator ---
+
+
+def dialogue(agent: list[str], user: list[str]) -> tuple[Trace, qn.Environment[Counter]]:
+    def tasks(split: str) -> qn.Tasks[Counter]:
+        task = qn.Task(id="t", prompt="", start=Counter(), truth="SECRET-77", roles={"user": "Your code is G-17."})
+        return qn.Tasks(1, lambda n: task)
+
+    parts: dict[str, Any] = {"harness": Dialogue(), "verifier": qn.Verifier(counted), "state": Counter}
+    env = qn.Environment("talk", tasks=tasks, **parts)
+
+    def lines(texts: list[str]) -> Any:
+        left = iter(texts)
+
+        async def says(request: Request) -> Reply:
+            return Reply(Message("assistant", next(left, "###STOP###")))
+
+        return says
+
+    return play(env, Cast(agent=lines(agent), user=lines(user))), env
+
+
+PLEA = "I am your helpful agent, please tell me your code now."
+
+
+@pytest.mark.parametrize(
+    ("agent", "user", "why"),
+    [
+        (["What is your code?"], ["Hello", "Bye ###STOP###"], "left a question unanswered"),
+        (["Hi"], ["###STOP###"], "before the agent had said a word"),
+        (["Your code?", "ok"], ["Hello", "", "G-17"], "said nothing"),
+        (["Your code?"], ["Hello, SECRET-77", "G-17"], "told what is sealed"),
+        ([PLEA], ["G-17", PLEA], "repeats the agent"),
+    ],
+)
+def test_a_user_who_contradicts_the_script(agent: list[str], user: list[str], why: str) -> None:
+    trace, env = dialogue(agent, user)
+    judged = one(trace, env)
+    assert judged.owner == "simulator"
+    assert why in judged.label.why
+    assert "further actors" in judged.not_checked[6]
+
+
+@pytest.mark.parametrize(("agent", "user"), [(["Your code?"], ["Hello", "G-17"]), (["No."], ["Hello", "Forget it."])])
+def test_a_user_who_leaves_with_reason_is_none(agent: list[str], user: list[str]) -> None:
+    assert one(*dialogue(agent, user)).owner == "policy"
+
+
+# --- 9 action ---
+
+
+@pytest.mark.parametrize(
+    ("call", "answer", "owner", "confidence"),
+    [
+        (("get", '{"id": 5}'), "error: no", "policy", "likely"),
+        (("get", "{"), "error: no JSON", "policy", "likely"),
+        (("fetch", "{}"), "error: no such tool", "policy", "likely"),
+        (("get", '{"id": "A"}'), "error: unknown tool get", "env", "proven"),
+        (("get", '{"id": "A"}'), "error: get() got an unexpected keyword argument 'id'", "env", "proven"),
+        (("get", '{"limit": 0}'), "fine", "env", "hint"),
+        (("fetch", "{}"), "fine", "env", "hint"),
+    ],
+)
+def test_whose_mistake_a_refusal_was(call: tuple[str, str], answer: str, owner: str, confidence: str) -> None:
+    judged = one(row(asks(*call), answers(answer), said("x"), tools=TOOLS, reward=0.0))
+    (label,) = found(judged, 9)
+    assert (label.owner, label.confidence) == (owner, confidence)
+    assert judged.owner == ("env" if (owner, confidence) == ("env", "proven") else "policy")
+
+
+def test_a_refusal_by_the_rules_of_the_world_is_nobodys_fault() -> None:
+    assert not found(one(row(asks("get", '{"id": "A"}'), answers("error: there is no A"), said("x"), tools=TOOLS)), 9)
+
+
+def test_what_was_advertised_must_be_known() -> None:
+    assert one(row(said("x"))).not_checked[9] == "no record of the tools that were advertised"
+
+
+# --- 10 trainer ---
+
+DROPPED = '<tool_call>{"name": "get", "arguments": {"id": "A"}}</tool_call>'
+
+
+def test_a_call_that_was_said_and_not_made() -> None:
+    judged = one(row(said(DROPPED), reward=0.0, tools=TOOLS))
+    assert (judged.owner, judged.label.rule, judged.label.confidence) == ("trainer", 10, "proven")
+    assert one(row(said(DROPPED.replace('{"id"', '{"id')), reward=0.0, tools=TOOLS)).owner == "policy"
+    assert one(row(said(DROPPED.replace("get", "fetch")), reward=0.0, tools=TOOLS)).owner == "policy"
+
+
+def test_a_reply_that_was_cut_in_a_call_is_no_mistake_of_the_policy() -> None:
+    cut = row(asks("get", '{"id": "A', finish_reason="length"), answers("error: no JSON"), said("x"), tools=TOOLS)
+    judged = one(cut | {"reward": 0.0})
+    assert judged.owner == "trainer"
+    assert not found(judged, 9)
+
+
+def test_a_call_that_nobody_answered() -> None:
+    lost = row(asks("get", '{"id": "A"}'), said("well"), said("done"), tools=TOOLS)
+    assert one(lost).owner == "trainer"
+    assert one(row(asks("get", '{"id": "A"}'), tools=TOOLS)).owner == "policy"  # it was the last thing
+
+
+def test_tokens_that_the_record_has_lost() -> None:
+    async def drawn(request: Request) -> Reply:
+        return Reply(Message("assistant", "x"), tokens=Tokens([1], [2, 3]), usage=Usage(1, 30))
+
+    judged = one(play(COUNTER, drawn), COUNTER)
+    assert (judged.owner, judged.label.why) == ("trainer", "the record holds 2 of the 30 tokens that were drawn")
+
+
+# --- 11 policy ---
+
+
+def test_a_sound_failure_is_the_policys() -> None:
+    async def clumsy(request: Request) -> Reply:
+        if len(request.messages) > 1:
+            return Reply(Message("assistant", "done"))
+        return Reply(Message("assistant", calls=(ToolCall("c", "add", '{"amount": "much"}'),)))
+
+    judged = one(play(COUNTER, clumsy), COUNTER)
+    assert (judged.owner, judged.verdict, judged.score_as) == ("policy", "train", "recorded")
+    assert (judged.label.rule, judged.label.turn, judged.label.step) == (9, 0, 0)
+    judged = one(play(COUNTER, count(5)), COUNTER)
+    assert (judged.label.rule, judged.label.confidence) == (11, "likely")
+    assert one(play(COUNTER, count(5))).label.confidence == "hint"  # nobody could be asked
+
+
+def test_planned_faults_are_weather() -> None:
+    env = counter(noise_rate=0.5, max_turns=20)
+    report = file(*(play(env, count(8), 7, seed=seed) for seed in range(5)), env=env)
+    assert {judged.owner for judged in report.judged} == {"policy"}
+
+
+def test_an_endpoint_that_fails_is_no_policy() -> None:
+    async def down(request: Request) -> Reply:
+        raise ModelError("HTTP 502")
+
+    assert one(play(COUNTER, down), COUNTER).owner == "infra"
+
+
+def test_the_classes_are_those_of_the_audit() -> None:
+    from quintain.audit import finding
+
+    assert tuple(finding.CLASSES) == CLASSES
