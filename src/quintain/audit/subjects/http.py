@@ -46,12 +46,26 @@ def answer(service: httpx.Client, method: str, path: str, **fields: Any) -> Any:
     import httpx
 
     try:
-        response = service.request(method, path, **fields)
+        return read(sent(service, method, path, **fields))
     except (httpx.LocalProtocolError, httpx.InvalidURL, UnicodeEncodeError) as error:
         return {"error": f"this cannot be sent: {error}", "status": 400}
+
+
+def sent(service: httpx.Client, method: str, path: str, **fields: Any) -> httpx.Response:
+    """A response, whatever its status.
+
+    Raises:
+        SubjectFailure: There is none.
+        httpx.LocalProtocolError, httpx.InvalidURL, UnicodeEncodeError: The request cannot be put into words of HTTP.
+    """
+    import httpx
+
+    try:
+        return service.request(method, path, **fields)
+    except httpx.LocalProtocolError:
+        raise
     except httpx.HTTPError as error:
         raise unreachable(error, f"{method} {path}") from error
-    return read(response)
 
 
 def read(response: httpx.Response) -> Any:
