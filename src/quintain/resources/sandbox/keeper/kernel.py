@@ -85,7 +85,7 @@ def fix_time() -> None:
     for name, clock in (("monotonic", time.CLOCK_MONOTONIC), ("boottime", time.CLOCK_BOOTTIME)):
         seconds, nanoseconds = divmod(-time.clock_gettime_ns(clock), 10**9)
         lines.append(f"{name} {seconds} {nanoseconds}\n")
-    Path("/proc/self/timens_offsets").write_text("".join(lines))
+    write("/proc/self/timens_offsets", "".join(lines))
 
 
 def can_fix_time() -> bool:
