@@ -1,0 +1,185 @@
+"""Episodes that come before: solved, left in the middle, ended by odd calls, by faults, by too many calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.finding import Evidence
+from quintain.audit.generate import odd
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Record, call, reset
+from quintain.audit.survey import Known
+
+from ._same_scripts import bare, doing, half, others, reads, tour
+from ._same_splits import Split, split
+
+NONCE = "zq7 canary 51 mv"
+"""A text that no environment has."""
+MANY = 120
+"""Calls of an episode that goes on for too long, where no budget is declared."""
+ODD = 3
+"""Odd calls per tool."""
+_FREE = (
+    "text", "note", "body", "subject", "title", "comment", "description", "message", "reason", "summary", "content",
+    "label", "value", "answer", "name",
+)  # fmt: skip
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """Something that happened before.
+
+    Attributes:
+        after: In words: "after another task that was solved".
+        apart: It may break the process, so that it is played in one of its own.
+    """
+
+    after: str
+    ops: tuple[Op, ...]
+    apart: bool = False
+
+
+def stages(lab: Lab, task: str) -> list[Stage]:
+    """Ways in which an episode before may have ended."""
+    other, *more = others(lab, task, 3)
+    theirs, mine = doing(lab, other), doing(lab, task)
+    score = Op("score")
+    seen = reads(lab, other, 12)
+    found = [
+        Stage("after another task that was solved", (reset(other), *theirs, score)),
+        Stage("after the same task that was solved", (reset(task), *mine, score)),
+        Stage("after the same task that was left in the middle", (reset(task), *half(mine))),
+        Stage("after another task that was left in the middle", (reset(other), *half(theirs))),
+        Stage("after an episode that only read", (reset(other), *seen)),
+        Stage("after the same task with another seed", (reset(task, seed=12345), *mine[:1])),
+        Stage("after two resets", (reset(other), score, reset(task))),
+    ]
+    if lab.survey.calls:
+        found.append(Stage("after an episode that used every tool", tour(lab, other)))
+    if len(more) > 1:
+        several = tuple(op for one in more for op in (reset(one), *doing(lab, one), score))
+        found.append(Stage("after several episodes", several))
+    return found + list(_breaking(lab, other, theirs))
+
+
+def _breaking(lab: Lab, other: str, theirs: tuple[Op, ...]) -> Iterator[Stage]:
+    strange = tuple(_odd(lab))
+    if strange:
+        yield Stage("after an episode of calls that were refused", (reset(other), *strange), apart=True)
+    first = next((op for op in theirs if op.do == "call"), None)
+    if first is None:
+        return
+    many = max(MANY, min(400, int(lab.attribute("budget", 0)) + 5))
+    repeated = msgspec.structs.replace(first, times=many)
+    yield Stage("after an episode of too many calls", (reset(other), repeated), apart=True)
+    if "inject" in lab.offers:
+        faults = (Op("inject", name="timeout"), first, Op("inject", name="500"))
+        yield Stage("after an episode with a fault", (reset(other), *faults), apart=True)
+    if "advance" in lab.offers:
+        yield Stage("after an episode in which a day went by", (reset(other), Op("advance", value=86_400)), apart=True)
+
+
+def _odd(lab: Lab) -> Iterator[Op]:
+    """Wrong calls of each tool, and of one that is not there."""
+    if lab.about.tools:
+        yield call("no_such_tool")
+    for tool in lab.about.tools:
+        known = lab.survey.of(tool.name)
+        base: dict[str, Any] = known[0].op.value if known else {}
+        strange = list(odd(tool, base, lab.survey.values, lab.rng))
+        yield call(tool.name, {})
+        for arguments in lab.rng.sample(strange, min(ODD, len(strange))):
+            yield call(tool.name, arguments)
+
+
+class Rounds(msgspec.Struct, frozen=True):
+    """Stages, each followed by the script."""
+
+    stages: tuple[Stage, ...]
+    script: tuple[Op, ...]
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        found: list[Op] = []
+        for place, stage in enumerate(self.stages):
+            found += stage.ops
+            found += [op.marked(f"{place}/{op.mark}") for op in self.script]
+        return tuple(found)
+
+    def before(self, place: int) -> tuple[Op, ...]:
+        """Everything up to the script after this stage, nothing marked."""
+        found: list[Op] = []
+        for stage in self.stages[:place]:
+            found += [*stage.ops, *(op.marked("") for op in self.script)]
+        return (*found, *self.stages[place].ops)
+
+    def split(self, clean: Record, record: Record, place: int, volatile: Sequence[str]) -> Split | None:
+        """Where the script after this stage parts from the clean one."""
+        marks = [op.mark for op in self.script]
+        start = sum(len(one.ops) + len(marks) for one in self.stages[:place]) + len(self.stages[place].ops)
+        seen = record.seen[start : start + len(marks)]
+        return split(clean, Record(self.script, seen), marks[: len(seen)], volatile)
+
+
+def rounds(stages: Sequence[Stage], script: Sequence[Op]) -> Rounds:
+    return Rounds(tuple(stages), tuple(script))
+
+
+def beside(lab: Lab, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
+    """The script with other sessions around it: before, between its steps, of the same task and of another."""
+    other = others(lab, task, 1)[0]
+    for whose, what in ((other, "another task"), (task, "the same task")):
+        theirs = [op.moved("b") for op in (reset(whose), *doing(lab, whose), *reads(lab, whose, 6), Op("score"))]
+        yield f"when another session has played {what} before", (*theirs, *mine)
+        first, *rest = mine
+        yield f"when another session plays {what} after its reset", (first, *theirs, *rest)
+        mixed: list[Op] = []
+        for place in range(max(len(mine), len(theirs))):
+            mixed += [*mine[place : place + 1], *theirs[place : place + 1]]
+        yield f"when another session plays {what} at the same time", tuple(mixed)
+
+
+# --- canaries ---
+
+
+def plants(lab: Lab) -> list[Known]:
+    """Calls that leave `NONCE` in the world, as far as anybody can tell: one per tool."""
+    tools = {tool.name: tool for tool in lab.about.tools}
+    found: dict[str, Known] = {}
+    for one in lab.survey.calls:
+        if one.writes is False or one.op.name in found or one.op.name not in tools:
+            continue
+        name = _free(tools[one.op.name], one.op.value)
+        if name:
+            op = msgspec.structs.replace(bare(one.op), value={**one.op.value, name: NONCE})
+            found[one.op.name] = msgspec.structs.replace(one, op=op)
+    return list(found.values())[:8]
+
+
+def _free(tool: ToolSpec, arguments: dict[str, Any]) -> str:
+    """The argument in which any text may stand; "" for none."""
+    texts = [name for name, value in arguments.items() if isinstance(value, str) and _is_free(tool, name)]
+    return max(texts, key=lambda name: (any(word in name.lower() for word in _FREE), len(arguments[name])), default="")
+
+
+def _is_free(tool: ToolSpec, name: str) -> bool:
+    schema = tool.properties.get(name)
+    closed = isinstance(schema, dict) and any(key in schema for key in ("enum", "const", "format", "pattern"))
+    return not closed and not name.lower().endswith(("id", "_ids", "date", "time", "email"))
+
+
+def readable(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The canary stands in what is seen at the mark, and no op of the script has said it."""
+    record = records[0]
+    op = next(op for op in record.ops if op.mark == evidence.marks[0])
+    return NONCE in str(record.at(op.mark).value) and NONCE not in str(op.value)
+
+
+def around(value: Any) -> str:
+    """The text around the canary."""
+    text = str(value)
+    place = text.find(NONCE)
+    return text[max(0, place - 80) : place + len(NONCE) + 80]

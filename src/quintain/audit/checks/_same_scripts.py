@@ -1,0 +1,187 @@
+"""Scripts that are played again elsewhere: by another process, after other episodes, beside other sessions.
+
+A script is an episode as plain ops, all of them marked: a reset, reads, the oracle's calls, the reads again, the state
+and the score. What surrounds it is not marked, so "the same script alone" is the marked ops of any probe.
+"""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Context, Op, answer, call, reset
+from quintain.audit.shifted import shim
+
+READS = 6
+"""Reads that a script makes before and after its writes."""
+TOURED = 40
+"""Tools of which a tour calls each."""
+CALLS = 10
+"""Calls of a script on a task that has no oracle."""
+VERBS = (
+    "get", "list", "search", "find", "read", "show", "look", "view", "fetch", "check", "query", "describe", "count",
+    "track", "history", "lookup", "inspect", "peek", "status", "browse", "ls", "cat",
+)  # fmt: skip
+"""Words that names of tools which only read are made of."""
+
+
+def eye(lab: Lab) -> str:
+    """The op that sees the world: "digest" where there is one and no field is volatile, else "state", else ""."""
+    names = ("state",) if lab.volatile else ("digest", "state")
+    return next((name for name in names if name in lab.offers), "")
+
+
+def seems_to_read(lab: Lab, tool: str) -> bool:
+    """Whether a tool reads: no call of it changed the state, or its name says so (a read may be logged)."""
+    if any(word in VERBS for word in tool.lower().replace("-", "_").replace(".", "_").split("_")):
+        return True
+    return bool(eye(lab)) and tool in lab.survey.readers
+
+
+def reads(lab: Lab, task: str, most: int, *, each: int = 1) -> list[Op]:
+    """Calls that read, one (or `each`) per tool, those known in this task first."""
+    known = sorted(lab.survey.calls, key=lambda one: one.task != task)
+    found: dict[str, dict[str, Op]] = {}
+    for one in known:
+        if seems_to_read(lab, one.op.name):
+            of_tool = found.setdefault(one.op.name, {})
+            if len(of_tool) < each:
+                of_tool.setdefault(repr(one.op.value), bare(one.op))
+    return [op for of_tool in found.values() for op in of_tool.values()][:most]
+
+
+def bare(op: Op) -> Op:
+    """The op, not marked, on the first instance."""
+    return msgspec.structs.replace(op, mark="", on="a")
+
+
+def doing(lab: Lab, task: str) -> tuple[Op, ...]:
+    """What an agent would do in a task: its oracle's ops, or calls that are known to work there or elsewhere.
+
+    Raises:
+        NotChecked: Nothing can be done: no tool works and nothing can be answered.
+    """
+    known = lab.oracle(task)
+    if known:
+        return tuple(map(bare, known))
+    there = sorted(lab.survey.calls, key=lambda one: one.task != task)
+    distinct = {(one.op.name, repr(one.op.value)): bare(one.op) for one in there}
+    if distinct:
+        return tuple(distinct.values())[:CALLS]
+    if lab.about.tools:
+        return tuple(call(tool.name) for tool in lab.about.tools[:CALLS])
+    if "answer" in lab.offers:
+        return (answer("yes"),)
+    raise NotChecked("no call is known to work, and nothing can be answered")
+
+
+def half(ops: Sequence[Op]) -> tuple[Op, ...]:
+    """The beginning of an episode: it is left in the middle."""
+    return tuple(ops[: (len(ops) + 1) // 2 if len(ops) > 1 else 0])
+
+
+def script(lab: Lab, task: str, *, on: str = "a", tag: str = "step ", seed: int = 0) -> tuple[Op, ...]:
+    """An episode of which everything is marked, "step 0", "step 1", ...; the score is the last."""
+    return marked(episode(lab, task, seed=seed), on=on, tag=tag)
+
+
+def episode(lab: Lab, task: str, *, seed: int = 0) -> tuple[Op, ...]:
+    """Reset, reads, writes, reads, last words, state and score."""
+    done = doing(lab, task)
+    words = tuple(op for op in done[-1:] if op.do == "answer")
+    look = (Op(eye(lab)),) if eye(lab) else ()
+    seen = reads(lab, task, READS)
+    calls = done[: len(done) - len(words)]
+    return (reset(task, seed=seed), *look, *seen, *calls, *seen, *words, *look, Op("score"))
+
+
+def tour(lab: Lab, task: str, *, early: bool = True) -> tuple[Op, ...]:
+    """Reset, score where it is early, one known call of every tool, reads, state and score."""
+    known = sorted(lab.survey.calls, key=lambda one: one.task != task)
+    calls = {one.op.name: bare(one.op) for one in reversed(known)}
+    look = (Op(eye(lab)),) if eye(lab) else ()
+    first = (Op("score"),) if early else ()
+    return (reset(task), *first, *list(calls.values())[:TOURED], *reads(lab, task, READS), *look, Op("score"))
+
+
+def marked(ops: Sequence[Op], *, on: str = "a", tag: str = "step ") -> tuple[Op, ...]:
+    return tuple(msgspec.structs.replace(op, on=on, mark=f"{tag}{place}") for place, op in enumerate(ops))
+
+
+def alone(ops: Sequence[Op], tag: str = "step ") -> tuple[Op, ...]:
+    """The script without what surrounds it."""
+    return tuple(op for op in ops if op.mark.startswith(tag))
+
+
+def others(lab: Lab, task: str, count: int) -> tuple[str, ...]:
+    """Other tasks; the task itself where there is no other."""
+    found = tuple(one for one in lab.some(count + 1) if one != task)[:count]
+    return found or (task,)
+
+
+# --- elsewhere ---
+
+
+@functools.cache
+def foreign_locale() -> str:
+    """A locale of this machine that is not English and UTF-8, where there is one; else "C"."""
+    program = shutil.which("locale")
+    if program is None:
+        return "C"  # Every system has it.
+    listed = subprocess.run([program, "-a"], capture_output=True, text=True, check=True).stdout.split()
+    wanted = [one for start in ("tr_", "de_", "fr_", "ru_") for one in listed if one.startswith(start)]
+    return (wanted or [one for one in listed if not one.upper().startswith(("C", "POSIX", "EN_"))] or ["C"])[0]
+
+
+def elsewhere() -> tuple[Context, ...]:
+    """Processes that differ from the usual one in everything but the clock; each difference is tried alone later."""
+    return (
+        Context(hash_seed=1, zone="LINT-14", locale=foreign_locale(), elsewhere=True),
+        Context(hash_seed=2, zone="PST8", thread=True),
+    )
+
+
+def parts(context: Context) -> Iterator[tuple[str, Context]]:
+    """Each difference from the usual process alone, and what people call it."""
+    words = {
+        "hash_seed": "PYTHONHASHSEED",
+        "zone": "the time zone (TZ)",
+        "locale": "the locale (LC_ALL)",
+        "elsewhere": "the user and working folder",
+        "thread": "the thread",
+        "loaded": "the load of the machine",
+        "days": "the wall clock",
+    }
+    usual = Context()
+    for name, told in words.items():
+        value = getattr(context, name)
+        if value != getattr(usual, name):
+            yield told, msgspec.structs.replace(usual, **{name: value})
+
+
+def days_ahead(*days: int) -> tuple[Context, ...]:
+    """Processes on other days.
+
+    Raises:
+        NotChecked: Clocks cannot be shifted here.
+    """
+    if shim() is None:
+        raise NotChecked("a clock that is shifted needs a C compiler (gcc or cc) on Linux, and there is none here")
+    return tuple(Context(days=one) for one in days)
+
+
+def told(op: Op) -> str:
+    """What an op is called in a sentence."""
+    return {"call": op.name, "reset": "reset", "answer": "answer"}.get(op.do, f"{op.do}()")
+
+
+def has(value: Any, text: str) -> bool:
+    """Whether a text stands anywhere in a value."""
+    return text in str(value)

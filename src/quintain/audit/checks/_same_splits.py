@@ -1,0 +1,181 @@
+"""Where two plays of one script part, of what kind the difference is, and the fewest ops that still show it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain import codec
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence
+from quintain.audit.lab import Lab
+from quintain.audit.probe import HOME, Context, Op, Probe, Record, Seen, masked, same
+
+from ._same_scripts import alone
+
+UNLIKE = "quintain.audit.checks._same_splits:unlike"
+TRIALS = 60
+_SPENT = re.compile(r"(elapsed|duration|latency|took|runtime|wall|_ms$|_seconds$|_secs$)", re.IGNORECASE)
+
+
+class Split(msgspec.Struct, frozen=True):
+    """The first place where two plays differ.
+
+    Attributes:
+        op: At which.
+        path: In its value, such as "rows[2].name"; empty for all of it.
+        one, other: What stood there.
+        kind: "order" (of lists only), "duration" (a field that says how long something took), "error", or "content".
+    """
+
+    op: Op
+    path: str
+    one: Any
+    other: Any
+    kind: str
+
+
+def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
+    """At a mark two probes came to see something, and not the same."""
+    first, second = records
+    pairs = ((first.at(mark), second.at(mark)) for mark in evidence.marks)
+    return any(apart(one, other, evidence.volatile) for one, other in pairs)
+
+
+def unlike_within(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The two marks of one probe came to see something, and not the same."""
+    one, other = (records[0].at(mark) for mark in evidence.marks)
+    return apart(one, other, evidence.volatile)
+
+
+def apart(one: Seen, other: Seen, volatile: Sequence[str]) -> bool:
+    """Both were seen, and they are not the same."""
+    return _seen(one) and _seen(other) and not same(_masked(one, volatile), _masked(other, volatile))
+
+
+def _masked(seen: Seen, volatile: Sequence[str]) -> Seen:
+    return msgspec.structs.replace(seen, value=masked(seen.value, volatile))
+
+
+def _seen(seen: Seen) -> bool:
+    return seen.how not in ("hung", "absent")
+
+
+def split(first: Record, second: Record, marks: Sequence[str], volatile: Sequence[str] = ()) -> Split | None:
+    """The first of these marks at which two records differ; None when they agree."""
+    ops = {op.mark: op for op in first.ops if op.mark}
+    for mark in marks:
+        one, other = first.at(mark), second.at(mark)
+        if apart(one, other, volatile):
+            return _apart(ops[mark], one, other, volatile)
+    return None
+
+
+def _apart(op: Op, one: Seen, other: Seen, volatile: Sequence[str]) -> Split:
+    if one.how != other.how:
+        return Split(op, "", one.raised or one.value, other.raised or other.value, "error")
+    left, right = (read(masked(seen.value if seen.fine else seen.raised, volatile)) for seen in (one, other))
+    path, here, there = _differ(left, right, "")
+    if codec.dumps(_sorted(left), repr) == codec.dumps(_sorted(right), repr):
+        return Split(op, path, here, there, "order")
+    spent = is_number(here) and is_number(there) and bool(_SPENT.search(path))
+    return Split(op, path, here, there, "duration" if spent else "content")
+
+
+def read(value: Any) -> Any:
+    """JSON that an observation holds as text, as the data that it is."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return msgspec.json.decode(value)
+        except msgspec.DecodeError:
+            return value
+    return value
+
+
+def _differ(one: Any, other: Any, path: str) -> tuple[str, Any, Any]:
+    if is_dict(one) and is_dict(other):
+        for key in [*one, *(key for key in other if key not in one)]:
+            if key not in one or key not in other or _unequal(one[key], other[key]):
+                return _differ(one.get(key), other.get(key), f"{path}.{key}" if path else key)
+    if is_list(one) and is_list(other):
+        for place, (here, there) in enumerate(zip(one, other, strict=False)):
+            if _unequal(here, there):
+                return _differ(here, there, f"{path}[{place}]")
+    return path, one, other
+
+
+def _unequal(one: Any, other: Any) -> bool:
+    return codec.dumps(one, repr) != codec.dumps(other, repr)
+
+
+def _sorted(value: Any) -> Any:
+    if is_dict(value):
+        return {key: _sorted(one) for key, one in value.items()}
+    if is_list(value):
+        return sorted(map(_sorted, value), key=lambda one: codec.dumps(one, repr))
+    return value
+
+
+# --- smaller ---
+
+
+def fewest(
+    lab: Lab, ops: Sequence[Op], target: str, holds: Callable[[tuple[Op, ...]], bool], *, trials: int = TRIALS
+) -> tuple[Op, ...]:
+    """The fewest ops for which a claim holds (ddmin); the target and the resets that stand in the script stay."""
+    kept = tuple(ops)
+    size = max(1, len(kept))
+    while trials > 0:
+        places = [place for place, op in enumerate(kept) if not _stays(op, target)]
+        chunks = [places[start : start + size] for start in range(0, len(places), size)]
+        for chunk in reversed(chunks):
+            trials -= 1
+            candidate = tuple(op for place, op in enumerate(kept) if place not in set(chunk))
+            if trials >= 0 and lab.left() > 0 and holds(candidate):
+                kept = candidate
+                break
+        else:
+            if size == 1:
+                break
+            size = max(1, size // 2)
+    return kept
+
+
+def _stays(op: Op, target: str) -> bool:
+    return op.mark == target or (op.do == "reset" and bool(op.mark))
+
+
+def through(ops: Sequence[Op], target: str) -> tuple[Op, ...]:
+    """The ops up to the one with this mark."""
+    place = next(place for place, op in enumerate(ops) if op.mark == target)
+    return tuple(ops[: place + 1])
+
+
+def pair(lab: Lab, ops: Sequence[Op], target: str, context: Context = HOME) -> tuple[Probe, Probe] | None:
+    """Two small probes that differ at the target: with what surrounds the script, in that context; and without.
+
+    None when the two do not differ, or when the script by itself gives now this and now that.
+    """
+    evidence = Evidence(UNLIKE, (target,), None, lab.volatile)
+
+    def probes(candidate: tuple[Op, ...]) -> tuple[Probe, Probe]:
+        return Probe(candidate, context), Probe(alone(candidate))
+
+    def holds(candidate: tuple[Op, ...]) -> bool:
+        return lab.shown(probes(candidate), evidence)
+
+    cut = through(ops, target)
+    if not holds(cut) or wavers(lab, alone(cut), target):
+        return None
+    least = fewest(lab, cut, target, holds)
+    return None if wavers(lab, alone(least), target) else probes(least)
+
+
+def wavers(lab: Lab, ops: Sequence[Op], target: str, times: int = 2) -> bool:
+    """Whether a script gives different things in equal processes."""
+    probe = Probe(tuple(ops))
+    evidence = Evidence(UNLIKE, (target,), None, lab.volatile)
+    return any(lab.shown((probe, probe), evidence, fresh=True) for _ in range(times))

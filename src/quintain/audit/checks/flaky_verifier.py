@@ -1,0 +1,287 @@
+"""Class 13: a verdict is about the state and the acts, and about nothing else.
+
+The same end of an episode is scored again: many times, in other processes, threads, zones, locales, on other days,
+under load, after other episodes have been scored; and with the same acts written in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import HOME, Context, Op, Probe, Record, number, reset
+from quintain.audit.shifted import shim
+
+from ._same_scripts import doing, elsewhere, eye, half, others, parts
+from ._same_splits import UNLIKE, Split, pair, split, through
+from ._same_static import verifier_hints
+
+TEACHES = "the same act is now paid and now not, so that it learns from noise"
+REPEATS = (29, 59)
+"""Verdicts on one end: they find a flake of 10 %, or of 5 %, with a chance of 95 %."""
+CHEAP_S = 1.5
+"""Seconds that the greater number of verdicts on one end may take."""
+PAUSE_S = 0.3
+WAVERS = "quintain.audit.checks.flaky_verifier:wavers"
+CHANGED = "quintain.audit.checks.flaky_verifier:changed"
+
+
+@check("semantic.verifier_determinism", "flaky_verifier", needs=("tasks",), value=87)
+def verifier_determinism(lab: Lab) -> Iterator[Finding | None]:
+    """The same end is scored alike however often it is scored."""
+    ends = list(_ends(lab, 3))
+    timed = [lab.play(*ops, Op("score", mark="score")) for _, _, ops in ends[:1]]
+    cost = max((record.at("score").seconds for record in timed), default=0.0)
+    times = REPEATS[1] if cost * REPEATS[1] < CHEAP_S else REPEATS[0]
+    again = (Op("score", times=times, mark="many"), Op("wait", value=PAUSE_S), Op("score", mark="later"))
+    probes = [Probe((*ops, *again)) for _, _, ops in ends]
+    for (task, how, _), probe, record in zip(ends, probes, lab.play_all(probes), strict=True):
+        lab.looking(times + 1)
+        values = _verdicts(record)
+        if len({repr(value) for value in values}) > 1:
+            yield lab.finding(
+                f"one and the same {how} episode is not always scored alike",
+                probe,
+                relation=WAVERS,
+                marks=("many", "later"),
+                tries=3,
+                part="V",
+                tasks=(task,),
+                expected=f"{times + 1} equal verdicts",
+                observed=_counted(values),
+                teaches=TEACHES,
+            )
+            return
+
+
+@check("semantic.verifier_portability", "flaky_verifier", needs=("tasks",), value=78)
+def verifier_portability(lab: Lab) -> Iterator[Finding | None]:
+    """The same end is scored alike by every process, thread, zone and locale, on every day, and under load."""
+    ends = list(_ends(lab, 3))
+    scripts = [(*(op.marked(f"step {place}") for place, op in enumerate(ops)), SCORE) for _, _, ops in ends]
+    ops = tuple(
+        op.moved(f"session {place}").marked(f"{place}" if op is SCORE else "")
+        for place, script in enumerate(scripts)
+        for op in script
+    )
+    contexts = (HOME, *elsewhere(), Context(loaded=True))
+    if shim() is not None:
+        contexts += tuple(Context(days=days) for days in (200, 1, -1))
+    usual, *records = lab.play_all([Probe(ops, context) for context in contexts])
+    contexts, records = (*contexts[1:], HOME), [*records, lab.pool.fresh(Probe(ops), lab.limit)]
+    found: set[str] = set()
+    for context, record in zip(contexts, records, strict=True):
+        for place, (task, how, _) in enumerate(ends):
+            lab.looking()
+            apart = split(usual, record, [f"{place}"], lab.volatile)
+            if apart is not None and how not in found:
+                one = _elsewhere(lab, task, scripts[place], apart, context=context, how=how)
+                found |= {how} if one is not None else set()
+                yield one
+
+
+@check("x.verifier_order", "flaky_verifier", needs=("tasks",), value=63)
+def verifier_order(lab: Lab) -> Iterator[Finding | None]:
+    """A verdict does not depend on the verdicts that were reached before it."""
+    task = lab.some(1)[0]
+    for _, how, ops in _ends(lab, 1):
+        mine = (*(op.marked(f"step {place}") for place, op in enumerate(ops)), SCORE)
+        before: list[Op] = []
+        for place, other in enumerate(others(lab, task, 8)):
+            theirs = (
+                reset(other),
+                *(doing(lab, other) if place % 2 else half(doing(lab, other))),
+                Op("score", times=3),
+            )
+            before += [op.moved(f"other {place}") for op in theirs]
+        lab.looking()
+        probes = (Probe((*mine[:-1], *before, mine[-1])), Probe(mine))
+        mixed, by_itself = lab.play_all(probes)
+        apart = split(by_itself, mixed, [SCORE.mark], lab.volatile)
+        found = pair(lab, probes[0].ops, SCORE.mark) if apart is not None else None
+        if apart is not None and found is not None:
+            yield lab.finding(
+                f"the verdict on a {how} episode is another one when other episodes have been scored before",
+                *found,
+                relation=UNLIKE,
+                marks=(SCORE.mark,),
+                minimise=0,
+                part="V",
+                tasks=(task,),
+                expected=apart.one,
+                observed=apart.other,
+                teaches=TEACHES,
+            )
+            return
+
+
+@check("x.verifier_purity", "flaky_verifier", needs=("state|digest", "tasks"), value=72)
+def verifier_purity(lab: Lab) -> Iterator[Finding | None]:
+    """To judge an episode does not change its world."""
+    look = eye(lab)
+    ends = list(_ends(lab, 3))
+    ops = (Op(look, mark="first"), Op(look, mark="before"), SCORE, Op("score"), Op(look, mark="after"))
+    for (task, how, acts), record in zip(ends, lab.play_all([Probe((*acts, *ops)) for *_, acts in ends]), strict=True):
+        lab.looking()
+        if changed([record], Evidence(CHANGED, ("first", "before", "after"), None, lab.volatile)):
+            yield lab.finding(
+                f"to ask for the score of a {how} episode changes its world",
+                Probe((*acts, *ops)),
+                relation=CHANGED,
+                marks=("first", "before", "after"),
+                part="V",
+                tasks=(task,),
+                expected=record.at("before").value,
+                observed=record.at("after").value,
+                teaches="how often it was looked at is part of what it acts in",
+            )
+            return
+
+
+@check("x.equivalent_spelling", "flaky_verifier", needs=("oracle", "tools", "tasks"), value=56)
+def equivalent_spelling(lab: Lab) -> Iterator[Finding | None]:
+    """The same acts are paid alike when arguments stand in another order, or 4 is written as 4.0."""
+    tools = {tool.name: tool for tool in lab.about.tools}
+    for task in lab.some(8):
+        ops = lab.oracle(task) or ()
+        pay = lab.solved(task)
+        if pay is None:
+            continue
+        for words, respelled in (("in another order", reordered), ("as 4.0 instead of 4", floated)):
+            other = tuple(respelled(op, tools.get(op.name)) for op in ops)
+            if all(repr(one.value) == repr(two.value) for one, two in zip(ops, other, strict=True)):
+                continue
+            lab.looking()
+            plain, spelled = ((reset(task), *some, SCORE) for some in (ops, other))
+            record = lab.play(*spelled)
+            worked = all(not seen.is_error for seen in record.seen[1:-1])
+            if worked and number(record.at(SCORE.mark)) != pay:
+                yield lab.finding(
+                    f"the same acts with their arguments written {words} are not paid alike",
+                    Probe(spelled),
+                    Probe(plain),
+                    relation="quintain.audit.checks.flaky_verifier:paid_otherwise",
+                    marks=(SCORE.mark,),
+                    minimise=0,
+                    part="V",
+                    expected=pay,
+                    observed=record.at(SCORE.mark).value,
+                    teaches="how a number is spelled is what it is paid for",
+                )
+                return
+
+
+@check("x.verifier_code", "flaky_verifier", level="static", needs=("sources",), value=18, severity="warning")
+def verifier_code(lab: Lab) -> Iterator[Finding | None]:
+    """The code of the verifier asks no clock, no chance, no network and no order of a set."""
+    for hint in verifier_hints(lab):
+        yield lab.finding(hint.title, part="V", where=hint.where, at_most="hint", teaches=TEACHES)
+
+
+# --- relations ---
+
+
+def wavers(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The verdicts on one end are not all equal, wherever they were reached."""
+    return len({repr(value) for value in _verdicts(records[0])}) > 1
+
+
+def changed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The world stood still from "first" to "before", and is another one "after"."""
+    first, before, after = (Record((Op("state", mark="at"),), (records[0].at(mark),)) for mark in evidence.marks)
+    return not split(first, before, ["at"], evidence.volatile) and bool(split(before, after, ["at"], evidence.volatile))
+
+
+def paid_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Every call worked in both probes, and the scores differ."""
+    one, other = (number(record.at(evidence.marks[0])) for record in records)
+    worked = all(not seen.is_error for record in records for seen in record.seen[1:-1])
+    return worked and other is not None and one != other
+
+
+# --- what is common ---
+
+SCORE = Op("score", mark="step score")
+
+
+def _ends(lab: Lab, count: int) -> Iterator[tuple[str, str, tuple[Op, ...]]]:
+    """Ends of episodes: (task, "solved", "half-solved" or "untouched", ops)."""
+    solved = "solved" if "oracle" in lab.offers else "played"
+    there = False
+    for task in lab.some(count):
+        acts = doing(lab, task)
+        calls = tuple(op for op in acts if op.do != "answer")
+        for how, some in ((solved, acts), (f"half-{solved}", half(calls)), ("untouched", ())):
+            if some or how == "untouched":
+                there = True
+                yield task, how, (reset(task), *some)
+    if not there:
+        raise NotChecked("there is no task")
+
+
+def _verdicts(record: Record) -> list[Any]:
+    """What was given for the end, as often as it was asked; what an op raised counts as one verdict."""
+    many, later = record.at("many"), record.at("later")
+    if many.how in ("hung", "absent"):
+        return []
+    values = list(many.value) if many.fine else [many.raised.partition(":")[0]]
+    if later.how in ("hung", "absent"):
+        return values
+    return [*values, later.value if later.fine else later.raised.partition(":")[0]]
+
+
+def _counted(values: Sequence[Any]) -> str:
+    kinds = [repr(value) for value in values]
+    return "; ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
+
+
+def _elsewhere(lab: Lab, task: str, ops: Sequence[Op], apart: Split, *, context: Context, how: str) -> Finding | None:
+    for words, part in (*parts(context), ("the process", context)):
+        probes = pair(lab, through(ops, SCORE.mark), SCORE.mark, part)
+        if probes is not None:
+            return lab.finding(
+                f"the verdict on a {how} episode depends on {words}",
+                *probes,
+                relation=UNLIKE,
+                marks=(SCORE.mark,),
+                minimise=0,
+                part="V",
+                tasks=(task,),
+                expected=apart.one,
+                observed=apart.other,
+                teaches=TEACHES,
+            )
+    return None
+
+
+def reordered(op: Op, _tool: ToolSpec | None) -> Op:
+    """A call whose arguments stand the other way round, nested ones too."""
+
+    def turned(value: Any) -> Any:
+        return {key: turned(value[key]) for key in reversed(list(value))} if is_dict(value) else value
+
+    return msgspec.structs.replace(op, value=turned(op.value)) if op.do == "call" else op
+
+
+def floated(op: Op, tool: ToolSpec | None) -> Op:
+    """A call whose whole numbers are written with a fraction where the schema says "number"."""
+    if op.do != "call" or tool is None:
+        return op
+    values: dict[str, Any] = dict(op.value)
+    for name, value in values.items():
+        schema = tool.properties.get(name)
+        if (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and is_dict(schema)
+            and schema.get("type") == "number"
+        ):
+            values[name] = float(value)
+    return msgspec.structs.replace(op, value=values)

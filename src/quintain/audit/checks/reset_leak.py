@@ -1,0 +1,316 @@
+"""Class 5: an episode depends on its task, its seed and its calls, and on nothing that was before or is around it.
+
+One script is played in many surroundings and compared, op by op, with itself played alone: in another process, under
+another hash seed, zone, locale, user, day; after other episodes that ended in every way; beside other sessions; after
+a restore. What differs first is what is reported, with the fewest ops that still make it differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import HOME, Context, Op, Probe, Record, reset
+
+from . import _same_dirt as dirt
+from ._same_scripts import bare, days_ahead, doing, elsewhere, episode, eye, half, marked, parts, reads, told, tour
+from ._same_splits import UNLIKE, Split, fewest, pair, split, through, wavers
+from ._same_splits import apart as differ
+from ._same_static import reset_hints
+
+TEACHES = "what it learned in one episode does not hold in the next: the same acts in the same place have other results"
+WITHIN = "quintain.audit.checks._same_splits:unlike_within"
+
+
+@check("runtime.episode_determinism", "reset_leak", needs=("tasks",), value=88)
+def episode_determinism(lab: Lab) -> Iterator[Finding | None]:
+    """The same task, seed and calls give the same episode in every process."""
+    plan = [(task, seed) for task in lab.some(3) for seed in (0, 1)]
+    scripts = [_with_words(lab, task, seed) for task, seed in plan]
+    if lab.survey.calls:
+        plan.append((lab.tasks[0], 0))
+        scripts.append(marked(tour(lab, lab.tasks[0], early=False)[:-1]))
+    ops = _side_by_side(scripts)
+    usual = lab.play(*ops)
+    found: set[str] = set()
+    fresh = lab.pool.fresh(Probe(ops), lab.limit)
+    for number, apart in _splits(lab, usual, fresh, scripts):
+        yield _by_itself(lab, plan[number][0], scripts[number], apart, found=found)
+    if found:
+        return  # What varies by itself varies in every context, too.
+    contexts = elsewhere()
+    for context, record in zip(contexts, lab.play_all([Probe(ops, context) for context in contexts]), strict=True):
+        for number, apart in _splits(lab, usual, record, scripts):
+            yield _in_context(lab, plan[number][0], scripts[number], apart, context=context, found=found)
+
+
+@check("x.wall_clock", "reset_leak", needs=("tasks",), value=62)
+def wall_clock(lab: Lab) -> Iterator[Finding | None]:
+    """The same episode is the same on another day."""
+    (later,) = days_ahead(200)
+    tasks = lab.some(4)
+    scripts = [_with_words(lab, task, 0) for task in tasks]
+    ops = _side_by_side(scripts)
+    usual, record = lab.play_all([Probe(ops), Probe(ops, later)])
+    found: set[str] = set()
+    for number, apart in _splits(lab, usual, record, scripts):
+        yield _in_context(lab, tasks[number], scripts[number], apart, context=later, found=found)
+
+
+@check("runtime.seed_control", "reset_leak", needs=("tasks",), value=58)
+def seed_control(lab: Lab) -> Iterator[Finding | None]:
+    """What varies from episode to episode is decided by the seed."""
+    task, seeds = lab.some(1)[0], (0, 1, 7, 12345)
+    beginning = (Op(eye(lab)),) if eye(lab) else ()
+    scripts = [marked((reset(task, seed=seed), *beginning, *reads(lab, task, 3))) for seed in seeds]
+    ops = _side_by_side(scripts)
+    twice = lab.play(*ops), lab.pool.fresh(Probe(ops), lab.limit)
+    varied: list[int] = []
+    for number, seed in enumerate(seeds):
+        lab.looking()
+        marks = [_tag(number) + str(place) for place in range(len(scripts[number]))]
+        if split(twice[0], twice[1], marks, lab.volatile):
+            varied.append(seed)
+    if not varied:
+        return
+    all_of_them = len(varied) == len(seeds)
+    shown = scripts[seeds.index(varied[0])]
+    yield lab.finding(
+        "the seed given to reset does not decide how the episode begins"
+        if all_of_them
+        else f"seed {varied[0]} is not taken for a seed: other seeds decide how the episode begins, this one does not",
+        Probe(shown),
+        Probe(shown),
+        relation=UNLIKE,
+        marks=[op.mark for op in shown],
+        tries=3,
+        minimise=0,
+        expected="the same beginning twice",
+        observed=f"two beginnings differ with the seeds {', '.join(map(str, varied))}, of {', '.join(map(str, seeds))}",
+        teaches=TEACHES,
+    )
+
+
+@check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=90)
+def episode_isolation(lab: Lab) -> Iterator[Finding | None]:
+    """After reset nothing is left of the episodes before, however they ended."""
+    found: set[str] = set()
+    tasks = lab.some(2)
+    scripts = [(tasks[0], marked(tour(lab, tasks[0])))] if lab.survey.calls else []
+    for task, mine in (*scripts, *((task, marked(episode(lab, task))) for task in tasks[-1:])):
+        clean = lab.play(*mine)
+        stages = dirt.stages(lab, task)
+        rounds = [dirt.rounds([stage], mine) for stage in stages if stage.apart]
+        rounds.append(dirt.rounds([stage for stage in stages if not stage.apart], mine))
+        for one, record in zip(rounds, lab.play_all([Probe(one.ops) for one in rounds]), strict=True):
+            for place, stage in enumerate(one.stages):
+                lab.looking()
+                apart = one.split(clean, record, place, lab.volatile)
+                if apart is not None and (key := f"{told(apart.op)} {apart.path}") not in found:
+                    found.add(key)
+                    leak = _leaks(lab, task, stage.ops, mine, apart=apart, after=stage.after)
+                    if leak is None and place:
+                        before = one.before(place)
+                        leak = _leaks(lab, task, before, mine, apart=apart, after="after several episodes")
+                    yield leak
+
+
+@check("x.session_isolation", "reset_leak", needs=("tasks",), value=80)
+def session_isolation(lab: Lab) -> Iterator[Finding | None]:
+    """A session does not notice what other sessions of the same process do."""
+    task = lab.some(1)[0]
+    mine = marked((*episode(lab, task), *tour(lab, task)[1:]))
+    clean = lab.play(*mine)
+    found: set[str] = set()
+    for after, ops in dirt.beside(lab, task, mine):
+        lab.looking()
+        apart = split(clean, lab.play(*ops), [op.mark for op in mine], lab.volatile)
+        key = f"{told(apart.op)} {apart.path}" if apart else ""
+        if apart is not None and key not in found:
+            found.add(key)
+            yield _leaks(lab, task, ops, (), apart=apart, after=after)
+
+
+@check("x.episode_canary", "reset_leak", needs=("tools", "tasks"), value=66)
+def episode_canary(lab: Lab) -> Iterator[Finding | None]:
+    """No word that was written in one episode can be read in another."""
+    planted = dirt.plants(lab)
+    if not planted:
+        raise NotChecked("no call takes a free text")
+    task = lab.some(1)[0]
+    for where, on in (("the next episode", "a"), ("another session", "b")):
+        looks = marked((reset(task), *_looks(lab, task)), on=on)
+        writes = tuple(op for one in planted for op in (reset(one.task), *map(bare, one.before), one.op))
+        lab.looking(len(looks))
+        record = lab.play(*writes, *looks)
+        for op in looks:
+            if dirt.NONCE in str(record.at(op.mark).value):
+                yield lab.finding(
+                    f"{told(op)} shows in {where} what was written in an episode before",
+                    Probe((*writes, *through(looks, op.mark))),
+                    relation="quintain.audit.checks._same_dirt:readable",
+                    marks=(op.mark,),
+                    expected="nothing of it",
+                    observed=dirt.around(record.at(op.mark).value),
+                    teaches=TEACHES,
+                )
+                break
+
+
+@check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=64)
+def snapshot_restore(lab: Lab) -> Iterator[Finding | None]:
+    """A restored moment is the moment that was kept, and what follows from it is what would have followed."""
+    found: set[str] = set()
+    for task in lab.some(3):
+        done = doing(lab, task)
+        first, rest = half(done), done[len(half(done)) :]
+        looks = _looks(lab, task)
+        before, after, again = (marked(looks, tag=f"{tag} ") for tag in ("before", "after", "again"))
+        kept, back = Op("snapshot", name="kept", mark="kept"), Op("restore", name="kept", mark="back")
+        ops = (reset(task), *first, kept, *before, *rest, back, *after, *rest, back, *again)
+        record = lab.play(*ops)
+        for one, other in zip((*before, *before), (*after, *again), strict=True):
+            lab.looking()
+            pairs = (record.at(one.mark), record.at(other.mark))
+            if told(one) not in found and differ(*pairs, lab.volatile):
+                found.add(told(one))
+                if wavers(lab, (reset(task), *first, kept, *before), one.mark):
+                    continue
+                once = other in after
+                yield lab.finding(
+                    f"{told(one)} is not what it was when the snapshot was taken that has been restored",
+                    Probe((reset(task), *first, kept, one, *rest, back, *(() if once else (*rest, back)), other)),
+                    relation=WITHIN,
+                    marks=(one.mark, other.mark),
+                    expected=pairs[0].value,
+                    observed=pairs[1].value,
+                    teaches=TEACHES,
+                )
+
+
+@check("x.reset_leak_code", "reset_leak", level="static", needs=("sources",), value=20, severity="warning")
+def reset_leak_code(lab: Lab) -> Iterator[Finding | None]:
+    """The code keeps nothing between episodes and draws nothing from the machine."""
+    for hint in reset_hints(lab):
+        yield lab.finding(hint.title, part=hint.part, where=hint.where, at_most="hint", teaches=TEACHES)
+
+
+# --- what is common ---
+
+
+def _tag(number: int) -> str:
+    return f"{number}:"
+
+
+def _side_by_side(scripts: Sequence[Sequence[Op]]) -> tuple[Op, ...]:
+    """Scripts one after the other, each on an instance of its own."""
+    return tuple(
+        op for number, ops in enumerate(scripts) for op in marked(ops, on=f"session {number}", tag=_tag(number))
+    )
+
+
+def _with_words(lab: Lab, task: str, seed: int) -> tuple[Op, ...]:
+    """An episode without its score (whether that varies is asked of the verifier), with what is told of the task."""
+    words: tuple[Op, ...] = (Op("tools"),) if lab.about.tools else ()
+    words += (Op("prompt", name=task),) if "prompt" in lab.offers else ()
+    first, *rest = episode(lab, task, seed=seed)[:-1]
+    return marked((first, *words, *rest))
+
+
+def _looks(lab: Lab, task: str) -> tuple[Op, ...]:
+    look = (Op(eye(lab)),) if eye(lab) else ()
+    return (*look, *reads(lab, task, 24, each=2), Op("score"))
+
+
+def _splits(lab: Lab, usual: Record, record: Record, scripts: Sequence[Sequence[Op]]) -> Iterator[tuple[int, Split]]:
+    """The first difference of each script, with its number; its op is marked as in the script."""
+    for number, ops in enumerate(scripts):
+        lab.looking()
+        for place, op in enumerate(ops):
+            apart = split(usual, record, [f"{_tag(number)}{place}"], lab.volatile)
+            if apart is not None:
+                yield number, Split(op, apart.path, apart.one, apart.other, apart.kind)
+                break
+
+
+def _severity(apart: Split) -> str:
+    if apart.kind == "duration" or (apart.kind == "order" and apart.op.do == "state"):
+        return "warning"
+    return "error"
+
+
+def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], apart: Split, *, found: set[str]) -> Finding | None:
+    key = f"{told(apart.op)} {apart.path}"
+    if key in found:
+        return None
+    found.add(key)
+    target = apart.op.mark
+    least = fewest(lab, through(ops, target), target, lambda some: wavers(lab, some, target, 1), trials=12)
+    return lab.finding(
+        f"{_of(apart)} is not the same in two equal processes",
+        Probe(least),
+        Probe(least),
+        relation=UNLIKE,
+        marks=(target,),
+        tries=3,
+        minimise=0,
+        severity=_severity(apart),
+        tasks=(task,),
+        expected=apart.one,
+        observed=apart.other,
+        teaches=TEACHES,
+    )
+
+
+def _in_context(
+    lab: Lab, task: str, ops: tuple[Op, ...], apart: Split, *, context: Context, found: set[str]
+) -> Finding | None:
+    key = f"{told(apart.op)} {apart.path}"
+    if key in found:
+        return None
+    target = apart.op.mark
+    for words, part in (*parts(context), ("the process", context)):
+        probes = pair(lab, ops, target, part)
+        if probes is not None:
+            found.add(key)
+            return lab.finding(
+                f"{_of(apart)} depends on {words}",
+                *probes,
+                relation=UNLIKE,
+                marks=(target,),
+                minimise=0,
+                severity=_severity(apart),
+                tasks=(task,),
+                expected=apart.one,
+                observed=apart.other,
+                teaches=TEACHES,
+            )
+    return None
+
+
+def _leaks(
+    lab: Lab, task: str, before: Sequence[Op], mine: Sequence[Op], *, apart: Split, after: str
+) -> Finding | None:
+    target = apart.op.mark
+    probes = pair(lab, (*before, *mine), target, HOME)
+    if probes is None:
+        return None
+    return lab.finding(
+        f"{_of(apart)} is another one {after}",
+        *probes,
+        relation=UNLIKE,
+        marks=(target,),
+        minimise=0,
+        tasks=(task,),
+        expected=apart.one,
+        observed=apart.other,
+        teaches=TEACHES,
+    )
+
+
+def _of(apart: Split) -> str:
+    """What differs, in words: "get_order: lines[0].price"."""
+    where = f"{told(apart.op)}: {apart.path}" if apart.path else f"what {told(apart.op)} gives"
+    return f"the order in {where}" if apart.kind == "order" else where
