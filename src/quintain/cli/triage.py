@@ -270,7 +270,7 @@ def _print_warnings(out: Console, report: Report) -> None:
 def _print_queue(out: Console, report: Report) -> None:
     if report.queue:
         out.print("\nRead these first:\n")
-        rows = [(one.place, one.task, _cut("; ".join(one.reasons))) for one in report.queue]
+        rows = [(console.safe(one.place), console.safe(one.task), _cut("; ".join(one.reasons))) for one in report.queue]
         out.print(console.grid("episode", "task", "why", rows=rows))
 
 
@@ -293,7 +293,7 @@ def _print_gaps(out: Console, report: Report) -> None:
 def _where(one: Judged) -> str:
     event = one.label
     step = "" if event.step is None else f", step {event.step}"
-    return one.place + ("" if event.turn is None else f", turn {event.turn}{step}")
+    return console.safe(one.place) + ("" if event.turn is None else f", turn {event.turn}{step}")
 
 
 def _cut(text: str) -> str:

@@ -59,9 +59,10 @@ def queue(cases: Sequence[Case], judged: Sequence[Judged], *, seed: int, length:
 
 def _reasons(case: Case, one: Judged) -> Iterator[tuple[float, str]]:
     played, run = case.played, case.run
-    still = len(set(played.digests)) == 1 and len(played.digests) > 1 and bool(played.calls)
-    if played.solved and (still or not (case.evidence.missing or case.evidence.moved)):
+    if played.solved and not case.evidence.missing and not case.evidence.moved:
         yield 5.0, "the whole reward, and the world did not change"
+    elif played.solved and case.known_tools and all(call.is_error for call in played.calls):
+        yield 3.0, "the whole reward, without a call that was carried out"
     if not played.solved and played.digests and played.digests[-1] in run.wins[played.task]:
         yield 5.0, "no reward for a world that earned the whole reward elsewhere"
     if any(label.rule == 4 for label in one.labels):

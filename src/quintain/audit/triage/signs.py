@@ -91,7 +91,8 @@ def _consensus(played: Sequence[Played]) -> Iterator[Sign]:
         if one.digests and one.broken is None:
             by_task[one.task].append(one)
     for task, own in by_task.items():
-        ends = Counter(one.digests[-1] for one in own if len(set(one.digests)) > 1)
+        changed = {one.digests[-1] for one in own if len(set(one.digests)) > 1}  # so it is not the world as it began
+        ends = Counter(one.digests[-1] for one in own if one.digests[-1] in changed)
         end, count = ends.most_common(1)[0] if ends else ("", 0)
         ways = {tuple(call.key for call in one.calls) for one in own if one.digests[-1] == end}
         if count >= 3 and 2 * count > len(own) and len(ways) > 1 and not any(one.solved for one in own):

@@ -1,0 +1,20 @@
+"""The bench of triage, with few episodes: it runs, and nothing that is the policy's is left out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+BENCH = Path(__file__).parents[3] / "bench" / "audit" / "triage.py"
+
+
+def test_what_is_left_out_is_not_the_policys_fault() -> None:
+    command = [sys.executable, str(BENCH), "--quick", "--json"]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300)
+    figures = json.loads(done.stdout)
+    assert figures["precision"]["rate"] >= figures["goal"]
+    assert figures["recall_loud"]["rate"] == 1
+    assert figures["recall"]["right"] >= 15
+    assert figures["episodes"] == sum(sum(row.values()) for row in figures["confusion"].values())
