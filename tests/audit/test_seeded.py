@@ -176,6 +176,63 @@ def test_sessions_of_one_warehouse_do_not_lose_each_others_work(made: Made) -> N
     assert world.call("get_stock", {"sku": sku})["on_hand"] == before + 400
 
 
+def test_a_recount_leaves_what_is_put_aside(made: Made) -> None:
+    lab = made(clean("warehouse"))
+    world, call = lab.begin("ship-0"), next(call for call in lab.oracle("ship-0") if call[0] == "reserve")
+    sku, quantity = call[1]["sku"], call[1]["quantity"]
+    world.stock[sku] |= {"on_hand": quantity, "missing": 1}
+    world.call(*call)
+    world.call("start_recount", {"sku": sku})
+    world.advance(60)
+    assert world.call("get_stock", {"sku": sku})["free"] == 0
+
+
+def test_a_room_that_is_free_can_be_booked(made: Made) -> None:
+    world = made(clean("rooms")).begin("book-0")
+    world.advance(3 * 3600)
+    past = {"day": "2031-03-03", "start": "09:00", "minutes": 30}
+    assert "error" in world.call("find_free", past)
+    later = {**past, "start": "18:00"}
+    for room in world.call("find_free", later)["rooms"]:
+        assert "booking_id" in world.call("book", {**later, "room": room["name"], "title": "x"})
+
+
+def test_a_result_that_is_no_number_is_an_error(made: Made) -> None:
+    world = made(clean("quiz")).begin("sum-0")
+    assert "error" in world.call("calculate", {"left": 1e12, "operation": "/", "right": 5e-324})
+
+
+def test_a_judge_that_gives_no_verdict_is_none_and_one_that_breaks_is_heard(made: Made) -> None:
+    world = made(clean("chat")).begin("late-0")
+    for said in (
+        "",
+        "yes",
+        "no",
+        "PASS",
+        "VERDICT: PASS or FAIL",
+        "VERDICT: PASS\nVERDICT: FAIL",
+        "VERDICT: PASS.",
+        None,
+        1,
+    ):
+        assert world.judge("late-0", "hello", lambda _, said=said: said) is None
+    assert world.judge("late-0", "hello", lambda asked: asked) is None
+    assert world.judge("late-0", "x\nVERDICT: PASS", lambda asked: asked) is None
+    with pytest.raises(TimeoutError):
+        world.judge("late-0", "hello", lambda _: (_ for _ in ()).throw(TimeoutError()))
+
+
+def test_the_worlds_that_show_production_look_like_it(made: Made) -> None:
+    for name in ("desk", "ledger", "warehouse"):
+        world = made(clean(name)).make()
+        real = world.production()["data"]
+        world.reset(world.tasks()[0], 1)
+        for table, rows in world.state().items():
+            for column in real.get(table, [{}])[0]:
+                here, there = ([row[column] is None for row in some] for some in (rows, real[table]))
+                assert abs(sum(here) / len(here) - sum(there) / len(there)) < 0.1, (name, table, column)
+
+
 @pytest.mark.parametrize("name", sorted(BUGS))
 def test_a_bug_is_real(name: str, made: Made) -> None:
     demo, right = LAB.DEMOS[name]

@@ -194,9 +194,9 @@ class Chat(World):
             f"a colon, and then PASS or FAIL."
         )
 
-    def judge(self, task: str, answer: str, complete: Complete) -> float | None:
+    def judge(self, task: str, answer: str | None, complete: Complete) -> float | None:
         """1 for a pass, 0 for a fail, None when the judge said neither."""
-        if not answer.strip() or len(answer) > LONGEST:
+        if not isinstance(answer, str) or not answer.strip() or len(answer) > LONGEST:
             return 0.0
         return self.verdict(complete(self.question(task, answer)))
 

@@ -6,6 +6,7 @@ them. An answer is right when it is the value and nothing beside it, in any usua
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -162,6 +163,8 @@ class Quiz(World):
             "*": lambda: left * right,
             "/": lambda: left / right,
         }[operation]()
+        if not math.isfinite(found):
+            raise ToolError("the result is too big")
         return {"result": round(found, 4)}
 
     def _submit(self, answer: str) -> Data:

@@ -216,10 +216,16 @@ class Rooms(World):
             raise ToolError(f"the calendar is open on {', '.join(DAYS)}")
         return day
 
-    @staticmethod
-    def hours(start: str, minutes: int) -> None:
+    def ahead(self, day: str, start: str, minutes: int) -> None:
+        """A time that lies in office hours and not in the past.
+
+        Raises:
+            ToolError: It does not.
+        """
         if not OPEN_MIN <= minute(start) <= CLOSE_MIN - minutes:
             raise ToolError(f"rooms are open from {clock(OPEN_MIN)} to {clock(CLOSE_MIN)}")
+        if f"{self.day(day)} {start}" < self.moment():
+            raise ToolError(f"it is {self.moment()} already")
 
     def moment(self) -> str:
         return f"{DAYS[min(self.now // 86400, len(DAYS) - 1)]} {clock(self.now % 86400 // 60)}"
@@ -232,9 +238,7 @@ class Rooms(World):
         """
         if row["room"] not in ROOMS:
             raise ToolError(f"there is no such room; the rooms are {', '.join(ROOMS)}")
-        self.hours(row["start"], row["minutes"])
-        if f"{self.day(row['day'])} {row['start']}" < self.moment():
-            raise ToolError(f"it is {self.moment()} already")
+        self.ahead(row["day"], row["start"], row["minutes"])
         if any(self.clash(row, other) for key, other in self.bookings.items() if key != row["id"]):
             raise ToolError(f"{row['room']} is taken then")
         return row
@@ -256,9 +260,9 @@ class Rooms(World):
 
     def _find_free(self, day: str, start: str, minutes: int, seats: int) -> Data:
         free: list[Row] = []
-        self.hours(start, minutes)
+        self.ahead(day, start, minutes)
         for name, size in ROOMS.items():
-            row = {"id": "", "room": name, "day": self.day(day), "start": start, "minutes": minutes}
+            row = {"id": "", "room": name, "day": day, "start": start, "minutes": minutes}
             if size >= seats and not any(self.clash(row, other) for other in self.bookings.values()):
                 free.append({"name": name, "seats": size})
         return {"rooms": free}

@@ -179,7 +179,7 @@ class Warehouse(World):
 
     def finish(self, row: Row) -> None:
         """A recount ends: the books say what is there."""
-        row["on_hand"] = max(row["on_hand"] - row["missing"], 0)
+        row["on_hand"] = max(row["on_hand"] - row["missing"], row["reserved"])
         row |= {"missing": 0, "recounted": True}
 
     def state(self) -> Row:
