@@ -42,6 +42,49 @@ def test_a_world_that_depends_on_the_hash_seed_is_caught_by_another_process(desk
         assert row["event"] == {"turn": 0, "step": 0}
 
 
+LEAKY = """
+import quintain as qn
+
+SEEN = {}
+
+
+class Shop(qn.State):
+    price: int
+
+    @qn.tool
+    def look(self) -> int:
+        '''Read the price.'''
+        return SEEN.setdefault("price", self.price)
+
+
+@qn.reward
+def looked(outcome):
+    return float(len(outcome.trace.turns) > 1)
+
+
+env = qn.Environment(
+    "shop",
+    tasks=lambda split: [
+        qn.Task(id=f"t{n}", prompt="", start=Shop(price=n), solution=(("look", {}),)) for n in range(4)
+    ],
+    harness=qn.ToolLoop(),
+    verifier=qn.Verifier(looked),
+    state=Shop,
+)
+"""
+
+
+def test_what_one_episode_leaves_for_the_next_is_met_in_another_order(desk: Path, call: Call) -> None:
+    Path("shop.py").write_text(LEAKY)
+    assert quintain("run", "shop.py:env", "--out", "here", "--set", "concurrency=1", cwd=desk).returncode == 0
+    in_order = quintain("triage", "here", "--processes", 0, "--json", cwd=desk)
+    assert {row["owner"] for row in document(in_order.stdout)["labels"]} == {"policy"}
+    ended = quintain("triage", "here", "--json", cwd=desk)
+    assert ended.returncode == 1
+    labels = document(ended.stdout)["labels"]
+    assert {(row["owner"], row["rule"], row["classes"][0]) for row in labels} == {("env", 3, "reset_leak")}
+
+
 def test_the_document_has_the_same_keys_whatever_was_found(desk: Path, call: Call) -> None:
     call("run", ENV, "--tasks", 2, "--out", "here")
     found = document(call("triage", "here", "--json", "--traces-only").out)

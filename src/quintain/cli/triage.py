@@ -40,7 +40,7 @@ _UNREAD = 10
     type=click.IntRange(0, 16),
     default=1,
     show_default=True,
-    help="Fresh processes to replay in beside this one, each with a PYTHONHASHSEED of its own.",
+    help="Fresh processes to replay in beside this one, last episode first, each with another PYTHONHASHSEED.",
 )
 @click.option("--queue", "length", type=click.IntRange(0, _QUEUE), default=20, show_default=True, help="Entries.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the blind sample and the permutations.")
@@ -64,7 +64,7 @@ def triage(*, path: Path, audit: Path | None, jsonl: Path | None, as_json: bool,
         from quintain.audit.triage.report import gather
         from quintain.audit.triage.siblings import Run
 
-        console.print_json(asyncio.run(gather(Run(reading.played), env, times=asked["regrade"])))
+        console.print_json(asyncio.run(gather(Run(reading.played), env, times=asked["regrade"], back=True)))
         return
     report = _report(path, reading, env, findings=findings, **asked)
     if jsonl is not None:
@@ -188,14 +188,13 @@ def progress(total: int) -> Generator[Callable[[int], object]]:
 
 
 _VERDICTS = {
-    "stop_run": (
-        "The run should have been stopped: more than {limit:.0%} failed, beyond reasonable doubt.",
-        "bold red",
-    ),
+    "stop_run": ("The run should have been stopped: surely more than {limit:.0%} failed.", "bold red"),
     "certified": ("Surely fewer than {limit:.0%} failed.", "bold green"),
     "undecided": ("Whether more or fewer than {limit:.0%} fail is undecided; more episodes would tell.", "bold yellow"),
 }
 _WHY = 110
+_LONG = 400
+"""Characters of a reason."""
 
 
 def print_report(out: Console, report: Report) -> None:
@@ -233,7 +232,10 @@ def _print_decisions(out: Console, report: Report) -> None:
 
 
 def _print_failed(out: Console, report: Report) -> None:
-    """One line for each kind of failure, with the first episode that shows it."""
+    """Each kind of failure, with the first episode that shows it."""
+    from rich.padding import Padding
+    from rich.text import Text
+
     kinds: dict[tuple[object, ...], list[Judged]] = {}
     for one in report.judged:
         if one.failed:
@@ -241,22 +243,13 @@ def _print_failed(out: Console, report: Report) -> None:
             kinds.setdefault((label.owner, label.classes, label.rule, label.confidence, label.visibility), []).append(
                 one
             )
-    rows = [
-        (
-            len(found),
-            one.owner,
-            ", ".join(one.classes) or "-",
-            one.rule,
-            one.confidence,
-            _where(found[0]),
-            _cut(one.why),
-        )
-        for found in sorted(kinds.values(), key=len, reverse=True)
-        for one in [found[0].label]
-    ]
-    if rows:
-        out.print()
-        out.print(console.grid(">", "owner", "class", ">rule", "sure", "first", "why", rows=rows))
+    for found in sorted(kinds.values(), key=len, reverse=True):
+        one = found[0].label
+        classes = f" ({', '.join(one.classes)})" if one.classes else ""
+        line = Text(f"\n{len(found):,} of {one.owner}{classes}", style="bold")
+        line.append(f", rule {one.rule}, {one.confidence}, first in {_where(found[0])}", style="not bold")
+        out.print(line)
+        out.print(Padding(Text(console.safe(console.clipped(one.why, _LONG))), (0, 0, 0, 2), expand=False))
 
 
 def _print_warnings(out: Console, report: Report) -> None:

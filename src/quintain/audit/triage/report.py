@@ -35,6 +35,8 @@ LIMIT = 0.05
 """A failure rate above this is a problem of the harness, not of single episodes."""
 QUEUE = 20
 
+_FOREIGN = "only our own traces can be played again"
+
 Watch = Callable[[int], object]
 """Is told that so many further episodes are done."""
 
@@ -104,7 +106,7 @@ class Report(msgspec.Struct, kw_only=True):
 
 
 async def gather(
-    run: Run, env: Environment[Any] | str, *, times: int = 3, watch: Watch = lambda _: None
+    run: Run, env: Environment[Any] | str, *, times: int = 3, back: bool = False, watch: Watch = lambda _: None
 ) -> list[Evidence]:
     """What an environment says about each episode when its replies are played again; or why it cannot be asked.
 
@@ -112,19 +114,28 @@ async def gather(
         run: The episodes.
         env: What made them; a text says why it is not at hand.
         times: How often each is graded again.
+        back: Begin with the last one. What an episode leaves behind for the next, outside its world, is met again
+            by who plays them in the same order.
         watch: Is called after each episode.
     """
     witness = None if isinstance(env, str) else Witness(env, times=times)
-    found: list[Evidence] = []
-    for one, shadow in zip(run.played, run.shadows, strict=True):
-        if witness is None or isinstance(env, str):
-            missing = str(env) if one.trace is not None else "only our own traces can be played again"
-            found.append(Evidence(missing=missing))
-        else:
-            task = "only our own traces can be played again" if one.trace is None else task_of(env, one.trace)
-            found.append(await witness.examine(one, task, shadow.suspects))
+    found = [Evidence(missing=_FOREIGN) for _ in run.played]
+    for n in _order(run, back=back):
+        one = run.played[n]
+        if one.trace is not None and (witness is None or isinstance(env, str)):
+            found[n].missing = str(env)
+        elif one.trace is not None and witness is not None and not isinstance(env, str):
+            found[n] = await witness.examine(one, task_of(env, one.trace), run.shadows[n].suspects)
         watch(1)
     return found
+
+
+def _order(run: Run, *, back: bool) -> list[int]:
+    """Positions in the order in which they are played; those of a day stay in theirs."""
+    after = {trace.after[0] for one in run.played if (trace := one.trace) is not None and trace.after}
+    days = [n for n, one in enumerate(run.played) if one.task in after or (one.trace is not None and one.trace.after)]
+    alone = sorted(set(range(len(run.played))) - set(days), reverse=back)
+    return [*alone, *days]
 
 
 def merged(here: Sequence[Evidence], there: Sequence[Evidence]) -> list[Evidence]:
