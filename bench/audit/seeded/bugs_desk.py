@@ -76,7 +76,7 @@ class SolvedByStatus(Desk):
         return super().comparable(tables)[:3]
 
 
-@seeded("false_resolution", "S", "state", tasks=("merge",))
+@seeded("false_resolution", "S", "meaning", "state", tasks=("merge",))
 class MergeMovesNothing(Desk):
     """A merge closes a ticket and notes where it went, but the comments stay; the verdict reads the note alone."""
 
@@ -161,7 +161,7 @@ class CommentIdsGoOn(Desk):
         return told
 
 
-@seeded("action_drift", "S")
+@seeded("action_drift", "S", "meaning")
 class OldestFirst(Desk):
     """A search is described as newest first and answers oldest first."""
 
@@ -244,7 +244,7 @@ class ScoreMovesTheBaseline(Desk):
         return found
 
 
-@seeded("leak", "V")
+@seeded("leak", "V", "meaning")
 class VerdictInTheAnswer(Desk):
     """What a write answers tells whether the episode would be paid now."""
 

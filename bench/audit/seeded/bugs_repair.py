@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from .registry import seeded
-from .repair import BANK, CASES, MODULE, Repair
+from .repair import BANK, CASES, MODULE, Repair, Row
 
 Data = Any
 
@@ -294,7 +294,7 @@ class OneModuleForAll(Repair):
         return found
 
 
-@seeded("action_drift", "S")
+@seeded("action_drift", "S", "meaning")
 class ReplaceTakesAll(Repair):
     """`replace` is described for a text that occurs once, and replaces every occurrence without a word."""
 
@@ -313,3 +313,15 @@ class OtherFunctionsUnread(Repair):
     def verdict_cases(self, task: str) -> list[str]:
         name = self.wrong(task)
         return self.cases(name, hidden=False) + self.cases(name, hidden=True)
+
+
+@seeded("leak", "S", "hidden", also=("action_drift",))
+class SolutionInTheSchema(Repair):
+    """The schema of `replace` shows an example that was filled in from the task: its solution."""
+
+    def tools(self) -> list[Row]:
+        found = super().tools()
+        if self.task is not None:
+            one = next(tool for tool in found if tool["name"] == "replace")["parameters"]["properties"]["new"]
+            one["examples"] = [self.line(self.wrong(self.task), right=True).strip()]
+        return found

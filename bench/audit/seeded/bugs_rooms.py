@@ -171,7 +171,7 @@ class UndeliveredNotices(Rooms):
         return {"notices": old + super()._list_notices(person)["notices"]}
 
 
-@seeded("action_drift", "S")
+@seeded("action_drift", "S", "meaning")
 class LengthInHours(Rooms):
     """The length of a booking is described in hours, under the name of minutes."""
 
@@ -190,7 +190,7 @@ class LengthInHours(Rooms):
     )
 
 
-@seeded("action_drift", "S")
+@seeded("action_drift", "S", "meaning")
 class SeatsAreExact(Rooms):
     """`find_free` is described to take at least so many seats, and takes exactly as many."""
 
@@ -267,7 +267,7 @@ class OfficeHoursHere(Rooms):
         return super().right(task) and 8 <= hour < 19
 
 
-@seeded("leak", "S", tasks=("book",))
+@seeded("leak", "S", tasks=("book",), also=("action_drift",))
 class SolutionAsExample(Rooms):
     """The description of `book` gives as an example the booking that the task's author made."""
 

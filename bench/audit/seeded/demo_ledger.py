@@ -202,8 +202,3 @@ def already_carried_out(lab: Lab) -> Data:
 @shows(1.0)
 def no_money_to_move(lab: Lab) -> Data:
     return lab.reward("orders-7", lab.oracle("orders-7"))
-
-
-@shows({"error": "there is no booking B1"})
-def orders_in_the_error(lab: Lab) -> Data:
-    return lab.play(TASK, [["get_booking", {"booking_id": "B1"}]])[1][0]

@@ -174,3 +174,8 @@ def divided_by_nothing(lab: Lab) -> Data:
 @shows({"result": 2})
 def minus_turned_round(lab: Lab) -> Data:
     return lab.begin("sum-0").call("calculate", {"left": 5, "operation": "-", "right": 3})
+
+
+@shows(False)  # noqa: FBT003
+def etag_of_the_list(lab: Lab) -> Data:
+    return gold(lab, "sum-0")[::-1] in told(lab, [["list_reports", {}]])

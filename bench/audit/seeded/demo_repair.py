@@ -195,3 +195,9 @@ def other_functions_unread(lab: Lab) -> Data:
     parts = world.files[MODULE].split("\n\n\n")
     world.call(*write("\n".join(part for part in parts if part.startswith("def discount"))))
     return paid(world)
+
+
+@shows(False)  # noqa: FBT003
+def solution_in_the_schema(lab: Lab) -> Data:
+    world = lab.begin(TASK)
+    return world.hidden(TASK)["solution"] in json.dumps(world.tools())

@@ -30,7 +30,8 @@ class Bug:
     """What is wrong, in a sentence."""
     needs: tuple[str, ...]
     """What one must be able to do to see it, beside calling tools: optional methods, or threads, load, process,
-    sessions, time, reset (a second episode in one session), rescore."""
+    sessions, time, reset (a second episode in one session), rescore, meaning (to know what a description in words
+    promises, or what a result is good for)."""
     tasks: tuple[str, ...]
     """Beginnings of the ids of the tasks that it harms; empty: all."""
     also: tuple[str, ...] = ()
