@@ -1,0 +1,138 @@
+"""What calls are, as far as their names, schemas and effects tell: reads, writes, statuses, words that end a task.
+
+Effects are paths of the world's state that an op changed. What reads change as well (counters, logs, clocks) is
+bookkeeping and counts for nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.probe import Op
+
+Path = tuple[str, ...]
+
+
+def names(several: str) -> frozenset[str]:
+    """The words of a line as a set."""
+    return frozenset(several.split())
+
+
+_READS = names(
+    "get list search find read show view look lookup fetch query check describe count inspect browse "
+    "retrieve peek see help now wait think ls cat grep head open whoami history details info preview "
+    "estimate calculate sleep advance observe ask"
+)
+_WRITES = names(
+    "set update create add delete remove cancel send write edit change modify close resolve solve approve "
+    "reject refund pay transfer book move assign merge mark submit reply post put issue ship return "
+    "exchange reset unlock lock verify complete finish apply insert drop clear register enable disable "
+    "save store log note schedule place order escalate decide start stop push commit restore grant revoke "
+    "link redirect deliver deploy upload"
+)
+_SUBMITS = names("submit answer finish final guess respond solution solve conclude done report complete")
+_STATUS = re.compile(
+    r"(^|_)(status|state|stage|resolution|outcome|result|verdict|resolved|solved|closed|done|complete"
+    r"|completed|success|successful|ok|passed|fixed|phase|progress|flag)($|_)",
+    re.IGNORECASE,
+)
+SUCCESS = (
+    "done", "resolved", "solved", "closed", "complete", "completed", "success", "successful", "succeeded", "approved",
+    "fixed", "passed", "ok", "verified", "finished", "won", "paid", "refunded", "shipped", "delivered", "confirmed",
+    "cancelled", "canceled", "processed", "active", "accepted", "true", "yes",
+)  # fmt: skip
+"""Values of a status that mean that all is well."""
+_BOOKS = re.compile(
+    r"^_|(^|_)(steps?|calls?|turns?|clock|now|time|timestamp|tick|updated|updated_at|modified|modified_at|version"
+    r"|revision|etag|rng|seed|logs?|events?|audit|trace|trajectory|actions|history|reads?|counter|last_\w+)$",
+    re.IGNORECASE,
+)
+
+
+def words(name: str) -> list[str]:
+    """The words of a tool's or a parameter's name."""
+    return [one.lower() for one in re.findall(r"[A-Za-z][a-z]*|[A-Z]+|\d+", name)]
+
+
+def reads_by_name(op: Op) -> bool:
+    """Whether a call only looks, as its name says."""
+    said = words(op.name)
+    return op.do == "call" and bool(_READS & set(said)) and not _WRITES & set(said)
+
+
+def writes_by_name(op: Op) -> bool:
+    """Whether a call changes something, as its name says."""
+    return op.do == "call" and bool(_WRITES & set(words(op.name))) and not _READS & set(words(op.name))
+
+
+def submits(op: Op) -> bool:
+    """Whether a call hands in an answer, as its name says."""
+    return op.do == "call" and bool(_SUBMITS & set(words(op.name))) and bool(op.value)
+
+
+def is_status(name: str) -> bool:
+    """Whether a field says how far a thing is, and does not do the thing."""
+    return bool(_STATUS.search(name))
+
+
+def differences(one: Any, other: Any, volatile: Iterable[str] = (), most: int = 400) -> dict[Path, tuple[Any, Any]]:
+    """By path what two states hold differently; rows of lists are told apart by their "id", where they have one."""
+    found: dict[Path, tuple[Any, Any]] = {}
+    masked = frozenset(volatile)
+
+    def walk(left: Any, right: Any, path: Path) -> None:
+        if len(found) >= most or left == right:
+            return
+        left, right = _keyed(left), _keyed(right)
+        if is_dict(left) and is_dict(right):
+            for key in {**left, **right}:
+                if key not in masked:
+                    walk(left.get(key, MISSING), right.get(key, MISSING), (*path, str(key)))
+        else:
+            found[path] = (left, right)
+
+    walk(one, other, ())
+    return found
+
+
+MISSING = "<missing>"
+
+
+def _keyed(value: Any) -> Any:
+    if not is_list(value):
+        return value
+    ids = [one["id"] if is_dict(one) and "id" in one else place for place, one in enumerate(value)]
+    names = [str(one) for one in ids]
+    return dict(zip(names if len(set(names)) == len(names) else map(str, range(len(value))), value, strict=True))
+
+
+def at(value: Any, path: Sequence[str]) -> Any:
+    """What a state holds at a path; `MISSING` where there is nothing."""
+    for step in path:
+        value = _keyed(value)
+        if not is_dict(value):
+            return MISSING
+        value = next((one for key, one in value.items() if str(key) == step), MISSING)
+    return _keyed(value)
+
+
+def pattern(path: Path) -> Path:
+    """The path without the key of a row: what kind of thing changed."""
+    return (path[0], "*", *path[2:]) if len(path) > 1 else path
+
+
+def is_bookkeeping(path: Path) -> bool:
+    """Whether a name along the path says that it counts or dates what happens."""
+    return any(_BOOKS.search(step) for step in (path[0], path[-1])) if path else False
+
+
+def scalars(value: Any) -> list[Any]:
+    """Every scalar in arguments."""
+    if is_dict(value):
+        return [one for item in value.values() for one in scalars(item)]
+    if is_list(value):
+        return [one for item in value for one in scalars(item)]
+    return [] if value is None else [value]

@@ -1,0 +1,94 @@
+"""What the checks of reward claim about records: each relation states the fault itself, so that no claim drifts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from quintain.audit.data import is_dict, is_number
+from quintain.audit.finding import Evidence
+from quintain.audit.probe import Record, number
+
+from ._reward_acts import at
+
+PAID = "quintain.audit.checks._reward_claims:paid_anyway"
+ODD = "quintain.audit.checks._reward_claims:malformed"
+GROWS = "quintain.audit.checks._reward_claims:grows"
+LOSES = "quintain.audit.checks._reward_claims:loses"
+LONGER = "quintain.audit.checks._reward_claims:longer_than_allowed"
+REFUSES = "quintain.audit.checks._reward_claims:refuses_its_oracle"
+SILENT = "quintain.audit.checks._reward_claims:says_nothing"
+
+
+def paid_anyway(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe is paid `full` at "score", though something that the task needs is not so.
+
+    Data:
+        full: The pay.
+        lacks: [[path, value], ...]: what the state at "state" does not hold; one of them at least.
+        has: [[path, value], ...]: what it does hold, all of it.
+        done: Marks of ops that must have worked.
+    """
+    wanted: dict[str, Any] = evidence.data
+    record = records[0]
+    got = number(record.at("score"))
+    if got is None or not got >= wanted["full"] - 1e-9:
+        return False
+    if any(record.at(mark).is_error for mark in wanted.get("done", ())):
+        return False
+    lacks, has = wanted.get("lacks", ()), wanted.get("has", ())
+    if not lacks and not has:
+        return True
+    end = record.at("state")
+    missing = not lacks or any(at(end.value, path) != value for path, value in lacks)
+    return end.fine and missing and all(at(end.value, path) == value for path, value in has)
+
+
+def malformed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe's score is no finite number, or above `data`."""
+    seen = records[0].at("score")
+    value: Any = seen.value.get("score") if is_dict(seen.value) else seen.value
+    if not seen.fine or value is None:
+        return False
+    return not is_number(value) or not math.isfinite(value) or value > float(evidence.data) + 1e-9
+
+
+def grows(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Scores that were asked for several times in a row, nothing done between, go up."""
+    values: list[Any] = records[0].at(evidence.marks[0]).value or []
+    told = [one.get("score") if is_dict(one) else one for one in values]
+    numbers = [one for one in told if is_number(one)]
+    return len(numbers) == len(told) and any(after > before + 1e-9 for before, after in itertools.pairwise(told))
+
+
+def loses(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe, in which no call failed, is paid less than `data`; the second, which does the same, is not."""
+    one, other = number(records[0].at("score")), number(records[1].at("score"))
+    full = float(evidence.data)
+    worked = all(
+        not seen.is_error
+        for record in records
+        for op, seen in zip(record.ops, record.seen, strict=False)
+        if op.do in ("call", "answer")
+    )
+    return worked and one is not None and other is not None and one < full - 1e-9 and other >= full - 1e-9
+
+
+def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The oracle at the mark has more calls than `data`."""
+    ops: Any = records[0].at(evidence.marks[0]).value
+    return isinstance(ops, list) and sum(1 for op in ops if is_dict(op) and op.get("do") == "call") > int(evidence.data)
+
+
+def refuses_its_oracle(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The op at the mark, a step of the solution, does not work, and the solution is paid less than `data`."""
+    got = number(records[0].at("score"))
+    return records[0].at(evidence.marks[0]).is_error and (got is None or got < float(evidence.data) - 1e-9)
+
+
+def says_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
+    """What the op at each mark gave is empty: no text, or nothing in it."""
+    seen = [records[0].at(mark) for mark in evidence.marks]
+    return all(one.fine and (one.value is None or not str(one.value).strip() or one.value in ({}, [])) for one in seen)

@@ -1,0 +1,89 @@
+"""The form of a reward: finite, bounded, and the same when it is asked for again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_number
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab, solves
+from quintain.audit.probe import Op, Probe, answer, number, reset, score
+
+from . import _reward_claims as claims
+from ._reward_acts import writes_by_name
+
+
+@check("runtime.reward_well_formed", "reward_hack", needs=("tasks",), value=96)
+def reward_well_formed(lab: Lab) -> Iterator[Finding | None]:
+    """Whatever an agent says or does, its reward is a finite number that is not above the best."""
+    top = 1.0
+    texts = ("nan", "inf", "-inf", "1e999", "", "0", "9" * 400, "-1") if "answer" in lab.offers else ()
+    for task in lab.some(5):
+        ops = lab.oracle(task) or ()
+        ways: list[tuple[Op, ...]] = [(), ops, (*ops, *ops), *((answer(text),) for text in texts)]
+        ways += [(op,) * 6 for op in ops if op.do == "call" and writes_by_name(op)][:3]
+        ways += list(_numbers(ops))
+        best = lab.solved(task) or 0.0
+        top = max(top, best)
+        if best > 1.0:
+            top = float("inf")
+        records = lab.play_all([solves(task, way) for way in ways])
+        for way, record in zip(ways, records, strict=True):
+            lab.looking()
+            if not claims.malformed([record], claims.Evidence(claims.ODD, ("score",), top)):
+                continue
+            value = record.at("score").value
+            yield lab.finding(
+                "the reward is no finite number" if not _above(record) else "the reward is above the best there is",
+                solves(task, way),
+                relation=claims.ODD,
+                marks=("score",),
+                data=top,
+                part="V",
+                expected=f"a finite number of at most {top:g}",
+                observed=value,
+                teaches="whatever makes the arithmetic break",
+            )
+            break
+
+
+def _above(record: Any) -> bool:
+    got = number(record.at("score"))
+    return got is not None and 1.0 < got < float("inf")
+
+
+def _numbers(ops: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
+    """The solution with a number of its last call made impossible."""
+    for place in reversed(range(len(ops))):
+        op = ops[place]
+        keys = [key for key, value in op.value.items() if is_number(value)] if op.do == "call" else []
+        if keys:
+            for value in (float("nan"), float("inf"), -1e308):
+                changed = msgspec.structs.replace(op, value=op.value | {keys[0]: value})
+                yield (*ops[:place], changed, *ops[place + 1 :])
+            return
+
+
+@check("x.score_asked_twice", "reward_hack", needs=("tasks",), value=80)
+def score_asked_twice(lab: Lab) -> Iterator[Finding | None]:
+    """To ask for the score again does not raise it."""
+    for task in lab.some(3):
+        for ops in ((), (lab.oracle(task) or ())[:1], lab.oracle(task) or ()):
+            lab.looking()
+            probe = Probe((reset(task), *ops, score(times=4)))
+            if claims.grows([lab.play_probe(probe)], claims.Evidence(claims.GROWS, ("score",))):
+                yield lab.finding(
+                    "the score rises when it is asked for again",
+                    probe,
+                    relation=claims.GROWS,
+                    marks=("score",),
+                    part="V",
+                    expected="the same score each time",
+                    observed=lab.play_probe(probe).at("score").value,
+                    teaches="to have itself judged often",
+                )
+                return

@@ -1,0 +1,230 @@
+"""Many ways to act on one task, tried in one child: what each is paid, and what its world lacks of the solved one.
+
+This is how the checks of reward look for candidates; what they claim is then proved by probes of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict, is_number
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, Seen, ask, number, reset, score, state
+
+from ._reward_acts import Path, at, differences, is_bookkeeping, pattern, reads_by_name
+
+_PART = 24
+"""Ways that are tried in one child."""
+_HERE = "quintain.audit.checks._reward_runs"
+
+
+class Run(msgspec.Struct, frozen=True):
+    """What one way came to.
+
+    Attributes:
+        score: None when there was no verdict.
+        odd: What `score()` gave, where that was no finite number.
+        errors: Places of the ops that were refused or broke.
+        lacks: Paths at which the world is not as the solution leaves it, with what the solution leaves there.
+        touched: Paths at which it is not as it was at the start.
+    """
+
+    score: float | None
+    odd: str = ""
+    errors: tuple[int, ...] = ()
+    lacks: dict[str, Any] = {}
+    touched: tuple[Path, ...] = ()
+    whole: bool = True
+
+
+class Solved(msgspec.Struct, frozen=True):
+    """A task's solution, walked.
+
+    Attributes:
+        full: What it is paid.
+        floor: What is paid for nothing.
+        effects: By place of an op, the paths that it changed for good: they are so at the end, and no bookkeeping.
+        changed: Before and after, of each such path.
+        sees: Whether the world's state could be seen.
+        said: What each op gave.
+        first: What `reset` gave.
+        errors: Places of ops that were refused or broke.
+    """
+
+    task: str
+    ops: tuple[Op, ...]
+    full: float | None
+    floor: float | None
+    effects: dict[int, tuple[Path, ...]]
+    changed: dict[Path, tuple[Any, Any]]
+    sees: bool
+    said: tuple[Seen, ...]
+    first: Any
+    errors: tuple[int, ...]
+
+    @property
+    def writes(self) -> tuple[int, ...]:
+        """Places of the calls that do something for good; by their names where the state cannot be seen."""
+        calls = [place for place, op in enumerate(self.ops) if op.do == "call" and place not in self.errors]
+        named = [place for place in calls if not reads_by_name(self.ops[place])]
+        return tuple(place for place in named if self.effects.get(place)) if self.sees else tuple(named)
+
+    def without(self, *gone: int) -> tuple[Op, ...]:
+        return tuple(op for place, op in enumerate(self.ops) if place not in gone)
+
+
+def solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
+    """Walk the solutions of tasks; those that have none, or are not paid, are left out."""
+    known = [(task, ops) for task in tasks if (ops := lab.oracle(task))]
+    sees = "state" in lab.offers
+    records = lab.play_all([Probe(tuple(_walk(task, ops, sees=sees))) for task, ops in known])
+    found: list[Solved] = []
+    for (task, ops), record in zip(known, records, strict=True):
+        if record.died or len(record.seen) < len(record.ops):
+            continue
+        said = tuple(record.at(f"op {place}") for place in range(len(ops)))
+        looks = [record.at("look -1").value, *(record.at(f"look {p}").value for p in range(len(ops)))] if sees else []
+        effects, changed = _effects(ops, looks, lab.volatile) if sees else ({}, {})
+        found.append(
+            Solved(
+                task=task,
+                ops=ops,
+                full=number(record.at("score")),
+                floor=number(record.at("floor")),
+                effects=effects,
+                changed=changed,
+                sees=sees,
+                said=said,
+                first=record.at("first").value,
+                errors=tuple(place for place, one in enumerate(said) if one.is_error),
+            )
+        )
+    return [one for one in found if one.full is not None]
+
+
+def _walk(task: str, ops: Sequence[Op], *, sees: bool) -> list[Op]:
+    told = [reset(task, on="b"), score(on="b", mark="floor"), reset(task, mark="first")]
+    told += [state(mark="look -1")] if sees else []
+    for place, op in enumerate(ops):
+        told.append(op.marked(f"op {place}"))
+        told += [state(mark=f"look {place}")] if sees else []
+    return [*told, score()]
+
+
+def _effects(
+    ops: Sequence[Op], looks: Sequence[Any], volatile: Sequence[str]
+) -> tuple[dict[int, tuple[Path, ...]], dict[Path, tuple[Any, Any]]]:
+    steps = [differences(looks[place], looks[place + 1], volatile) for place in range(len(ops))]
+    books = {pattern(path) for place, step in enumerate(steps) if _only_looks(ops[place]) for path in step}
+    final = differences(looks[0], looks[-1], volatile)
+    kept = {path: pair for path, pair in final.items() if not is_bookkeeping(path) and pattern(path) not in books}
+    effects = {
+        place: tuple(path for path in step if any(_same_place(path, other) for other in kept))
+        for place, step in enumerate(steps)
+    }
+    return {place: paths for place, paths in effects.items() if paths}, kept
+
+
+def _only_looks(op: Op) -> bool:
+    return reads_by_name(op) and not {"wait", "sleep", "advance"} & set(op.name.lower().split("_"))
+
+
+def _same_place(one: Path, other: Path) -> bool:
+    short = min(len(one), len(other))
+    return one[:short] == other[:short]
+
+
+def runs(lab: Lab, solved: Solved, ways: Sequence[Sequence[Op]]) -> list[Run]:
+    """Try ways on the task of a solution; a way that broke its child has no score."""
+    return runs_of(lab, solved.task, ways, solved.changed)
+
+
+def runs_of(
+    lab: Lab, task: str, ways: Sequence[Sequence[Op]], changed: dict[Path, tuple[Any, Any]] | None = None
+) -> list[Run]:
+    """The same for a task whose solution nobody knows."""
+    wanted = [[list(path), pair[1]] for path, pair in (changed or {}).items()]
+    parts = [ways[start : start + _PART] for start in range(0, len(ways), _PART)]
+    probes = [
+        Probe(
+            (
+                ask(
+                    f"{_HERE}:try_ways",
+                    {"task": task, "ways": msgspec.to_builtins(part), "wanted": wanted, "volatile": list(lab.volatile)},
+                ),
+            )
+        )
+        for part in parts
+    ]
+    found: list[Run] = []
+    for part, record in zip(parts, lab.play_all(probes), strict=True):
+        seen = record.at("ask")
+        found += msgspec.convert(seen.value, list[Run]) if seen.fine else [Run(None, whole=False)] * len(part)
+    return found
+
+
+def try_ways(player: Player, _on: str, value: Any) -> list[Any]:
+    """In the child: each way on an instance of its own."""
+    found: list[Run] = []
+    for place, way in enumerate(value["ways"]):
+        on = f"way {place}"
+        found.append(_tried(player, on, msgspec.convert(way, list[Op]), value))
+        player.do(Op("close", on))
+        player.handles.pop(on, None)
+    return [msgspec.to_builtins(one) for one in found]
+
+
+def _tried(player: Player, on: str, way: Sequence[Op], value: Any) -> Run:
+    if player.do(reset(value["task"], on=on)).how:
+        return Run(None, whole=False)
+    sees = "state" in player.handle(on).offers and bool(value["wanted"])
+    start = player.do(state(on=on)).value if sees else None
+    said = [player.do(op.moved(on)) for op in way]
+    verdict = player.do(score(on=on))
+    errors = tuple(place for place, one in enumerate(said) if one.is_error)
+    lacks: dict[str, Any] = {}
+    touched: tuple[Path, ...] = ()
+    if sees:
+        end = player.do(state(on=on)).value
+        lacks = {"\x1f".join(path): wanted for path, wanted in value["wanted"] if at(end, path) != wanted}
+        touched = tuple(differences(start, end, value["volatile"]))
+    return Run(number(verdict), odd_score(verdict), errors, lacks, touched)
+
+
+def odd_score(seen: Seen) -> str:
+    """What is wrong with the form of a verdict; empty for a finite number and for none."""
+    value: Any = seen.value.get("score") if is_dict(seen.value) else seen.value
+    if not seen.fine or value is None or is_number(value):
+        return "" if value != "nan" else "nan"
+    return str(value)[:100]
+
+
+def paid(lab: Lab, count: int) -> list[Solved]:
+    """Walked solutions that are paid, and more than nothing is."""
+    found = [one for one in solve(lab, lab.some(count)) if one.full and one.full > 0]
+    found = [one for one in found if one.floor is None or one.full is None or one.floor < one.full - 1e-9]
+    if not found:
+        raise lab.none("no solution is known that is paid more than nothing")
+    return found
+
+
+def survives(one: Solved, run: Run) -> bool:
+    """Whether a way that does less is paid all the same, and ends elsewhere."""
+    full = one.full
+    assert full is not None
+    return run.score is not None and run.score >= full - 1e-9 and (bool(run.lacks) or not one.sees)
+
+
+def seeing(one: Solved) -> tuple[Op, ...]:
+    return (state(),) if one.sees else ()
+
+
+def lacking(one: Solved, run: Run, effects: Sequence[Path]) -> list[list[Any]]:
+    """What the world lacks of given effects, as the claim wants it."""
+    gone = {tuple(path.split("\x1f")) for path in run.lacks}
+    mine = [path for path in gone if any(path[: len(e)] == e or e[: len(path)] == path for e in effects)]
+    return [[list(path), one.changed[path][1]] for path in sorted(mine)][:20]

@@ -1,0 +1,194 @@
+"""Shortest path to reward: a search, breadth first, over short sequences of calls for one that skips the work.
+
+One child walks the tree: it goes back to a node by `restore` where the subject can, else by playing the calls again on
+a new instance, and does not go on from a state that it has seen. Candidates are the calls of the solution, calls that
+are known to work, and calls drawn from the schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.finding import Finding
+from quintain.audit.generate import valid
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, Seen, ask, call, number, reset, score
+
+from . import _reward_claims as claims
+from ._reward_acts import Path, is_bookkeeping, pattern
+from ._reward_runs import Solved, paid, runs, seeing
+
+NODES = 260
+"""Sequences that are tried for one task."""
+DEEPEST = 3
+"""Calls in a sequence."""
+WIDEST = 28
+"""Candidates at each step."""
+
+
+@check("x.shortest_path", "reward_hack", needs=("oracle", "tasks", "tools"), value=62)
+def shortest_path(lab: Lab) -> Iterator[Finding | None]:
+    """No short sequence of calls is paid in full without what the solution has to do."""
+    known = [one for one in paid(lab, 4) if len(one.writes) >= 2 or any(op.do == "answer" for op in one.ops)]
+    if not known:
+        raise lab.none("every solution is one call long already")
+    probes = [_search(lab, one) for one in known]
+    for one, record in zip(known, lab.play_all(probes), strict=True):
+        seen = record.at("ask")
+        if not seen.fine:
+            continue
+        lab.looking(seen.value["tried"])
+        for path in seen.value["paid"]:
+            finding = _shorter(lab, one, tuple(msgspec.convert(path, list[Op])))
+            if finding is not None:
+                yield finding
+                return
+
+
+def _search(lab: Lab, one: Solved) -> Probe:
+    value = {
+        "task": one.task,
+        "full": one.full,
+        "calls": msgspec.to_builtins(_candidates(lab, one)),
+        "words": msgspec.to_builtins([op for op in one.ops if op.do == "answer"][-1:]),
+        "whole": [_known_as(one.ops[place]) for place in one.writes],
+    }
+    return Probe((ask("quintain.audit.checks._reward_search:search", value),))
+
+
+def _candidates(lab: Lab, one: Solved) -> list[Op]:
+    found = [one.ops[place] for place in reversed(one.writes)]
+    found += [known.op for known in lab.survey.writes() if known.task == one.task]
+    found += [op for op in one.ops if op.do == "call"]
+    writers = set(lab.survey.writers) or {tool.name for tool in lab.about.tools}
+    for tool in lab.about.tools:
+        if tool.name in writers:
+            found += [call(tool.name, valid(tool, lab.survey.values, lab.rng)) for _ in range(2)]
+    return list({_known_as(op): op for op in found}.values())[:WIDEST]
+
+
+def _known_as(op: Op) -> str:
+    return f"{op.do} {op.name} {op.value}"
+
+
+def search(player: Player, on: str, value: Any) -> Any:
+    """In the child: every sequence of at most `DEEPEST` calls, shortest first, as far as `NODES` goes."""
+    tree = _Tree(player, on, value)
+    return {"paid": msgspec.to_builtins(tree.walk()), "tried": tree.tried}
+
+
+class _Tree:
+    def __init__(self, player: Player, on: str, value: Any) -> None:
+        self.player, self.on, self.value = player, on, value
+        self.calls = msgspec.convert(value["calls"], list[Op])
+        self.words = msgspec.convert(value["words"], list[Op])
+        self.whole = set(value["whole"])
+        self.tried = 0
+        offers = player.handle(on).offers
+        self.eye = next((name for name in ("digest", "state") if name in offers), "")
+        self.returns = {"snapshot", "restore"} <= offers
+        self.names = 0
+
+    def walk(self) -> list[list[Op]]:
+        found: list[list[Op]] = []
+        self._begin()
+        seen = {self._look()}
+        layer: list[tuple[tuple[Op, ...], str]] = [((), self._keep())]
+        if self._pays(()):
+            return [[]]
+        for _ in range(DEEPEST):
+            following: list[tuple[tuple[Op, ...], str]] = []
+            for path, kept in layer:
+                for op in self.calls:
+                    if self.tried >= NODES or len(found) >= 6:
+                        return found
+                    longer = (*path, op)
+                    if op in path or self.whole <= {_known_as(one) for one in longer}:
+                        continue  # All that the solution does is the solution.
+                    self._back(path, kept)
+                    self.tried += 1
+                    if self.player.do(op.moved(self.on)).is_error:
+                        continue
+                    look = self._look()
+                    if look in seen and look:
+                        continue
+                    seen.add(look)
+                    node = (longer, self._keep())
+                    if self._pays(longer):
+                        found.append([*longer, *self.words])
+                        continue
+                    following.append(node)
+            layer = following
+        return found
+
+    def _begin(self) -> None:
+        self.player.do(reset(self.value["task"], on=self.on))
+
+    def _look(self) -> str:
+        return repr(self.player.do(Op(self.eye, self.on)).value) if self.eye else ""
+
+    def _keep(self) -> str:
+        if not self.returns:
+            return ""
+        self.names += 1
+        name = f"node {self.names}"
+        self.player.do(Op("snapshot", self.on, name))
+        return name
+
+    def _back(self, path: Sequence[Op], kept: str) -> None:
+        if kept:
+            self.player.do(Op("restore", self.on, kept))
+            return
+        self.player.do(Op("close", self.on))
+        self.player.handles.pop(self.on, None)
+        self._begin()
+        for op in path:
+            self.player.do(op.moved(self.on))
+
+    def _pays(self, path: Sequence[Op]) -> bool:
+        for words in self.words:
+            self.player.do(words.moved(self.on))
+        seen: Seen = self.player.do(score(on=self.on))
+        got = number(seen)
+        del path
+        return got is not None and got >= self.value["full"] - 1e-9
+
+
+def _shorter(lab: Lab, one: Solved, way: tuple[Op, ...]) -> Finding | None:
+    """A finding, when what the way does is less than what the solution does, and not what it does in another way."""
+    [run] = runs(lab, one, [way])
+    if run.score is None or one.full is None or run.score < one.full - 1e-9:
+        return None
+    lacks: list[list[Any]] = []
+    if one.sees:
+        wanted = {pattern(path) for path in one.changed}
+        reached = {pattern(path) for path in run.touched if not is_bookkeeping(path)}
+        missing = {kind for kind in wanted if not any(_near(kind, other) for other in reached)}
+        gone = [tuple(path.split("\x1f")) for path in run.lacks]
+        lacks = [[list(path), one.changed[path][1]] for path in gone if pattern(path) in missing]
+        if not lacks:
+            return None
+    elif len([op for op in way if op.do == "call"]) >= len(one.writes):
+        return None
+    return lab.finding(
+        "a short sequence of calls is paid in full and skips what the solution has to do",
+        Probe((reset(one.task), *way, *seeing(one), score())),
+        relation=claims.PAID,
+        marks=("score", "state") if one.sees else ("score",),
+        data={"full": one.full, "lacks": lacks},
+        part="V",
+        at_most="proven" if one.sees else "likely",
+        expected=f"less than {one.full:g} without: {', '.join('/'.join(path) for path, _ in lacks[:4]) or 'the rest'}",
+        observed=run.score,
+        teaches="the short way",
+    )
+
+
+def _near(one: Path, other: Path) -> bool:
+    short = min(len(one), len(other))
+    return one[:short] == other[:short]

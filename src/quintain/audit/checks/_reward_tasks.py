@@ -1,0 +1,91 @@
+"""Tasks that are solved by saying something: how the right answer is given, and what it is paid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, answer, number, reset, score
+
+from ._reward_acts import submits
+from ._reward_battery import gold_of
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A task that is solved by saying something.
+
+    Attributes:
+        before: Ops that come before the words.
+        say: The op that says the right ones.
+        key: The argument that holds the words, where they are handed in by a call.
+        own: The right answer.
+        full: What it is paid.
+        floor: What is paid without a word.
+    """
+
+    task: str
+    prompt: str
+    before: tuple[Op, ...]
+    say: Op
+    key: str
+    own: str
+    full: float
+    floor: float | None
+
+    def saying(self, text: str) -> Op:
+        """The op that says something else; as a number where the right answer is handed in as one."""
+        if not self.key:
+            return msgspec.structs.replace(self.say, value=text)
+        return msgspec.structs.replace(self.say, value=self.say.value | {self.key: text})
+
+
+def asked(lab: Lab, tasks: Sequence[str]) -> list[Asked]:
+    """The tasks in which words alone are worth what the whole solution is: how their right answer is given and paid."""
+    found = [(task, *way) for task in tasks if (way := _way(lab, task)) is not None]
+    told = {"prompt"} <= lab.offers
+    probes = [
+        Probe(
+            (
+                reset(task, on="b"),
+                score(on="b", mark="floor"),
+                *((Op("prompt", name=task, mark="told"),) if told else ()),
+                reset(task, mark="first"),
+                say,
+                score(),
+            )
+        )
+        for task, say, _, _ in found
+    ]
+    known: list[Asked] = []
+    for (task, say, key, own), record in zip(found, lab.play_all(probes), strict=True):
+        paid = number(record.at("score"))
+        solved = lab.solved(task) if lab.oracle(task) else paid
+        if paid is None or paid <= 0 or solved is None or paid < solved - 1e-9:
+            continue
+        first = record.at("told" if told else "first").value
+        floor = number(record.at("floor"))
+        if floor is None or floor < paid - 1e-9:
+            text = first if isinstance(first, str) else ""
+            known.append(Asked(task, text, (), say, key, own, paid, floor))
+    return known
+
+
+def _way(lab: Lab, task: str) -> tuple[Op, str, str] | None:
+    """The op that says the answer, the argument that holds it, and the answer."""
+    ops = lab.oracle(task)
+    if ops:
+        last = ops[-1]
+        if last.do == "answer":
+            return last, "", str(last.value)
+        if submits(last):
+            texts = [(name, one) for name, one in last.value.items() if isinstance(one, str | int | float)]
+            if len(texts) == 1:
+                return last, texts[0][0], str(texts[0][1])
+        return None
+    if "hidden" in lab.offers and "answer" in lab.offers:
+        seen = lab.play(reset(task), Op("hidden", name=task, mark="hidden")).at("hidden")
+        gold = gold_of(seen.value) if seen.fine else None
+        return (answer(gold), "", gold) if gold else None
+    return None

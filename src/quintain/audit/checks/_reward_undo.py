@@ -1,0 +1,120 @@
+"""Undo: a solution, then its own work taken back. A verifier that looks at what was once done still pays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Finding
+from quintain.audit.generate import fits
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, call, reset, score, state
+
+from . import _reward_claims as claims
+from ._reward_acts import MISSING, Path, names, scalars, words
+from ._reward_runs import Solved, paid, runs
+
+_TAKES_BACK = names(
+    "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "
+    "refund reset rollback unlink unlock lock disable enable deactivate activate reactivate"
+)
+_MOST = 24
+"""Ways back that are tried for one write."""
+
+
+@check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=82)
+def undo(lab: Lab) -> Iterator[Finding | None]:
+    """Work that is done and then taken back is not paid in full."""
+    told: set[str] = set()
+    for one in paid(lab, 5):
+        words_ = tuple(op for op in one.ops if op.do == "answer")
+        acts = tuple(op for op in one.ops if op.do != "answer")
+        for place in one.writes:
+            if one.ops[place].name in told:
+                continue
+            back = list(_ways_back(lab, one, place))[:_MOST]
+            ways = [(*acts, op, *words_) for op in back]
+            for op, run in zip(back, runs(lab, one, ways), strict=True):
+                lab.looking()
+                effects = one.effects.get(place, ())
+                gone = [path for path in _gone(run.lacks) if any(_inside(path, effect) for effect in effects)]
+                if run.score is None or one.full is None or run.score < one.full - 1e-9 or not gone:
+                    continue
+                found = _taken_back(lab, one, (acts, op, words_), gone)
+                if found is not None:
+                    told.add(one.ops[place].name)
+                    yield found
+                    break
+
+
+def _gone(lacks: dict[str, Any]) -> list[Path]:
+    return [tuple(path.split("\x1f")) for path in lacks]
+
+
+def _inside(path: Path, effect: Path) -> bool:
+    short = min(len(path), len(effect))
+    return path[:short] == effect[:short]
+
+
+def _ways_back(lab: Lab, one: Solved, place: int) -> Iterator[Op]:
+    """Calls that may take a write back: its own tool with the old values, setters of a field, and inverse tools."""
+    op = one.ops[place]
+    fields = {path[-1]: one.changed[path][0] for path in one.effects.get(place, ()) if path in one.changed}
+    own = {key: fields[key] for key in op.value if key in fields and fields[key] not in (MISSING, None)}
+    if own:
+        yield msgspec.structs.replace(op, value=op.value | own)
+    ids = _ids(one, place)
+    for tool in lab.about.tools:
+        for key, schema in tool.properties.items():
+            old = fields.get(key, MISSING)
+            if old == MISSING or not fits(old, schema, tool.parameters):
+                continue
+            for base in _filled(tool.required, ids, op.value, but=key):
+                yield call(tool.name, base | {key: old})
+        if _TAKES_BACK & set(words(tool.name)) and tool.name != op.name:
+            for base in _filled(tool.required, ids, op.value):
+                yield call(tool.name, base)
+
+
+def _ids(one: Solved, place: int) -> list[Any]:
+    """What names a thing that the write touched: keys of the rows, arguments, and scalars that it answered."""
+    found: list[Any] = [path[1] for path in one.effects.get(place, ()) if len(path) > 1]
+    found += scalars(one.ops[place].value)
+    said = one.said[place].value
+    found += scalars(said) if is_dict(said) else [word.strip(".,:;") for word in str(said).split()][:12]
+    return list({str(value): value for value in found if len(str(value)) <= 60}.values())
+
+
+def _filled(required: list[str], ids: list[Any], given: dict[str, Any], *, but: str = "") -> list[dict[str, Any]]:
+    bases: list[dict[str, Any]] = [{}]
+    for name in required:
+        if name == but:
+            continue
+        values = (
+            [given[name]] if name in given else ids if {"id", "ids", "key", "name"} & set(words(name)) else ["undo"]
+        )
+        bases = [base | {name: value} for base in bases for value in values][:8]
+    return bases
+
+
+def _taken_back(
+    lab: Lab, one: Solved, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], gone: list[Path]
+) -> Finding | None:
+    acts, op, said = way
+    as_before = [[list(path), one.changed[path][0]] for path in gone][:10]
+    return lab.finding(
+        f"what was done is taken back by {op.name}, and paid for all the same",
+        Probe((reset(one.task), *acts, op.marked("back"), *said, state(), score())),
+        relation=claims.PAID,
+        marks=("score", "state", "back"),
+        data={"full": one.full, "has": as_before, "done": ["back"]},
+        minimise=20,
+        part="V",
+        expected=f"less than {one.full:g}: {', '.join('/'.join(path) for path in gone[:4])} is as it was before",
+        observed=f"{one.full:g}",
+        teaches="to undo what it did, once it is paid",
+    )

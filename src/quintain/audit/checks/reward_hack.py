@@ -1,0 +1,301 @@
+"""Reward hacks: what is paid in full without being what was asked for.
+
+Each check plays something that is wrong by construction: answers that answer nothing, solutions with a step left out
+or with damage beside them, the solution of another task, claims in place of results. A verifier that pays for it
+would teach it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_number
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, reset, score, state
+
+from . import _reward_claims as claims
+from ._reward_acts import scalars, words, writes_by_name
+from ._reward_battery import KINDS, Attempt, attempts
+from ._reward_damage import collateral_damage
+from ._reward_form import reward_well_formed, score_asked_twice
+from ._reward_read import scorer_code
+from ._reward_runs import Run, Solved, lacking, paid, runs, runs_of, seeing, survives
+from ._reward_search import shortest_path
+from ._reward_tasks import Asked, asked
+
+__all__ = [
+    "answer_battery",
+    "collateral_damage",
+    "forged_result",
+    "oracle_ablation",
+    "reward_well_formed",
+    "score_asked_twice",
+    "scorer_code",
+    "shortest_path",
+    "task_swap",
+    "wrong_argument",
+]
+
+ASKED = 8
+"""Tasks that get the whole battery."""
+SOLVED = 6
+"""Tasks whose solutions are taken apart."""
+
+
+@check("x.answer_battery", "reward_hack", needs=("tasks", "oracle|hidden"), value=98)
+def answer_battery(lab: Lab) -> Iterator[Finding | None]:
+    """No wrong answer is paid what the right one is."""
+    tasks = asked(lab, lab.some(24))
+    if not tasks:
+        raise lab.none("no task is solved by words alone")
+    golds = list(dict.fromkeys(one.own for one in tasks))
+    bought: dict[str, list[tuple[Asked, Attempt]]] = defaultdict(list)
+    for one in tasks[:ASKED]:
+        tried = list(attempts(one.own, [gold for gold in golds if gold != one.own], one.prompt))
+        for attempt, record in zip(tried, _said(lab, one, tried), strict=True):
+            lab.looking()
+            if record is not None and record >= one.full - 1e-9:
+                bought[attempt.kind].append((one, attempt))
+    for kind, found in bought.items():
+        one, attempt = found[0]
+        yield lab.finding(
+            f"{KINDS[kind]} is paid in full",
+            Probe((reset(one.task), one.saying(attempt.text).marked("said"), score())),
+            relation=claims.PAID,
+            marks=("score", "said"),
+            data={"full": one.full},
+            minimise=0,
+            part="V",
+            tasks=list(dict.fromkeys(other.task for other, _ in found)),
+            expected=f"{one.own[:200]!r} is right; anything else is paid less than {one.full:g}",
+            observed=[each.text[:80] for _, each in found[:12]],
+            teaches="to say what is always paid",
+        )
+
+
+def _said(lab: Lab, one: Asked, tried: Sequence[Attempt]) -> list[float | None]:
+    ways = [[one.saying(attempt.text)] for attempt in tried]
+    return [run.score for run in runs_of(lab, one.task, ways)]
+
+
+@check("x.oracle_ablation", "reward_hack", needs=("oracle", "tasks"), value=97)
+def oracle_ablation(lab: Lab) -> Iterator[Finding | None]:
+    """A solution with any one of its writes left out is paid less."""
+    told: set[str] = set()
+    for one in paid(lab, SOLVED):
+        if len(one.writes) < 1:
+            continue
+        ways = [one.without(place) for place in one.writes]
+        for place, run in zip(one.writes, runs(lab, one, ways), strict=True):
+            lab.looking()
+            op = one.ops[place]
+            if op.name in told or not survives(one, run):
+                continue
+            told.add(op.name)
+            yield _unchecked(lab, one, place, run)
+
+
+def _unchecked(lab: Lab, one: Solved, place: int, run: Run) -> Finding | None:
+    op = one.ops[place]
+    lacks = lacking(one, run, one.effects.get(place, ()))
+    if one.sees and not lacks:
+        return None
+    asked_for = writes_by_name(op) and not _is_note(op)
+    return lab.finding(
+        f"{op.name} is part of the solution, and is paid for when it is left out",
+        Probe((reset(one.task), *one.without(place), *seeing(one), score())),
+        relation=claims.PAID,
+        marks=("score", "state") if one.sees else ("score",),
+        data={"full": one.full, "lacks": lacks},
+        part="V",
+        severity="error" if asked_for else "warning",
+        at_most="proven" if one.sees and asked_for else "likely",
+        expected=f"less than {one.full:g} without {op.name}({op.value})",
+        observed={"score": run.score, "the world lacks": ["/".join(path) for path, _ in lacks[:6]]},
+        teaches=f"to leave out {op.name}",
+    )
+
+
+@check("x.wrong_argument", "reward_hack", needs=("oracle", "state", "tasks"), value=88)
+def wrong_argument(lab: Lab) -> Iterator[Finding | None]:
+    """A solution that does the right thing to the wrong record, or by the wrong amount, is paid less."""
+    told: set[tuple[str, str]] = set()
+    known = paid(lab, SOLVED)
+    for one in known:
+        others = [str(other.first) for other in known if other is not one]
+        for place in one.writes:
+            op = one.ops[place]
+            for key, wrong in _wrong(lab, one, op, others):
+                if (op.name, key) in told:
+                    continue
+                swapped = [msgspec.structs.replace(op, value=op.value | {key: value}) for value in wrong]
+                ways = [(*one.ops[:place], other, *one.ops[place + 1 :]) for other in swapped]
+                found = runs(lab, one, ways)
+                lab.looking(len(found))
+                worked = [
+                    (way, run) for way, run in zip(ways, found, strict=True) if not set(run.errors) - set(one.errors)
+                ]
+                if len(worked) < 2 or not all(survives(one, run) for way, run in worked):
+                    continue
+                told.add((op.name, key))
+                way, run = worked[0]
+                yield _any_value(lab, one, place, key, (way, run))
+
+
+def _wrong(lab: Lab, one: Solved, op: Op, others: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+    """Arguments whose right value stands in this prompt, and not in every one, each with several wrong values."""
+    if _is_note(op):
+        return
+    told = str(one.first)
+    spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+    for key, value in op.value.items():
+        schema = spec.properties.get(key, {}) if spec else {}
+        if not _stands(value, told) or (others and all(_stands(value, other) for other in others)):
+            continue
+        if is_number(value) and not _is_id(key):
+            wrong: list[Any] = [type(value)(value * 3 + 1), type(value)(max(1, value // 2)), type(value)(value + 5)]
+        elif schema.get("enum"):
+            wrong = list(schema["enum"])
+        elif _is_id(key) or is_number(value):
+            wrong = [other for other in lab.survey.values.of(key) if type(other) is type(value)][:6]
+        else:
+            continue
+        wrong = [other for other in wrong if other != value]
+        if len(wrong) >= 2:
+            yield key, wrong[:4]
+
+
+def _is_note(op: Op) -> bool:
+    return bool({"note", "notes", "log", "comment", "remember", "memo"} & set(words(op.name)))
+
+
+def _is_id(key: str) -> bool:
+    return bool({"id", "ids", "key", "email", "username", "user", "number", "sku", "code"} & set(words(key)))
+
+
+def _stands(value: Any, text: str) -> bool:
+    said = f"{value:g}" if is_number(value) else str(value)
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and len(said) > 0 and said in text
+
+
+def _any_value(lab: Lab, one: Solved, place: int, key: str, shown: tuple[tuple[Op, ...], Run]) -> Finding | None:
+    way, run = shown
+    op = way[place]
+    lacks = lacking(one, run, one.effects.get(place, ()))
+    if not lacks:
+        return None
+    marked = [other.marked("wrong") if where == place else other for where, other in enumerate(way)]
+    return lab.finding(
+        f"{op.name} is paid for with any {key}",
+        Probe((reset(one.task), *marked, state(), score())),
+        relation=claims.PAID,
+        marks=("score", "state", "wrong"),
+        data={"full": one.full, "lacks": lacks, "done": ["wrong"]},
+        minimise=20,
+        part="V",
+        expected=f"{key} = {one.ops[place].value[key]!r}, as the prompt says",
+        observed=f"{key} = {op.value[key]!r} is paid {run.score:g}",
+        teaches="to do anything of the right kind",
+    )
+
+
+@check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=90)
+def task_swap(lab: Lab) -> Iterator[Finding | None]:
+    """The solution of one task is not the solution of another."""
+    known = paid(lab, ASKED)
+    pairs = [(one, other) for one, other in zip(known, [*known[1:], *known[:1]], strict=True) if one is not other]
+    for one, other in pairs:
+        mine = {_plain(op) for place, op in enumerate(one.ops) if place in one.writes or op.do == "answer"}
+        theirs = {_plain(op) for op in other.ops}
+        if mine <= theirs or one.first == other.first:
+            continue
+        lab.looking()
+        [run] = runs(lab, one, [other.ops])
+        if run.score is None or one.full is None or run.score < one.full - 1e-9 or (one.sees and not run.lacks):
+            continue
+        if not one.writes and not any(op.do == "answer" for op in one.ops):
+            continue
+        if not one.sees and not _differs(one, other):
+            continue
+        yield lab.finding(
+            "the solution of another task is paid in full",
+            Probe((reset(one.task), *other.ops, *seeing(one), score())),
+            relation=claims.PAID,
+            marks=("score", "state") if one.sees else ("score",),
+            data={"full": one.full, "lacks": lacking(one, run, tuple(one.changed)) if one.sees else []},
+            part="V",
+            expected=f"less than {one.full:g} for what {other.task} wants",
+            observed=run.score,
+            teaches="to do the same thing whatever is asked",
+        )
+        return
+
+
+def _plain(op: Op) -> str:
+    return f"{op.do} {op.name} {op.value}"
+
+
+def _differs(one: Solved, other: Solved) -> bool:
+    """Whether two solutions say different answers or write different things: free words apart."""
+    mine = {str(value) for op in one.ops if op.do == "call" for value in scalars(op.value)}
+    theirs = {str(value) for op in other.ops if op.do == "call" for value in scalars(op.value)}
+    return not mine <= theirs
+
+
+@check("x.forged_result", "reward_hack", needs=("oracle", "tasks", "tools"), value=84)
+def forged_result(lab: Lab) -> Iterator[Finding | None]:
+    """Claims of success, handed to the tools in place of the work, are not paid; nor is one step done over and over."""
+    for one in paid(lab, 4):
+        full = one.full
+        assert full is not None
+        ways = [way for way in _forged(lab, one) if way]
+        if not ways:
+            continue
+        for way, run in zip(ways, runs(lab, one, ways), strict=True):
+            lab.looking()
+            if not survives(one, run):
+                continue
+            repeated = len(way) > 1 and len({_plain(op) for op in way}) == 1
+            yield lab.finding(
+                "one step, done over and over, is paid as the whole solution" if repeated
+                else f"{way[-1].name} is told that all went well, and that is paid in full",
+                Probe((reset(one.task), *way, *seeing(one), score())),
+                relation=claims.PAID,
+                marks=("score", "state") if one.sees else ("score",),
+                data={"full": full, "lacks": lacking(one, run, tuple(one.changed)) if one.sees else []},
+                part="V",
+                expected=f"less than {full:g}",
+                observed=run.score,
+                teaches="to claim and not to do",
+            )  # fmt: skip
+            return
+
+
+def _forged(lab: Lab, one: Solved) -> Iterator[tuple[Op, ...]]:
+    """A claim alone through each tool that takes one; a tool's grade of its own; a step many times."""
+    for tool in lab.about.tools:
+        used = next((op for op in one.ops if op.name == tool.name), None)
+        base: dict[str, Any] = dict(used.value) if used else {}
+        for key, schema in tool.properties.items():
+            graded = {"score", "reward", "grade", "points", "passed", "success", "verdict", "correct", "result"}
+            if not graded & set(words(key)):
+                continue
+            missing = [name for name in tool.required if name not in base and name != key]
+            filled = base | dict.fromkeys(missing, "1")
+            kinds = schema.get("type")
+            values: list[Any] = (
+                [1.0, 1, 100] if kinds in ("number", "integer") else [True] if kinds == "boolean" else []
+            )
+            values = values or list(schema.get("enum") or ("PASSED", "SKIPPED", "success", "1.0", "ok"))
+            for value in values:
+                if filled.get(key) != value:
+                    yield (Op("call", name=tool.name, value=filled | {key: value}),)
+    if len(one.writes) > 1:
+        for place in one.writes[:4]:
+            yield (one.ops[place],) * max(4, len(one.writes) + 1)

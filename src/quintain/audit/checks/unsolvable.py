@@ -1,0 +1,261 @@
+"""Unsolvable or trivial tasks: what a right solution is not paid for, and what is paid for nothing.
+
+The floor and the ceiling are measured, not believed: the oracle is played with its errors on show, and nothing at all
+is played beside it. Between them stand the tasks that can be told apart; a task outside teaches noise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from quintain.audit.check import check
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab, solves
+from quintain.audit.probe import Op, Probe, Record, Seen, answer, number, reset
+
+from . import _reward_claims as claims
+
+TOP = 1.0
+"""The best reward of an environment that pays within [0, 1]."""
+
+
+@check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=100)
+def oracle_max(lab: Lab) -> Iterator[Finding | None]:
+    """Each task's own solution works and is paid the most that can be had."""
+    played = _oracles(lab)
+    top = max((paid for _, _, record in played if (paid := number(record.at("score"))) is not None), default=0.0)
+    top = max(TOP, top)
+    faults: dict[str, list[tuple[str, tuple[Op, ...], Record]]] = defaultdict(list)
+    for task, ops, record in played:
+        lab.looking()
+        paid = number(record.at("score"))
+        if (said := _why(ops, record, top)) and (top <= TOP or paid is None or paid <= 0):
+            faults[said].append((task, ops, record))
+    for said, found in faults.items():
+        task, ops, record = found[0]
+        paid = record.at("score")
+        nearly = bool(lab.attribute("graded")) and (number(paid) or 0.0) >= top / 2
+        yield lab.finding(
+            f"the task's own solution {said}",
+            solves(task, ops),
+            relation="pays_less",
+            marks=("score",),
+            data=top,
+            minimise=0,
+            part=_blamed(ops, record),
+            severity="warning" if nearly else "error",
+            at_most="likely" if nearly else "proven",
+            tasks=[task for task, _, _ in found],
+            expected=f"a reward of {top:g}",
+            observed={"score": paid.value if paid.fine else paid.raised, "first error": _first_error(ops, record)},
+            teaches="nothing: whoever does it right is punished, and gradients come from what is wrong",
+            where=next((seen.where for seen in record.seen if seen.how == "crashed"), ""),
+        )
+    yield from _broken_oracles(lab)
+
+
+def _oracles(lab: Lab) -> list[tuple[str, tuple[Op, ...], Record]]:
+    known = [(task, ops) for task in lab.tasks if (ops := lab.oracle(task)) is not None]
+    if not known:
+        raise lab.none("no task has a solution")
+    records = lab.play_all([solves(task, ops) for task, ops in known])
+    return [(task, ops, record) for (task, ops), record in zip(known, records, strict=True)]
+
+
+def _why(ops: Sequence[Op], record: Record, top: float) -> str:
+    seen = record.at("score")
+    paid = number(seen)
+    if paid is not None and not paid < top - 1e-9:
+        return ""
+    for op, one in zip(ops, record.seen[1:], strict=False):
+        if one.how == "crashed":
+            return f"crashes in {op.name or op.do} ({one.raised.partition(':')[0]})"
+        if one.is_error:
+            return f"is refused by {op.name or op.do}"
+    if seen.how:
+        return f"ends in a score that {'never comes' if seen.how == 'hung' else 'crashes'}"
+    return "gets no verdict" if paid is None else "is not paid in full"
+
+
+def _first_error(ops: Sequence[Op], record: Record) -> str:
+    for op, one in zip(ops, record.seen[1:], strict=False):
+        if one.is_error:
+            return f"{op.name or op.do}: {_told(one)}"[:500]
+    return "none"
+
+
+def _told(seen: Seen) -> str:
+    return seen.raised or str(seen.value)
+
+
+def _blamed(ops: Sequence[Op], record: Record) -> str:
+    said = _why(ops, record, float("inf"))
+    if said.startswith("crashes"):
+        return "S"
+    return "T" if said.startswith("is refused") else "V"
+
+
+def _broken_oracles(lab: Lab) -> Iterator[Finding | None]:
+    without = [task for task in lab.tasks if lab.oracle(task) is None]
+    if not without:
+        return
+    seen = lab.play_all([Probe((Op("oracle", name=task, mark="oracle"),)) for task in without])
+    broken = [task for task, record in zip(without, seen, strict=True) if record.at("oracle").how]
+    if broken:
+        first = seen[without.index(broken[0])].at("oracle")
+        yield lab.finding(
+            "the solution of a task cannot be had: oracle() raises",
+            Probe((Op("oracle", name=broken[0], mark="oracle"),)),
+            marks=("oracle",),
+            part="T",
+            tasks=broken,
+            expected="a list of calls, or None",
+            observed=first.raised,
+            where=first.where,
+        )
+    lacking = [task for task in without if task not in set(broken)]
+    if lacking:
+        yield lab.finding(
+            "tasks have no solution, so nobody can say whether they can be solved",
+            part="T",
+            severity="note",
+            at_most="hint",
+            tasks=lacking,
+            expected="a solution of each task",
+            observed=f"{len(lacking)} of {len(lab.tasks)} have none",
+        )
+
+
+@check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=99)
+def floor_gap(lab: Lab) -> Iterator[Finding | None]:
+    """Doing nothing, or saying nothing, is not paid what solving is."""
+    ways: list[tuple[str, tuple[Op, ...]]] = [("doing nothing", ())]
+    if "answer" in lab.offers:
+        ways += [("an empty answer", (answer(""),)), ("the word 'done' alone", (answer("Done."),))]
+    paid_for_nothing: set[str] = set()
+    for said, ops in ways:
+        records = lab.play_all([solves(task, ops) for task in lab.tasks])
+        found: list[tuple[str, float]] = []
+        for task, record in zip(lab.tasks, records, strict=True):
+            lab.looking()
+            paid = number(record.at("score"))
+            if paid and paid > 0 and paid >= _ceiling(lab, task) - 1e-9 and not _may_refuse(lab, task):
+                found.append((task, paid))
+        fresh = [(task, paid) for task, paid in found if task not in paid_for_nothing]
+        paid_for_nothing |= {task for task, _ in found}
+        if fresh:
+            task, paid = fresh[0]
+            yield lab.finding(
+                f"{said} is paid as much as solving the task",
+                solves(task, ops),
+                relation="pays",
+                marks=("score",),
+                data=_ceiling(lab, task),
+                part="V",
+                tasks=[task for task, _ in fresh],
+                expected=f"less than {_ceiling(lab, task):g}",
+                observed=paid,
+                teaches="to do nothing",
+            )
+
+
+def _ceiling(lab: Lab, task: str) -> float:
+    """What counts as full pay: what the solution gets, where that is something."""
+    solved = lab.solved(task)
+    return solved if solved is not None and solved > 0 else TOP
+
+
+def _may_refuse(lab: Lab, task: str) -> bool:
+    """Whether nothing is the right thing to do: declared, and the solution itself makes no call."""
+    ops = lab.oracle(task)
+    calls = [op for op in ops or () if op.do == "call"]
+    return bool(lab.attribute("refusal_ok")) and (ops is None or not calls)
+
+
+@check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=85)
+def budget(lab: Lab) -> Iterator[Finding | None]:
+    """The solution fits into the calls that an episode allows."""
+    allowed = lab.attribute("budget")
+    if not isinstance(allowed, int):
+        raise lab.none("no budget of calls is declared")
+    over: list[tuple[str, int]] = []
+    for task in lab.tasks:
+        ops = lab.oracle(task)
+        if ops is not None:
+            lab.looking()
+            calls = sum(op.do == "call" for op in ops)
+            over += [(task, calls)] if calls > allowed else []
+    if over:
+        task, calls = over[0]
+        yield lab.finding(
+            "the solution takes more calls than an episode allows",
+            Probe((Op("oracle", name=task, mark="oracle"),)),
+            relation=claims.LONGER,
+            marks=("oracle",),
+            data=allowed,
+            part="C",
+            tasks=[task for task, _ in over],
+            expected=f"at most {allowed} calls",
+            observed=f"{calls} calls",
+            teaches="to give up halfway",
+        )
+
+
+@check("x.task_set", "unsolvable", value=90)
+def task_set(lab: Lab) -> Iterator[Finding | None]:
+    """There are tasks, each says something, and no two say the same and want another thing."""
+    lab.looking()
+    if not lab.tasks:
+        yield lab.finding(
+            "there is no task at all", part="T", expected="at least one task", observed="tasks() is empty"
+        )
+        return
+    told = "prompt" in lab.offers
+    see = "state" in lab.offers
+    hides = "hidden" in lab.offers
+    probes = [
+        Probe(
+            (
+                reset(task, mark="first"),
+                *((Op("prompt", name=task, mark="told"),) if told else ()),
+                *((Op("state", mark="state"),) if see else ()),
+                *((Op("hidden", name=task, mark="hidden"),) if hides else ()),
+            )
+        )
+        for task in lab.some(40)
+    ]
+    by_sight: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for task, probe, record in zip(lab.some(40), probes, lab.play_all(probes), strict=True):
+        lab.looking()
+        marks = ("first", "told") if told else ("first",)
+        if claims.says_nothing([record], _evidence(marks)):
+            yield lab.finding(
+                "a task says nothing to the agent",
+                probe,
+                relation=claims.SILENT,
+                marks=marks,
+                part="T",
+                expected="a prompt",
+                observed=record.at(marks[-1]).value,
+                teaches="to guess",
+            )
+            continue
+        sight = repr([record.at(mark).content() for mark in (*marks, *(("state",) if see else ()))])
+        truth = repr(record.at("hidden").content()) if hides else repr(lab.oracle(task))
+        by_sight[sight].append((task, truth))
+    for alike in by_sight.values():
+        if len(alike) > 1 and len({truth for _, truth in alike}) > 1:
+            yield lab.finding(
+                "two tasks look the same to the agent and want different things",
+                part="T",
+                severity="warning",
+                tasks=[task for task, _ in alike],
+                expected="what is wanted can be told from the prompt and the world",
+                observed=[truth[:300] for _, truth in alike][:2],
+                teaches="to guess",
+            )
+
+
+def _evidence(marks: Sequence[str]) -> claims.Evidence:
+    return claims.Evidence(claims.SILENT, tuple(marks))
