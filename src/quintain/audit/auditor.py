@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
@@ -13,7 +14,7 @@ import msgspec
 from quintain import codec
 
 from .check import Check, NotChecked
-from .child import Child
+from .child import Child, SubjectBroken
 from .failing import Rate, measure
 from .finding import CLASSES, Checked, Finding
 from .lab import Lab, OutOfTime
@@ -59,6 +60,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """Whether there is a proven error."""
         return any(one.stops for one in self.findings)
 
+
+BROKE = "the check itself broke:"
+"""How the reason of a check begins that raised what it should not."""
 
 Watch = Callable[[Check, int, int], None]
 """(check, its place, how many there are), when a check begins."""
@@ -120,7 +124,7 @@ def audit(
 
 
 def _run(check: Check, lab: Lab, found: list[Finding]) -> Checked:
-    """One check; what it raises that is not ours is a bug of the check, and goes on to the caller."""
+    """One check. One that breaks is a bug of the check, not of the subject: it is said, and the others go on."""
     started, before = time.monotonic(), len(found)
     lab.checking, lab.probes, lab.looked = check, 0, 0
     lab.rng = random.Random(f"{lab.seed}/{check.id}")  # noqa: S311 (draws of probes, no secrets)
@@ -132,11 +136,17 @@ def _run(check: Check, lab: Lab, found: list[Finding]) -> Checked:
         status, reason = "not_checked", "the budget was spent before it"
     else:
         try:
-            found += [one for one in check.run(lab) if one is not None]
+            found.extend(one for one in check.run(lab) if one is not None)  # What is found before it ends, counts.
         except NotChecked as why:
             status, reason = "not_checked", str(why)
         except OutOfTime:
             status, reason = ("partly" if lab.looked else "not_checked"), "the budget was spent on the way"
+        except SubjectBroken as error:
+            status, reason = ("partly" if lab.looked else "not_checked"), f"the subject broke: {error}"
+        except Exception as error:  # noqa: BLE001 (somebody's plugin; the report names it)
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            told = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
+            status, reason = "not_checked", f"{BROKE} {told}"
         if status == "checked" and not lab.looked:
             status, reason = "not_checked", "there was nothing to compare"
     return Checked(

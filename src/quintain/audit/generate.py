@@ -60,6 +60,10 @@ class Values:
         near = [one for key, values in self._by_name.items() if key.endswith(tail) and tail for one in values]
         return near[:60]
 
+    def names(self) -> set[str]:
+        """Every field that was seen."""
+        return set(self._by_name)
+
     def strings(self) -> list[str]:
         """Every text that was seen."""
         return [one for values in self._by_name.values() for one in values if isinstance(one, str)]

@@ -123,13 +123,13 @@ def _sorted(value: Any) -> Any:
 
 
 def fewest(
-    lab: Lab, ops: Sequence[Op], target: str, holds: Callable[[tuple[Op, ...]], bool], *, trials: int = TRIALS
+    lab: Lab, ops: Sequence[Op], keep: Sequence[str], holds: Callable[[tuple[Op, ...]], bool], *, trials: int = TRIALS
 ) -> tuple[Op, ...]:
-    """The fewest ops for which a claim holds (ddmin); the target and the resets that stand in the script stay."""
+    """The fewest ops for which a claim holds (ddmin); marks to keep, and resets of the script, stay."""
     kept = tuple(ops)
     size = max(1, len(kept))
     while trials > 0:
-        places = [place for place, op in enumerate(kept) if not _stays(op, target)]
+        places = [place for place, op in enumerate(kept) if not _stays(op, keep)]
         chunks = [places[start : start + size] for start in range(0, len(places), size)]
         for chunk in reversed(chunks):
             trials -= 1
@@ -144,8 +144,8 @@ def fewest(
     return kept
 
 
-def _stays(op: Op, target: str) -> bool:
-    return op.mark == target or (op.do == "reset" and bool(op.mark))
+def _stays(op: Op, keep: Sequence[str]) -> bool:
+    return op.mark in keep or (op.do == "reset" and bool(op.mark))
 
 
 def through(ops: Sequence[Op], target: str) -> tuple[Op, ...]:
@@ -170,7 +170,7 @@ def pair(lab: Lab, ops: Sequence[Op], target: str, context: Context = HOME) -> t
     cut = through(ops, target)
     if not holds(cut) or wavers(lab, alone(cut), target):
         return None
-    least = fewest(lab, cut, target, holds)
+    least = fewest(lab, cut, (target,), holds)
     return None if wavers(lab, alone(least), target) else probes(least)
 
 

@@ -159,7 +159,8 @@ def equivalent_spelling(lab: Lab) -> Iterator[Finding | None]:
             if all(repr(one.value) == repr(two.value) for one, two in zip(ops, other, strict=True)):
                 continue
             lab.looking()
-            plain, spelled = ((reset(task), *some, SCORE) for some in (ops, other))
+            plain: tuple[Op, ...] = (reset(task), *ops, SCORE)
+            spelled: tuple[Op, ...] = (reset(task), *other, SCORE)
             record = lab.play(*spelled)
             worked = all(not seen.is_error for seen in record.seen[1:-1])
             if worked and number(record.at(SCORE.mark)) != pay:

@@ -247,7 +247,7 @@ def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], apart: Split, *, found:
         return None
     found.add(key)
     target = apart.op.mark
-    least = fewest(lab, through(ops, target), target, lambda some: wavers(lab, some, target, 1), trials=12)
+    least = fewest(lab, through(ops, target), (target,), lambda some: wavers(lab, some, target, 1), trials=12)
     return lab.finding(
         f"{_of(apart)} is not the same in two equal processes",
         Probe(least),

@@ -63,6 +63,11 @@ def is_told(parameter: str) -> bool:
     return parameter.lower() in TOLD
 
 
+def sealed(task: dict[str, Any]) -> dict[str, Any]:
+    """Those fields of a task that bear the name of an answer."""
+    return {name: value for name, value in task.items() if name.lower() in {"answer", *TRUTH}}
+
+
 def taken(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters of a function.
 

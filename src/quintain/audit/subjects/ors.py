@@ -20,7 +20,7 @@ from quintain.errors import UsageError
 
 from . import http
 from .failure import SubjectFailure
-from .matching import TRUTH
+from .matching import sealed
 from .shapes import is_dict, is_list, series, table
 
 SESSION = "X-Session-ID"
@@ -89,8 +89,7 @@ class OrsSubject:
 
     def hidden(self, task: str) -> dict[str, Any]:
         """Those fields of the task that bear the name of an answer."""
-        found = table(self._known("task", index=self._index(task)), "task")
-        return {name: value for name, value in found.items() if name.lower() in {"answer", *TRUTH}}
+        return sealed(table(self._known("task", index=self._index(task)), "task"))
 
     def reset(self, task: str, seed: int) -> Any:
         """Open a session on a task; its prompt.

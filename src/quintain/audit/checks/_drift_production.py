@@ -1,0 +1,110 @@
+"""The environment beside production: what both declare, and what both answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
+
+from ._drift_words import form_of
+
+
+def shape_differs(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The answer has other keys or types than production's, or is an error where production's is none."""
+    seen = records[0].at("call")
+    answer = evidence.data
+    return Seen(answer).is_error != seen.is_error or form_of(seen.value) != form_of(answer)
+
+
+def declared_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The declared tools, and those of production, still differ in the place that `data` names."""
+    ours = {tool["name"]: tool for tool in records[0].at("tools").value or ()}
+    real: Any = records[0].at("production").value
+    theirs = {tool["name"]: tool for tool in real["tools"]}
+    return evidence.data in dict(_differences(ours, theirs))
+
+
+@check("x.production_declares_the_same", "action_drift", needs=("tools", "production"), value=84)
+def production(lab: Lab) -> Iterator[Finding | None]:
+    """Names, parameters, types, enums, defaults and required parameters are those of production."""
+    probe = Probe((Op("tools", mark="tools"), Op("production", mark="production")))
+    record = lab.play_probe(probe)
+    real = record.at("production").value
+    if not is_dict(real) or not real.get("tools"):
+        raise NotChecked("production() gives no tools")
+    ours = {tool["name"]: tool for tool in record.at("tools").value}
+    theirs = {tool["name"]: tool for tool in real["tools"]}
+    lab.looking(len({*ours, *theirs}))
+    for what, (expected, observed) in _differences(ours, theirs):
+        yield lab.finding(
+            f"{what} is not as in production",
+            probe,
+            relation=f"{__name__}:declared_otherwise",
+            marks=("tools", "production"),
+            data=what,
+            part="H",
+            expected=expected,
+            observed=observed,
+            teaches="an action that production does not have, or takes otherwise",
+        )
+
+
+def _differences(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    for name in sorted({*ours, *theirs}):
+        if name not in ours or name not in theirs:
+            there, missing = ("there is", "there is none") if name in theirs else ("there is none", "there is")
+            yield f"tool {name}", (there, missing)
+            continue
+        mine, real = (_schema(one) for one in (ours[name], theirs[name]))
+        for parameter in sorted({*mine["properties"], *real["properties"]}):
+            one, other = mine["properties"].get(parameter), real["properties"].get(parameter)
+            for field in ("type", "enum", "default", "minimum", "maximum", "format", "items"):
+                left = one.get(field) if is_dict(one) else None
+                right = other.get(field) if is_dict(other) else None
+                if one is None or other is None:
+                    yield f"parameter {parameter} of {name}", (other, one)
+                    break
+                if left != right and not (field == "enum" and _same_set(left, right)):
+                    yield f"{field} of {parameter} of {name}", (right, left)
+        if set(mine["required"]) != set(real["required"]):
+            yield f"required parameters of {name}", (sorted(real["required"]), sorted(mine["required"]))
+
+
+def _same_set(one: Any, other: Any) -> bool:
+    return is_list(one) and is_list(other) and sorted(map(str, one)) == sorted(map(str, other))
+
+
+def _schema(tool: dict[str, Any]) -> dict[str, Any]:
+    schema: Any = tool.get("parameters") or tool.get("inputSchema") or {}
+    if schema and "properties" not in schema and "type" not in schema:
+        schema = {"properties": schema}
+    return {"properties": schema.get("properties") or {}, "required": schema.get("required") or []}
+
+
+@check("x.production_answers_the_same", "action_drift", needs=("call", "production", "tasks"), value=74)
+def behaviour(lab: Lab) -> Iterator[Finding | None]:
+    """Calls that production answered are answered here with the same keys and types, errors by errors."""
+    real = lab.play(Op("production", mark="production")).at("production").value
+    pairs = real.get("calls") if is_dict(real) else None
+    if not pairs:
+        raise NotChecked("production() gives no calls with their answers")
+    for name, arguments, answer in pairs[:40]:
+        lab.looking()
+        probe = Probe((reset(lab.tasks[0]), call(name, arguments, mark="call")))
+        evidence = Evidence("", data=answer)
+        if shape_differs([lab.play_probe(probe)], evidence):
+            yield lab.finding(
+                f"{name} answers in another form than production",
+                probe,
+                relation=f"{__name__}:shape_differs",
+                marks=("call",),
+                data=answer,
+                expected=answer,
+                observed=lab.play_probe(probe).at("call").value,
+                teaches="to read answers that production does not give",
+            )

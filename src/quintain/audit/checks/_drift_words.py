@@ -1,0 +1,210 @@
+"""What texts promise: tools and parameters that they name, an order, a length; and what the words of errors mean."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.opening import Source
+from quintain.audit.probe import Seen
+
+_KIND = r"(tool|function|action|operation|method|command)"
+UNKNOWN = re.compile(
+    rf"(unknown|no such|not a known|there is no|does not exist|not found|unsupported|unrecogni[sz]ed)\W+{_KIND}"
+    rf"|{_KIND}\b[^.]{{0,60}}(not found|does not exist|unknown|not available|not implemented)"
+    r"|NotImplementedError|not implemented",
+    re.IGNORECASE,
+)
+MISSING = re.compile(r"missing|required|must (be given|provide|supply)|is needed|KeyError", re.IGNORECASE)
+INVALID = re.compile(
+    r"invalid|must be (one of|in)|not (a valid|one of|allowed|supported|recogni[sz]ed)|unknown|unsupported",
+    re.IGNORECASE,
+)
+
+
+def text_of(seen: Seen) -> str:
+    """What an op gave, as text: its exception, or its value."""
+    if seen.raised:
+        return seen.raised
+    return seen.value if isinstance(seen.value, str) else json.dumps(seen.value, ensure_ascii=False, default=str)
+
+
+def parsed(value: Any) -> Any:
+    """An answer that is JSON text, as data."""
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def rows_of(value: Any) -> list[Any] | None:
+    """The rows of an answer: a list, or the only list in a dict; None where there is none."""
+    value = parsed(value)
+    if is_dict(value):
+        lists = [one for one in value.values() if is_list(one)]
+        value = lists[0] if len(lists) == 1 else None
+    return value if is_list(value) else None
+
+
+def form_of(value: Any, depth: int = 0) -> Any:
+    """Keys and types of an answer, without its values; lists by their first entry."""
+    value = parsed(value)
+    if is_dict(value) and depth < 4:
+        return {name: form_of(one, depth + 1) for name, one in sorted(value.items())}
+    if is_list(value):
+        return [form_of(value[0], depth + 1)] if value else []
+    if isinstance(value, bool) or value is None:
+        return type(value).__name__
+    return "number" if isinstance(value, int | float) else type(value).__name__
+
+
+_DESCENDING = re.compile(
+    r"(most recent|newest|latest|highest|largest|biggest|most expensive)( \w+)? first|descending|newest to oldest",
+    re.IGNORECASE,
+)
+_ASCENDING = re.compile(
+    r"(oldest|earliest|lowest|smallest|cheapest)( \w+)? first|ascending|oldest to newest", re.IGNORECASE
+)
+_TIME = re.compile(r"date|time|created|updated|_at$|^at$|^on$|^ts$|timestamp|when", re.IGNORECASE)
+_AMOUNT = re.compile(r"price|amount|total|cost|score|cents|value|balance", re.IGNORECASE)
+
+
+def promised_order(description: str) -> str | None:
+    """The order that a description promises, "descending" or "ascending"; None for none."""
+    down, up = _DESCENDING.search(description), _ASCENDING.search(description)
+    if bool(down) == bool(up):
+        return None
+    return "descending" if down else "ascending"
+
+
+def order_fields(rows: list[Any], description: str) -> list[str]:
+    """The fields of rows that a promised order is about: times for "newest", amounts for "cheapest".
+
+    Rows of text have one, "", when each begins with a date.
+    """
+    if len(rows) < 2:
+        return []
+    if all(isinstance(row, str) for row in rows):
+        return [""] if all(_DATED.match(row) for row in rows) else []
+    if not all(map(is_dict, rows)):
+        return []
+    named = re.search(r"(?:sorted|ordered) by `?(\w+)", description, re.IGNORECASE)
+    if named and named[1] in rows[0]:
+        return [named[1]]
+    about_time = re.search(r"recent|newest|latest|oldest|earliest", description, re.IGNORECASE)
+    wanted = _TIME if about_time else _AMOUNT
+    return [name for name in rows[0] if wanted.search(name) and all(name in row for row in rows)][:1]
+
+
+_DATED = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def order_of(value: Any, field: str) -> str:
+    """The order that rows have by a field: "ascending" or "descending"; "" when neither, or both."""
+    rows = rows_of(value) or []
+    try:
+        values = [row[field] if field else row.split()[0] + row.split()[1] for row in rows]
+        up, down = values == sorted(values), values == sorted(values, reverse=True)
+    except (TypeError, KeyError, IndexError):
+        return ""
+    if up == down:
+        return ""
+    return "ascending" if up else "descending"
+
+
+_AT_MOST = re.compile(
+    r"(?:at most|up to|maximum of|no more than|limited to|first) (\d+) (?:\w+ )?(?:entries|matches|\w+s)\b",
+    re.IGNORECASE,
+)
+
+
+def promises_at_most(description: str) -> int | None:
+    """How many results a description promises at most."""
+    found = _AT_MOST.search(description)
+    return int(found[1]) if found else None
+
+
+_WORD = r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+"
+_CALLED = re.compile(
+    rf"\b({_WORD})\(|\b(?:call|use|using|with|via|tools?|function|run)\s+(?:the\s+)?[`'\"]?({_WORD})\b", re.IGNORECASE
+)
+_QUOTED = re.compile(rf"`({_WORD})`")
+
+
+def tools_called(text: str) -> set[str]:
+    """Words of a text that it tells its reader to call."""
+    return {one or other for one, other in _CALLED.findall(text) if (one or other).islower()}
+
+
+_SNAKE = re.compile(rf"\b{_WORD}\b")
+
+
+def tools_near(text: str, like: Iterable[str]) -> set[str]:
+    """Words of a text that are nearly a tool's name: another verb with the same thing, or a letter off."""
+    known = set(like)
+    things = {name.partition("_")[2] for name in known}
+    words = {word for word in _SNAKE.findall(text) if word not in known}
+    return {
+        word
+        for word in words
+        if word.partition("_")[2] in things or difflib.get_close_matches(word, known, n=1, cutoff=0.8)
+    }
+
+
+def tools_quoted(text: str, like: Iterable[str]) -> set[str]:
+    """Words in backticks that begin with the same verb as a tool that there is."""
+    heads = {name.split("_")[0] for name in like}
+    return {name for name in _QUOTED.findall(text) if name.split("_")[0] in heads and name.islower()}
+
+
+def callables_in(sources: Iterable[Source], advertised: Iterable[str]) -> set[str]:
+    """Texts in a subject's source that stand where names of advertised tools are keys or are compared."""
+    known = set(advertised)
+    found: set[str] = set()
+    for source in sources:
+        if source.part != "S":
+            continue
+        for node in ast.walk(ast.parse(Path(source.path).read_text(encoding="utf-8"))):
+            found |= _beside(node, known)
+    return {name for name in found - known if re.fullmatch(r"[a-z][a-z0-9_.-]{2,63}", name)}
+
+
+def _beside(node: ast.AST, known: set[str]) -> set[str]:
+    if isinstance(node, ast.Dict):
+        names = {key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
+        return names if names & known else set()
+    if isinstance(node, ast.FunctionDef) and any(_compares(one, known) for one in ast.walk(node)):
+        return {text for one in ast.walk(node) for text in _compared(one)}
+    if isinstance(node, ast.Match):
+        names = {
+            case.pattern.value.value
+            for case in node.cases
+            if isinstance(case.pattern, ast.MatchValue)
+            and isinstance(case.pattern.value, ast.Constant)
+            and isinstance(case.pattern.value.value, str)
+        }
+        return names if names & known else set()
+    return set()
+
+
+def _compared(node: ast.AST) -> set[str]:
+    if not isinstance(node, ast.Compare) or not isinstance(node.left, ast.Name):
+        return set()
+    sides = [
+        one
+        for side in node.comparators
+        for one in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])
+    ]
+    return {one.value for one in sides if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+def _compares(node: ast.AST, known: set[str]) -> bool:
+    return bool(_compared(node) & known)

@@ -1,0 +1,325 @@
+"""Class 8, action-space drift: what is advertised, what the prompt says, what the code does, what production has.
+
+Four ways to say what an agent can do, which must agree: a model that learns a tool that production does not have, or a
+parameter that means something else there, has learned to fail. Everything here is played: a declaration is held against
+what the tool answers, production's declarations and answers against the environment's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.generate import fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
+from quintain.audit.survey import Known
+
+from ._drift_production import behaviour, production
+from ._drift_promises import descriptions
+from ._drift_words import (
+    INVALID,
+    MISSING,
+    UNKNOWN,
+    callables_in,
+    text_of,
+    tools_called,
+    tools_near,
+    tools_quoted,
+)  # fmt: skip
+
+TEACHES = "calls that production would answer otherwise, or not at all"
+
+
+def _good(lab: Lab, most: int = 3) -> Iterator[tuple[ToolSpec, Known]]:
+    """A few calls of each tool that worked, with the tool."""
+    for tool in lab.about.tools:
+        for known in lab.survey.of(tool.name)[:most]:
+            yield tool, known
+
+
+def _control(known: Known, *further: Op) -> Probe:
+    """The good call on one instance, other calls on a second one that came the same way."""
+    before = tuple(op.moved("b") for op in known.before)
+    return Probe(
+        (
+            reset(known.task),
+            *known.before,
+            known.op.marked("control"),
+            reset(known.task, on="b"),
+            *before,
+            *(op.moved("b") for op in further),
+        )
+    )
+
+
+# --- relations: each states the bug ---
+
+
+def refused_alone(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The good call works; one that differs from it in a single parameter is refused, and the words are about that."""
+    record = records[0]
+    words, name = {"missing": MISSING, "invalid": INVALID}[evidence.data["words"]], evidence.data["name"]
+    good, other = (next(op.value for op in record.ops if op.mark == mark) for mark in ("control", "call"))
+    alone = {key for key in {*good, *other} if good.get(key, _NONE) != other.get(key, _NONE)} == {name}
+    told = text_of(record.at("call"))
+    about = re.search(rf"\b{re.escape(name)}\b", told) is not None and words.search(told) is not None
+    return alone and about and not record.at("control").is_error and record.at("call").is_error
+
+
+_NONE = object()
+
+
+def answers_otherwise(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The good call and the other both work, with different answers."""
+    one, other = records[0].at("control"), records[0].at("call")
+    return not one.is_error and not other.is_error and one.value != other.value
+
+
+def works(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The call is answered, and not with an error."""
+    return not records[0].at("call").is_error
+
+
+def is_known(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The call is not answered by words that say that there is no such tool."""
+    seen = records[0].at("call")
+    return seen.how != "crashed" and not UNKNOWN.search(text_of(seen))
+
+
+def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The call is answered by words that say that there is no such tool."""
+    seen = records[0].at("call")
+    return seen.is_error and bool(UNKNOWN.search(text_of(seen)))
+
+
+# --- checks ---
+
+
+@check("runtime.tool_declaration_accuracy", "action_drift", needs=("tools", "call"), value=82)
+def declared(lab: Lab) -> Iterator[Finding | None]:
+    """Every tool does with its arguments what its schema says: required, optional, enum, default, type."""
+    for tool, known in _good(lab):
+        lab.looking()
+        arguments: dict[str, Any] = known.op.value
+        unknown = [name for name in arguments if name not in tool.properties]
+        if tool.parameters and unknown:
+            yield lab.finding(
+                f"{tool.name} takes a parameter that its schema does not have: {unknown[0]}",
+                Probe((reset(known.task), *known.before, known.op.marked("call"))),
+                relation=f"{__name__}:works",
+                marks=("call",),
+                part="H",
+                expected=sorted(tool.properties),
+                observed=arguments,
+                teaches=TEACHES,
+            )
+        elif tool.parameters and not fits(arguments, tool.parameters):
+            yield lab.finding(
+                f"{tool.name} accepts a call that its own schema forbids",
+                Probe((reset(known.task), *known.before, known.op.marked("call"))),
+                relation=f"{__name__}:works",
+                marks=("call",),
+                part="H",
+                severity="warning",
+                expected=tool.parameters,
+                observed=arguments,
+                teaches=TEACHES,
+            )
+    for tool, known in _good(lab, 1):
+        yield from _optional(lab, tool, known)
+        yield from _enums(lab, tool, known)
+
+
+def _optional(lab: Lab, tool: ToolSpec, known: Known) -> Iterator[Finding | None]:
+    for name, schema in tool.properties.items():
+        if name in tool.required:
+            continue
+        without = {key: value for key, value in known.op.value.items() if key != name}
+        least = {key: value for key, value in without.items() if key in tool.required}
+        probe = _control(known, call(tool.name, without, mark="call"), call(tool.name, least, mark="least"))
+        data = {"words": "missing", "name": name}
+        record = lab.play_probe(probe) if name in known.op.value else None
+        # What is demanded only in a certain case (a reason when something is closed) is not demanded of the least call.
+        if record is not None and name in text_of(record.at("least")) and _refused(record, data):
+            lab.looking()
+            yield lab.finding(
+                f"{tool.name} demands {name}, which its schema calls optional",
+                probe,
+                relation=f"{__name__}:refused_alone",
+                marks=("control", "call", "least"),
+                data=data,
+                part="H",
+                expected=f"works without {name}",
+                observed=text_of(record.at("call"))[:300],
+                teaches=TEACHES,
+            )
+        if is_dict(schema) and schema.get("default") is not None and not known.writes:
+            lab.looking()
+            probe = _control(
+                Known(known.task, known.before, call(tool.name, without), known.seen, known.changed),
+                call(tool.name, {**without, name: schema["default"]}, mark="call"),
+            )
+            if answers_otherwise([lab.play_probe(probe)], Evidence("")):
+                yield lab.finding(
+                    f"{tool.name} without {name} does not do what its declared default {schema['default']!r} does",
+                    probe,
+                    relation=f"{__name__}:answers_otherwise",
+                    marks=("control", "call"),
+                    part="H",
+                    expected=f"the answer with {name}={schema['default']!r}",
+                    observed="another answer",
+                    teaches=TEACHES,
+                )
+
+
+def _enums(lab: Lab, tool: ToolSpec, known: Known) -> Iterator[Finding | None]:
+    for name, schema in tool.properties.items():
+        values = schema.get("enum") if is_dict(schema) else None
+        if not is_list(values):
+            continue
+        for value in values:
+            probe = _control(known, call(tool.name, {**known.op.value, name: value}, mark="call"))
+            lab.looking()
+            record = lab.play_probe(probe)
+            data = {"words": "invalid", "name": name}
+            if value != known.op.value.get(name) and _refused(record, data):
+                yield lab.finding(
+                    f"{tool.name} refuses {name}={value!r}, which its schema offers",
+                    probe,
+                    relation=f"{__name__}:refused_alone",
+                    marks=("control", "call"),
+                    data=data,
+                    part="H",
+                    expected=values,
+                    observed=text_of(record.at("call"))[:300],
+                    teaches=TEACHES,
+                )
+
+
+def _refused(record: Record, data: dict[str, str]) -> bool:
+    return refused_alone([record], Evidence("", data=data))
+
+
+@check("x.advertised_tools_exist", "action_drift", needs=("tools", "call", "tasks"), value=80)
+def exist(lab: Lab) -> Iterator[Finding | None]:
+    """Every advertised tool exists, and no tool that is not advertised does."""
+    task = lab.tasks[0]
+    for tool in lab.about.tools:
+        lab.looking()
+        if lab.survey.of(tool.name):
+            continue
+        probe = Probe((reset(task), call(tool.name, {}, mark="call")))
+        if is_unknown([lab.play_probe(probe)], Evidence("")):
+            yield lab.finding(
+                f"{tool.name} is advertised, but there is no such tool",
+                probe,
+                relation=f"{__name__}:is_unknown",
+                marks=("call",),
+                part="H",
+                expected="an answer",
+                observed="unknown tool",
+                teaches=TEACHES,
+            )
+    advertised = {tool.name for tool in lab.about.tools}
+    control = lab.play(reset(task), call("no_such_tool_at_all", {}, mark="call")).at("call")
+    if not control.is_error:
+        yield lab.finding(
+            "a call of a tool that does not exist is answered as if it did",
+            Probe((reset(task), call("no_such_tool_at_all", {}, mark="call"))),
+            relation=f"{__name__}:works",
+            marks=("call",),
+            expected="an error",
+            observed=control.value,
+            teaches="that any name will do",
+        )
+        return
+    for name in sorted(callables_in(lab.sources, advertised)):
+        probe = Probe((reset(task), call(name, {}, mark="call")))
+        seen = lab.play_probe(probe).at("call")
+        lab.looking()
+        if seen.how != "crashed" and not UNKNOWN.search(text_of(seen)) and _shape(seen) != _shape(control, name):
+            yield lab.finding(
+                f"{name} can be called, but is not advertised",
+                probe,
+                relation=f"{__name__}:is_known",
+                marks=("call",),
+                part="H",
+                expected="unknown tool",
+                observed=seen.value,
+                teaches="a tool that production does not have",
+            )
+
+
+def _shape(seen: Seen, name: str = "no_such_tool_at_all") -> str:
+    return text_of(seen).replace("no_such_tool_at_all", "?").replace(name, "?")
+
+
+@check("x.tools_stay_the_same", "action_drift", needs=("tools", "call", "tasks"), value=78)
+def stay(lab: Lab) -> Iterator[Finding | None]:
+    """The advertised tools are the same in each task, after each call, and in each session."""
+    for task in lab.some(4):
+        ops = lab.oracle(task) or tuple(known.op for known in lab.survey.calls[:10])
+        walk = (Op("tools", mark="first"), reset(task), Op("tools", mark="begun"), *ops, Op("tools", mark="after"))
+        record = lab.play(*walk)
+        lab.looking(2)
+        first, after = record.at("first"), record.at("after")
+        if first.fine and after.fine and (first.value != after.value or first.value != record.at("begun").value):
+            yield lab.finding(
+                "the advertised tools change while an episode runs",
+                Probe(walk),
+                relation=f"{__name__}:changed",
+                marks=("first", "begun", "after"),
+                part="H",
+                expected=_names_of(first.value),
+                observed=_names_of(after.value),
+                teaches="a set of tools that is not the one it was told of",
+            )
+            return
+
+
+def changed(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The declarations are not the same at all marks."""
+    first, begun, after = (records[0].at(mark).value for mark in ("first", "begun", "after"))
+    return not (first == begun == after)
+
+
+def _names_of(tools: Any) -> Any:
+    return [tool["name"] for tool in tools] if is_list(tools) else tools
+
+
+@check("x.prompt_names_tools", "action_drift", needs=("tools", "call", "tasks"), value=81)
+def prompts(lab: Lab) -> Iterator[Finding | None]:
+    """Tools that prompt and descriptions tell the agent to call are there."""
+    tools = {tool.name for tool in lab.about.tools}
+    fields = {name for tool in lab.about.tools for name in tool.properties} | lab.survey.values.names()
+    texts = [(f"the description of {tool.name}", tool.description) for tool in lab.about.tools]
+    for task in lab.some(6):
+        further = (Op("prompt", name=task, mark="prompt"),) if "prompt" in lab.offers else ()
+        record = lab.play(reset(task, mark="first"), *further)
+        texts.append((f"the prompt of {task}", text_of(record.at("prompt" if further else "first"))))
+    told: set[str] = set()
+    for where, text in texts:
+        lab.looking()
+        called = (tools_called(text) | tools_near(text, tools)) - tools - fields
+        for name in sorted((called | tools_quoted(text, tools)) - tools - fields - told):
+            told.add(name)
+            yield lab.finding(
+                f"{where} speaks of {name}, and there is no such tool",
+                Probe((reset(lab.tasks[0]), call(name, {}, mark="call"))),
+                relation=f"{__name__}:is_unknown",
+                marks=("call",),
+                part="H",
+                severity="error" if name in called else "warning",
+                expected=sorted(tools),
+                observed=name,
+                teaches="calls of a tool that is not there",
+            )
+
+
+__all__ = ["behaviour", "declared", "descriptions", "exist", "production", "prompts", "stay"]
