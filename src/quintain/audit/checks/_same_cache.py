@@ -1,0 +1,320 @@
+"""The probes of `stale_cache`, and the proofs of what they show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, call, reset, together
+
+from ._same_reads import HERE, Pair, around, crossed, seen, writes
+from ._same_scripts import alone, bare, eye, marked, seems_to_read
+from ._same_splits import UNLIKE, apart, fewest, pair, split, wavers
+
+TEACHES = "not to believe what it reads after it has acted, or to act twice"
+DELAYS = (0.02, 0.2, 1.0)
+"""Seconds that are waited after a write, one after the other."""
+OLD, WRITE, NEW = "old", "step write", "step new"
+
+
+def pairs(lab: Lab, most: int, each: int) -> list[Pair]:
+    """Writes with the reads around them. Reads before a write are left out where it works without them.
+
+    Raises:
+        NotChecked: Nothing is known to write, or nothing to read.
+    """
+    found = [one for write in writes(lab, most) if (one := around(lab, write, each)).reads]
+    if not found:
+        raise NotChecked("no pair of a call that writes and a call that reads is known")
+    bare_ones = [
+        msgspec.structs.replace(one, before=tuple(op for op in one.before if not seems_to_read(lab, op.name)))
+        for one in found
+    ]
+    probes = [Probe((reset(one.task), *one.before, one.write.marked("write"))) for one in bare_ones]
+    worked = [not record.at("write").is_error for record in lab.play_all(probes)]
+    return [short if fine else whole for short, whole, fine in zip(bare_ones, found, worked, strict=True)]
+
+
+def warm(one: Pair, world: Sequence[Op]) -> tuple[Op, ...]:
+    """Every read twice, the write, every read."""
+    return (*_start(one), *one.reads, *one.reads, one.write.marked(WRITE), *marked(one.reads, tag="new "), *world)
+
+
+def control(one: Pair, world: Sequence[Op]) -> tuple[Op, ...]:
+    """The same calls, the write first."""
+    return (*_start(one), one.write.marked(WRITE), *one.reads, *one.reads, *marked(one.reads, tag="new "), *world)
+
+
+def _start(one: Pair) -> tuple[Op, ...]:
+    return marked((reset(one.task), *one.before))
+
+
+def is_stale(lab: Lab, one: Pair, op: Op) -> Finding | None:
+    """Whether this read gives the old answer after the write because it was asked before."""
+    ops = (*_start(one), op.marked(OLD), one.write.marked(WRITE), op.marked(NEW))
+    return proved(lab, ops, (OLD, WRITE, NEW), f"{op.name} does not show what {one.write.name} wrote, if it was read")
+
+
+def proved(lab: Lab, ops: Sequence[Op], marks: tuple[str, str, str], title: str) -> Finding | None:
+    """A finding where the ops show it, against those of them that are marked as steps alone."""
+    evidence = Evidence(HERE + "stale", marks, None, lab.volatile)
+
+    def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
+        return Probe(some), Probe(alone(some))
+
+    def holds(some: tuple[Op, ...]) -> bool:
+        return lab.shown(probes(some), evidence)
+
+    if not holds(tuple(ops)):
+        return None
+    least = fewest(lab, ops, marks, holds)
+    if wavers(lab, alone(least), marks[2]):
+        return None
+    record = lab.play(*alone(least))
+    return lab.finding(
+        f"{title} before",
+        *probes(least),
+        relation=evidence.relation,
+        marks=marks,
+        minimise=0,
+        expected=record.at(marks[2]).value,
+        observed=lab.play(*least).at(marks[2]).value,
+        teaches=TEACHES,
+    )
+
+
+def is_moved(lab: Lab, one: Pair, place: int, world: tuple[Op, ...]) -> Finding | None:
+    """Whether this read depends on when the others were made, in one and the same world."""
+    if not world:
+        return None
+    op = one.reads[place].marked(NEW)
+    marks = (WRITE, NEW, world[0].mark)
+    evidence = Evidence(HERE + "moved", marks, None, lab.volatile)
+    start, write = _start(one), one.write.marked(WRITE)
+
+    def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
+        return Probe((*start, *some, write, op, *world)), Probe((*start, write, *some, op, *world))
+
+    def holds(some: tuple[Op, ...]) -> bool:
+        return lab.shown(probes(some), evidence)
+
+    looks = tuple(map(bare, (*one.reads, *one.reads)))
+    if not holds(looks):
+        return None
+    least = probes(fewest(lab, looks, (), holds))
+    if any(wavers(lab, probe.ops, NEW) for probe in least):
+        return None
+    return lab.finding(
+        f"what {op.name} gives after {one.write.name} depends on what was read before, though the world is the same",
+        *least,
+        relation=evidence.relation,
+        marks=marks,
+        minimise=0,
+        expected=lab.play(*least[1].ops).at(NEW).value,
+        observed=lab.play(*least[0].ops).at(NEW).value,
+        teaches=TEACHES,
+    )
+
+
+# --- time ---
+
+
+def timed(one: Pair, op: Op, *, is_warm: bool, number: int) -> tuple[list[Op], list[list[Op]]]:
+    """What a session does before the waiting, and what after each wait."""
+    on = f"session {number}"
+    asked = op.moved(on if is_warm else f"{on} before").marked(f"{number} old")
+    start = [op.moved(on).marked("") for op in (reset(one.task), *one.before)]
+    first = [asked] if is_warm else [*(each.moved(asked.on) for each in start), asked]
+    write = one.write.moved(on).marked(f"{number} write")
+    ready = [*start, *first, write, op.moved(on).marked(f"{number} soon")]
+    return ready, [[op.moved(on).marked(f"{number} after {delay}")] for delay in DELAYS]
+
+
+def sweep(sessions: Sequence[tuple[list[Op], list[list[Op]]]], *, wait: bool) -> tuple[Op, ...]:
+    """All sessions; they wait together."""
+    ops = [op for ready, _ in sessions for op in ready]
+    for place, delay in enumerate(DELAYS):
+        ops += [Op("wait", value=delay)] if wait else []
+        ops += [op for _, afterwards in sessions for op in afterwards[place]]
+    return tuple(ops)
+
+
+# --- keys ---
+
+
+def variants(lab: Lab) -> Iterator[Op]:
+    """Reads of which each tool's differ in their arguments: known ones, and those with one argument changed."""
+    for tool in lab.about.tools:
+        if not seems_to_read(lab, tool.name):
+            continue
+        known = [bare(one.op) for one in lab.survey.of(tool.name)][:3]
+        found = {repr(sorted(op.value.items())): op for op in known}
+        for name, schema in tool.properties.items():
+            base: dict[str, Any] = known[0].value if known else {}
+            for value in _other_values(lab, name, schema, base.get(name)):
+                changed = call(tool.name, {**base, name: value})
+                if all(need in changed.value for need in tool.required):
+                    found.setdefault(repr(sorted(changed.value.items())), changed)
+            if name in base and name not in tool.required:
+                less = call(tool.name, {key: one for key, one in base.items() if key != name})
+                found.setdefault(repr(sorted(less.value.items())), less)
+        if len(found) > 1:
+            yield from list(found.values())[:8]
+
+
+def _other_values(lab: Lab, name: str, schema: Any, value: Any) -> list[Any]:
+    """Two other values of an argument: of its enum, near its number, or seen elsewhere under its name."""
+    if not is_dict(schema):
+        return []
+    if schema.get("enum"):
+        listed: list[Any] = schema["enum"]
+        return [one for one in listed if one != value][:2]
+    kind = schema.get("type")
+    if kind == "boolean":
+        return [one for one in (True, False) if one != value]
+    if kind in ("integer", "number"):
+        return [one for one in (1, 2, 3) if one != value][:2]
+    return [one for one in lab.survey.values.of(name) if isinstance(one, str) and one != value][:2]
+
+
+def confused(lab: Lab, first: tuple[Op, ...], second: tuple[Op, ...], *, same_session: bool) -> Finding | None:
+    """Whether the second read gives the answer of the first; both come after their own reset.
+
+    Where they are reads of one session, the first one's reset is the second's.
+    """
+    within = first[0] == second[0] and same_session
+    world = (Op(eye(lab), mark="step world"),) if eye(lab) else ()
+    mine = (second[0].marked("step 0"), second[1].marked(NEW), *world)
+    if not same_session:
+        mine = tuple(op.moved("b") for op in mine)
+    theirs = (*first[:-1], first[-1].marked(OLD))
+    ops = (mine[0], theirs[-1], *mine[1:]) if within else (*theirs, *mine)
+    marks = (OLD, NEW, *(op.mark for op in world))
+    both = (Probe(ops), Probe(mine))
+    evidence = Evidence(HERE + "mistaken", marks, None, lab.volatile)
+    if not lab.shown(both, evidence) or wavers(lab, mine, NEW):
+        return None
+    whose = "with other arguments" if within else "in another task" if same_session else "in another session"
+    return lab.finding(
+        f"{second[1].name} gives the answer that it gave {whose}",
+        *both,
+        relation=evidence.relation,
+        marks=marks,
+        minimise=0,
+        expected=lab.play(*mine).at(NEW).value,
+        observed=lab.play(*ops).at(NEW).value,
+        teaches=TEACHES,
+    )
+
+
+# --- many sessions ---
+
+
+def session(one: Pair) -> tuple[Op, ...]:
+    """A reset, the reads, the write, the reads."""
+    return marked((reset(one.task), *one.before, *one.reads, one.write, *one.reads))
+
+
+def interleaved(lanes: Sequence[Pair], count: int) -> tuple[Op, ...]:
+    """So many sessions, step by step in turn."""
+    each = [
+        [op.moved(f"session {number}").marked(f"{number} {op.mark}") for op in session(lanes[number % len(lanes)])]
+        for number in range(count)
+    ]
+    longest = max(map(len, each))
+    return tuple(op for place in range(longest) for ops in each for op in ops[place : place + 1])
+
+
+def beside(lab: Lab, lanes: Sequence[Pair], number: int, mixed: Record, *, clean: Record) -> Finding | None:
+    """Whether one of interleaved sessions has seen something else than alone."""
+    one = lanes[number % len(lanes)]
+    marks = [op.mark for op in session(one)]
+    bad = next((mark for mark in marks if apart(mixed.at(f"{number} {mark}"), clean.at(mark), lab.volatile)), None)
+    if bad is None:
+        return None
+    on = f"session {number}"
+    ops = [op.marked(op.mark.partition(" ")[2]) if op.on == on else op.marked("") for op in mixed.ops]
+    found = pair(lab, ops, bad)
+    if found is None:
+        return None
+    gap = split(clean, lab.play(*found[0].ops), [bad], lab.volatile)
+    return lab.finding(
+        f"{found[0].ops[-1].name or found[0].ops[-1].do} gives something else while other sessions go on",
+        *found,
+        relation=UNLIKE,
+        marks=(bad,),
+        minimise=0,
+        expected=gap.one if gap else None,
+        observed=gap.other if gap else None,
+        teaches=TEACHES,
+    )
+
+
+def in_threads(lab: Lab, one: Pair, clean: Record, count: int) -> Finding | None:
+    """Whether one of so many equal sessions, each in a thread, has seen something else than alone."""
+    lanes = [[op.moved(f"session {number}").marked("") for op in session(one)] for number in range(count)]
+    ops = (together(*lanes, mark="all"),)
+    record = lab.play(*ops)
+    for place in range(len(clean.seen)):
+        evidence = Evidence(HERE + "crossed", ("all",), place, lab.volatile, 5)
+        if crossed((record, clean), evidence) and not wavers(lab, clean.ops, clean.ops[place].mark):
+            op = clean.ops[place]
+            return lab.finding(
+                f"{op.name or op.do} gives something else in {count} threads, each with a session of its own",
+                Probe(ops),
+                Probe(clean.ops),
+                relation=evidence.relation,
+                marks=evidence.marks,
+                data=place,
+                tries=5,
+                minimise=0,
+                tasks=(one.task,),
+                expected=clean.seen[place].value,
+                observed=f"one of {count} sees something else",
+                teaches=TEACHES,
+            )
+    return None
+
+
+# --- any order ---
+
+
+def ordered(lab: Lab, task: str, sequence: Sequence[Op]) -> Iterator[Finding | None]:
+    """Each read that is made twice with a write between, against the same read after the writes alone."""
+    ops = marked((reset(task), *sequence))
+    record = lab.play(*ops)
+    for later in range(1, len(ops)):
+        op = ops[later]
+        if not seems_to_read(lab, op.name) or not seen(record.at(op.mark)):
+            continue
+        writes_before = [place for place in range(1, later) if not seems_to_read(lab, ops[place].name)]
+        old = next((place for place in range(later) if _alike(ops[place], op)), None)
+        between = [place for place in writes_before if old is not None and place > old]
+        if old is None or not between:
+            continue
+        lab.looking()
+        if apart(record.at(ops[old].mark), record.at(op.mark), lab.volatile):
+            continue
+        shown = [one.marked("") for one in ops[:later]]
+        for place in (0, *writes_before):
+            shown[place] = ops[place]
+        shown[old], shown[between[-1]] = shown[old].marked(OLD), shown[between[-1]].marked(WRITE)
+        finding = proved(lab, (*shown, op.marked(NEW)), (OLD, WRITE, NEW), f"{op.name} gives what it gave")
+        if finding is not None:
+            yield finding
+            return
+
+
+def _alike(one: Op, other: Op) -> bool:
+    return one.do == other.do and one.name == other.name and one.value == other.value
+
+
+def distinct(ops: Iterable[Op]) -> list[Op]:
+    """Each call once."""
+    return list({f"{op.name} {op.value!r}": op for op in ops}.values())

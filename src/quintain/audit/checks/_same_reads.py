@@ -1,0 +1,194 @@
+"""Writes and the reads that may tell of them: which calls, with which arguments, in which order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.finding import Evidence
+from quintain.audit.generate import fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Record, Seen, call
+from quintain.audit.survey import Known
+
+from ._same_scripts import bare, seems_to_read
+from ._same_splits import apart, read
+
+HERE = "quintain.audit.checks._same_reads:"
+"""Where the relations below are found by name."""
+PER_TOOL = 3
+"""Calls of one reader after one write."""
+_QUERY = re.compile(r"(^|_)(q|query|text|search|term|keyword|keywords|phrase|filter|name)$")
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A write, what comes before it, and the reads around it."""
+
+    task: str
+    before: tuple[Op, ...]
+    write: Op
+    reads: tuple[Op, ...]
+
+
+def writes(lab: Lab, most: int, *, each: int = 2) -> list[Known]:
+    """Calls that write, of each tool a few; where no state can be seen, calls of tools whose names do not read."""
+    found: dict[str, list[Known]] = {}
+    for one in lab.survey.calls:
+        if one.writes is False or seems_to_read(lab, one.op.name):
+            continue
+        of_tool = found.setdefault(one.op.name, [])
+        if len(of_tool) < each:
+            of_tool.append(one)
+    rows = [of_tool[place : place + 1] for place in range(each) for of_tool in found.values()]
+    return [one for row in rows for one in row][:most]
+
+
+def around(lab: Lab, write: Known, most: int) -> Pair:
+    """The reads that may tell of a write: those known to work, and those whose arguments the write names."""
+    found: dict[str, Op] = {}
+    for op in _interleaved(lab, write):
+        found.setdefault(f"{op.name} {op.value!r}", op)
+    return Pair(write.task, tuple(map(bare, write.before)), bare(write.op), tuple(found.values())[:most])
+
+
+def _interleaved(lab: Lab, write: Known) -> Iterator[Op]:
+    """Reader after reader, each with its best arguments first, then each with the next."""
+    tools = [tool for tool in lab.about.tools if seems_to_read(lab, tool.name) and tool.name != write.op.name]
+    rows = [list(_calls(lab, tool, write)) for tool in tools]
+    for place in range(PER_TOOL):
+        for row in rows:
+            yield from row[place : place + 1]
+
+
+def _calls(lab: Lab, tool: ToolSpec, write: Known) -> Iterator[Op]:
+    """Arguments that name what was written; then those known to work, of the same task first."""
+    told = names(write)
+    near = {name: value for name in tool.properties if (value := _told(tool, name, told)) is not None}
+    known = sorted(lab.survey.of(tool.name), key=lambda one: one.task != write.task)
+    base: dict[str, Any] = known[0].op.value if known else {}
+    wanted = {**{name: value for name, value in base.items() if name in tool.required}, **near}
+    if near and all(name in wanted for name in tool.required):
+        yield call(tool.name, wanted)
+    if not tool.required:
+        yield call(tool.name, {})
+    yield from (bare(one.op) for one in known)
+
+
+def names(write: Known) -> dict[str, Any]:
+    """Scalars that the write says or is answered, by the field's name."""
+    found: dict[str, Any] = {}
+
+    def take(value: Any, name: str) -> None:
+        if is_dict(value):
+            for key, one in value.items():
+                take(one, key)
+        elif is_list(value):
+            for one in value[:3]:
+                take(one, name)
+        elif isinstance(value, str | int) and not isinstance(value, bool):
+            found.setdefault(name, value)
+
+    take(write.op.value, "")
+    take(read(write.seen.value), "")
+    return found
+
+
+def _told(tool: ToolSpec, name: str, told: dict[str, Any]) -> Any:
+    """A value for a parameter out of what a write told."""
+    schema = tool.properties[name]
+    if _QUERY.search(name.lower()):
+        texts = [value for key, value in told.items() if isinstance(value, str) and not key.endswith("id")]
+        words = [word for text in texts for word in text.split() if len(word) > 3]
+        return told.get(name) or next(iter(words), None)
+    tail = name.rpartition("_")[2]
+    for key in (name, *(["id"] if tail == "id" else []), *(one for one in told if one.endswith(f"_{tail}"))):
+        if key in told and fits(told[key], schema, tool.parameters):
+            return told[key]
+    return None
+
+
+# --- relations ---
+
+
+def stale(records: Sequence[Record], evidence: Evidence) -> bool:
+    """With a read before the write, the read after it gives what it gave before; without, it gives something else.
+
+    Marks: the read before, the write, the read after. The second probe has no read before. Both writes worked.
+    """
+    warm, cold = records
+    before, write, after = evidence.marks
+    if any(record.at(write).is_error for record in records):
+        return False
+    old, new = warm.at(before), warm.at(after)
+    return seen(old) and not apart(old, new, evidence.volatile) and apart(new, cold.at(after), evidence.volatile)
+
+
+def moved(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The same calls, once with reads before the write and once after it, end in one world and in two answers.
+
+    Marks: the write, the read that differs, the state at the end.
+    """
+    warm, control = records
+    write, after, world = evidence.marks
+    if any(record.at(write).is_error or not record.at(world).fine for record in records):
+        return False
+    if any(apart(warm.at(mark), control.at(mark), evidence.volatile) for mark in (write, world)):
+        return False
+    return apart(warm.at(after), control.at(after), evidence.volatile)
+
+
+def late(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A read gives the old answer right after a write, and another one when only time has passed.
+
+    Marks: the answer without the write, the write, the read right after it, the read later. The second probe is the
+    same without the waiting, and its later read still gives the old answer: it is time that counts, not the reads.
+    """
+    waited, hurried = records
+    before, write, soon, later = evidence.marks
+    if any(record.at(write).is_error for record in records):
+        return False
+    old = waited.at(before)
+    still = (waited.at(soon), hurried.at(later))
+    return (
+        seen(old)
+        and all(not apart(old, one, evidence.volatile) for one in still)
+        and apart(old, waited.at(later), evidence.volatile)
+    )
+
+
+def mistaken(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A read gives what another read gave before it, and not what it gives by itself; the worlds are the same.
+
+    Marks: the other read (in the first probe alone), the read, and where there is one the state at the end.
+    """
+    mixed, alone = records
+    first, second, *world = evidence.marks
+    if any(apart(mixed.at(mark), alone.at(mark), evidence.volatile) for mark in world):
+        return False
+    other, one = mixed.at(first), mixed.at(second)
+    if any(not each.fine or each.is_error for each in (other, one)):
+        return False
+    return not apart(other, one, evidence.volatile) and apart(one, alone.at(second), evidence.volatile)
+
+
+def crossed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """In a lane of many the read at a place gives something else than in the same session alone, and both worked.
+
+    `data`: the place of the read in a lane. The lanes are all alike, up to their instance.
+    """
+    many, alone = records
+    place: int = evidence.data
+    right = alone.seen[place]
+    lanes = [many.lane(evidence.marks[0], number) for number in range(len(many.ops[-1].lanes))]
+    answers = [lane[place] for lane in lanes if len(lane) > place]
+    return not right.is_error and any(not one.is_error and apart(one, right, evidence.volatile) for one in answers)
+
+
+def seen(one: Seen) -> bool:
+    """It came to see something."""
+    return one.how not in ("hung", "absent")

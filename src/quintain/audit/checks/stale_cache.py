@@ -1,0 +1,191 @@
+"""Class 1: what has been written is what is read, by every read, at once and for ever.
+
+The oracle is differential: a read after a write must not depend on whether somebody looked before the write, on the
+order of reads, on other sessions, or on how long one waits. So it works without `state()`; where there is one, a
+different world is told from a wrong answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, reset
+
+from . import _same_cache as cache
+from ._same_cache import TEACHES
+from ._same_reads import HERE, around, late, writes
+from ._same_scripts import bare, doing, eye, half, marked, others, reads
+from ._same_splits import UNLIKE, apart, pair, split
+from ._same_static import cache_hints
+
+WRITES, READS = 20, 16
+"""Writes that are looked at, and reads around each."""
+MANY = (8, 64)
+"""Sessions at the same time."""
+
+
+@check("x.read_your_writes", "stale_cache", needs=("tools", "tasks"), value=84)
+def read_your_writes(lab: Lab) -> Iterator[Finding | None]:
+    """After a write each read gives the same, whether or not somebody read before the write."""
+    pairs = cache.pairs(lab, WRITES, READS)
+    world = (Op(eye(lab), mark="step world"),) if eye(lab) else ()
+    found: set[tuple[str, str]] = set()
+    probes = [(Probe(cache.warm(one, world)), Probe(cache.control(one, world))) for one in pairs]
+    records = lab.play_all([probe for both in probes for probe in both])
+    for number, one in enumerate(pairs):
+        warm, control = records[2 * number : 2 * number + 2]
+        for place, op in enumerate(one.reads):
+            lab.looking()
+            key = (one.write.name, op.name)
+            if key not in found and apart(warm.at(f"new {place}"), control.at(f"new {place}"), lab.volatile):
+                finding = cache.is_stale(lab, one, op) or cache.is_moved(lab, one, place, world)
+                found |= {key} if finding is not None else set()
+                yield finding
+
+
+@check("x.visible_at_once", "stale_cache", needs=("tools", "tasks"), value=52)
+def visible_at_once(lab: Lab) -> Iterator[Finding | None]:
+    """A write is visible at once: to wait changes no answer."""
+    pairs = cache.pairs(lab, 8, 4)
+    cases = [(one, op, is_warm) for one in pairs for op in one.reads for is_warm in (False, True)]
+    sessions = [cache.timed(one, op, is_warm=is_warm, number=number) for number, (one, op, is_warm) in enumerate(cases)]
+    waited, hurried = lab.play_all([Probe(cache.sweep(sessions, wait=True)), Probe(cache.sweep(sessions, wait=False))])
+    found: set[tuple[str, str]] = set()
+    for number, (one, op, is_warm) in enumerate(cases):
+        for delay in cache.DELAYS:
+            lab.looking()
+            marks = tuple(f"{number} {word}" for word in ("old", "write", "soon", f"after {delay}"))
+            evidence = Evidence(HERE + "late", marks, None, lab.volatile)
+            if late((waited, hurried), evidence) and (one.write.name, op.name) not in found:
+                found.add((one.write.name, op.name))
+                session = cache.timed(one, op, is_warm=is_warm, number=number)
+                yield lab.finding(
+                    f"{op.name} does not show what {one.write.name} wrote until time has passed",
+                    Probe(cache.sweep([session], wait=True)),
+                    Probe(cache.sweep([session], wait=False)),
+                    relation=evidence.relation,
+                    marks=marks,
+                    minimise=0,
+                    expected=waited.at(marks[3]).value,
+                    observed=f"{waited.at(marks[2]).value!r} at once, the new one after at most {delay} s",
+                    teaches=TEACHES,
+                )
+
+
+@check("x.cache_keys", "stale_cache", needs=("tools", "tasks"), value=68)
+def cache_keys(lab: Lab) -> Iterator[Finding | None]:
+    """A read answers for its own arguments, not for those of the read before."""
+    task = lab.some(1)[0]
+    calls = list(cache.variants(lab))
+    if len(calls) < 2:
+        raise NotChecked("no tool that reads was called in two ways")
+    orders = [[(reset(task)), *marked(calls, tag="read ")], [reset(task), *reversed(marked(calls, tag="read "))]]
+    forth, back = lab.play_all([Probe(tuple(ops)) for ops in orders])
+    found: set[str] = set()
+    for place, op in enumerate(calls):
+        lab.looking()
+        mark = f"read {place}"
+        if op.name in found or not apart(forth.at(mark), back.at(mark), lab.volatile):
+            continue
+        for record in (forth, back):
+            for other, first in enumerate(calls):
+                taken = not apart(record.at(f"read {other}"), record.at(mark), lab.volatile)
+                if other != place and first.name == op.name and taken and op.name not in found:
+                    finding = cache.confused(lab, (reset(task), first), (reset(task), op), same_session=True)
+                    found |= {op.name} if finding is not None else set()
+                    yield finding
+
+
+@check("x.cache_sessions", "stale_cache", needs=("tools", "state|digest", "tasks"), value=67)
+def cache_sessions(lab: Lab) -> Iterator[Finding | None]:
+    """A read answers for its own session and task, not for another one that asked the same before."""
+    task = lab.some(1)[0]
+    found: set[str] = set()
+    for other in others(lab, task, 2):
+        calls = reads(lab, task, 30, each=2)
+        theirs = (reset(other), *marked(calls, tag="first "))
+        mine = (reset(task), *marked(calls, tag="second "))
+        alone = lab.play(*(op.moved("b") for op in mine))
+        for on in ("b", "a"):
+            mixed = lab.play(*theirs, *(op.moved(on) for op in mine))
+            for place, op in enumerate(calls):
+                lab.looking()
+                mark = f"second {place}"
+                if op.name not in found and apart(mixed.at(mark), alone.at(mark), lab.volatile):
+                    finding = cache.confused(lab, (reset(other), op), (reset(task), op), same_session=on == "a")
+                    found |= {op.name} if finding is not None else set()
+                    yield finding
+
+
+@check("x.score_is_now", "stale_cache", needs=("tasks",), value=76)
+def score_is_now(lab: Lab) -> Iterator[Finding | None]:
+    """The score is of the episode as it stands, though it was asked for before."""
+    mark = "step score"
+    for task in lab.some(4):
+        acts = doing(lab, task)
+        first, rest = half(acts), acts[len(half(acts)) :]
+        ask = (Op("score"),)
+        script = (*marked((reset(task), *first)), *ask, *marked(rest, tag="step later "), Op("score", mark=mark))
+        early = (script[0], *ask, *script[1:])
+        alone = tuple(op for op in early if op.mark)
+        lab.looking()
+        mixed, clean = lab.play_all([Probe(early), Probe(alone)])
+        gap = split(clean, mixed, [mark], lab.volatile)
+        found = pair(lab, early, mark) if gap is not None else None
+        if gap is not None and found is not None:
+            yield lab.finding(
+                "the score at the end is another one when it was asked for before",
+                *found,
+                relation=UNLIKE,
+                marks=(mark,),
+                minimise=0,
+                part="V",
+                expected=gap.one,
+                observed=gap.other,
+                teaches="that what it does after the first look at its score does not count",
+            )
+            return
+
+
+@check("x.concurrent_reads", "stale_cache", needs=("tools", "tasks"), value=54)
+def concurrent_reads(lab: Lab) -> Iterator[Finding | None]:
+    """With 8 and 64 sessions at the same time each reads what it wrote itself."""
+    pairs = cache.pairs(lab, 4, 3)
+    alone = lab.play_all([Probe(cache.session(one)) for one in pairs])
+    for count in MANY:
+        mixed = lab.play(*cache.interleaved(pairs, count))
+        for number in range(count):
+            one, clean = pairs[number % len(pairs)], alone[number % len(pairs)]
+            lab.looking(len(one.reads))
+            finding = cache.beside(lab, pairs, number, mixed, clean=clean)
+            if finding is not None:
+                yield finding
+                return
+        for one, clean in zip(pairs, alone, strict=True):
+            lab.looking()
+            yield cache.in_threads(lab, one, clean, count)
+
+
+@check("x.read_orders", "stale_cache", needs=("tools", "tasks"), value=46)
+def read_orders(lab: Lab) -> Iterator[Finding | None]:
+    """In any order of reads and writes a read gives what it gives after the same writes alone."""
+    known = writes(lab, 40, each=4)
+    if not known:
+        raise NotChecked("no call is known to write")
+    tasks = [one.task for one in known]
+    task = max(dict.fromkeys(tasks), key=tasks.count)
+    acts = [bare(one.op) for one in known if one.task == task]
+    looks = cache.distinct(op for one in known if one.task == task for op in around(lab, one, 6).reads)
+    for _ in range(4):
+        sequence = [lab.rng.choice(acts if lab.rng.random() < 0.4 else looks or acts) for _ in range(14)]
+        yield from cache.ordered(lab, task, sequence)
+
+
+@check("x.cache_code", "stale_cache", level="static", needs=("sources",), value=19, severity="warning")
+def cache_code(lab: Lab) -> Iterator[Finding | None]:
+    """No cache in the code outlives a write or mistakes one call for another."""
+    for hint in cache_hints(lab):
+        yield lab.finding(hint.title, part=hint.part, where=hint.where, at_most="hint", teaches=TEACHES)
