@@ -309,6 +309,13 @@ def test_a_success_that_nothing_would_have_earned_says_nothing() -> None:
     assert [judged.owner for judged in report.judged] == ["task", "policy", "policy", "policy"]
 
 
+def test_where_doing_nothing_may_be_right_nobody_is_blamed() -> None:
+    env = broken(truth=0, solution=())
+    judged = one(play(env, (), 3), env)
+    assert judged.owner == "policy"
+    assert [label.confidence for label in found(judged, 6)] == ["hint"]
+
+
 @pytest.mark.parametrize(("confidence", "owner"), [("proven", "task"), ("hint", "policy")])
 def test_what_an_audit_found(confidence: str, owner: str) -> None:
     finding = Finding(
@@ -394,7 +401,7 @@ def test_a_user_who_contradicts_the_script(agent: list[str], user: list[str], wh
     judged = one(trace, env)
     assert judged.owner == "simulator"
     assert why in judged.label.why
-    assert "further actors" in judged.not_checked[6]
+    assert "a further actor, 'user'" in judged.not_checked[6]
 
 
 @pytest.mark.parametrize(("agent", "user"), [(["Your code?"], ["Hello", "G-17"]), (["No."], ["Hello", "Forget it."])])

@@ -12,6 +12,7 @@ import msgspec
 
 from quintain import codec
 from quintain.environment import Environment
+from quintain.errors import ModelError
 from quintain.harness import Request
 from quintain.report import SOLVED
 from quintain.rollout import played
@@ -46,9 +47,14 @@ class Probe(msgspec.Struct, kw_only=True):
         return self.has_solution and (self.solution is None or self.solution < SOLVED)
 
     @property
+    def free(self) -> bool:
+        """Whether doing nothing earns the whole reward."""
+        return self.nothing is not None and self.nothing >= SOLVED
+
+    @property
     def trivial(self) -> bool:
-        """Whether doing nothing earns the whole reward, though the solution does something."""
-        return self.nothing is not None and self.nothing >= SOLVED and self.writes
+        """Whether it does though the solution changes the world; else doing nothing may be what is right."""
+        return self.free and self.writes
 
 
 class _Fixed:
@@ -62,6 +68,13 @@ class _Fixed:
         self._made = 0
 
     async def __call__(self, request: Request) -> Reply:
+        """The next call, or the answer.
+
+        Raises:
+            ModelError: Another actor is asked, and nobody plays it here.
+        """
+        if request.role != "agent":
+            raise ModelError(f"the task has a further actor, {request.role!r}, and nobody plays it here")
         if not self._calls:
             return Reply(Message("assistant", self._answer))
         self._made += 1
@@ -71,10 +84,11 @@ class _Fixed:
 
 async def probe(env: Environment[Any], task: Task[Any], *, seed: int) -> Probe:
     """Play the solution and nothing, without planned faults."""
-    if task.roles:
-        return Probe(missing="the task has further actors, and nobody plays them here")
     calm = env.replace(config=env.config.override({"noise_rate": 0.0}))
     nothing = await played(calm, task, _Fixed((), ""), start=None, seed=seed)
+    failure = nothing.rollout.trace.failure
+    if failure is not None and failure.part == "model":
+        return Probe(missing=failure.message)
     found = Probe(nothing=nothing.rollout.trace.score)
     if task.solution is None:
         return found

@@ -95,7 +95,7 @@ def whole(one: Played) -> str:
 
 def error_key(call: Call) -> str:
     """The text of an error without its particulars, so that the same complaint counts as one."""
-    return f"{call.name}: {_PARTICULARS.sub('…', call.observation)[:200]}"
+    return _PARTICULARS.sub("…", call.observation)[:200]
 
 
 def repeated(one: Played) -> Iterator[tuple[Call, int]]:

@@ -40,6 +40,9 @@ def _probed(case: Case) -> list[Label]:
             why = "an agent that does nothing earns the whole reward of most tasks: the verifier pays for nothing"
             return [Label(rule=6, owner="verifier", classes=("reward_hack",), confidence=sure, why=why)]
         return [Label(rule=6, owner="task", classes=("unsolvable",), confidence=sure, why=why)]
+    if probe.free:
+        why = "an agent that does nothing earns the whole reward: doing nothing is right here, or everything is"
+        return [Label(rule=6, owner="task", classes=("unsolvable",), confidence="hint", why=why)]
     if not probe.unsolvable:
         return []
     said = "fails" if probe.solution is None else f"earns {probe.solution:g}"
