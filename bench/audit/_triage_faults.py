@@ -5,11 +5,12 @@ Each says whether it came about: a stale read that equals a fresh one is no faul
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import inspect
 import json
 import math
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from quintain import codec
 from quintain.audit.triage.labels import Owner
 from quintain.environments.sales import env as sales
 from quintain.environments.sales.goals import Field
+from quintain.environments.support import env as support
 from quintain.errors import ModelError, ToolError
 from quintain.harness import Model, Request
 from quintain.models import Noop, Random
@@ -28,8 +30,10 @@ from quintain.tools import Tool
 from quintain.trace import End, Level, Message, Reply, Tokens, ToolCall, Trace, Usage
 
 HANG_S = 0.5
-_READING = ("get", "search", "history", "read", "list", "sent_to", "free", "agenda")
-READS = {name for name in sales.tools if any(word in name for word in _READING)}
+_READING = ("get", "search", "history", "read", "list", "sent_to", "free", "agenda", "find", "track")
+READS = {name for name in (*sales.tools, *support.tools) if any(word in name for word in _READING)}
+DONE = ("done", "repaired")
+"""The criterion that says whether the job is done, in each of the two."""
 WRITES = set(sales.tools) - READS - {"now", "wait", "crm_colleagues", "calendar_appointments"}
 
 
@@ -45,7 +49,7 @@ class Fate:
         self.worlds: dict[int, tuple[qn.State, dict[str, Any]]] = {}
 
 
-Meddle = Callable[[Fate, Tool, qn.State, dict[str, Any]], Any]
+Meddle = Callable[[Fate, Tool, qn.State, dict[str, Any]], Awaitable[Any]]
 
 
 class Meddled(Tool, frozen=True, kw_only=True):
@@ -55,10 +59,16 @@ class Meddled(Tool, frozen=True, kw_only=True):
     fate: Any
 
     def bind(self, state: qn.State) -> Callable[..., Any]:
-        def call(**arguments: Any) -> Any:
-            return self.meddle(self.fate, _plain(self), state, arguments)
+        async def call(**arguments: Any) -> Any:
+            return await self.meddle(self.fate, _plain(self), state, arguments)
 
         return call
+
+
+async def real(tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
+    """What the tool itself does."""
+    result = tool.bind(state)(**arguments)
+    return await result if inspect.isawaitable(result) else result
 
 
 def _plain(tool: Tool) -> Tool:
@@ -80,71 +90,71 @@ def _answered(fate: Fate, true: Any, false: Any) -> Any:
 # --- faults of the world, while it is played ---
 
 
-def crash(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
+async def crash(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
     if not _turn(fate):
-        return tool.bind(state)(**arguments)
+        return await real(tool, state, arguments)
     fate.fired = True
     raise RuntimeError("the backend lost a row")
 
 
-def hang(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
+async def hang(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
     if _turn(fate):
         fate.fired = True
-        time.sleep(4 * HANG_S)
-    return tool.bind(state)(**arguments)
+        await asyncio.sleep(4 * HANG_S)
+    return await real(tool, state, arguments)
 
 
-def stale(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
-    true = tool.bind(state)(**arguments)
+async def stale(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
+    true = await real(tool, state, arguments)
     if tool.name not in READS:
         return true
     return _answered(fate, true, fate.answers.setdefault(f"{tool.name} {codec.text(arguments)}", copy.deepcopy(true)))
 
 
-def empty(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
-    true = tool.bind(state)(**arguments)
+async def empty(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
+    true = await real(tool, state, arguments)
     if tool.name not in READS or not _turn(fate):
         return true
     return _answered(fate, true, [])
 
 
-def cut_answer(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
-    true = tool.bind(state)(**arguments)
+async def cut_answer(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
+    true = await real(tool, state, arguments)
     if tool.name not in READS or not _turn(fate):
         return true
     text = codec.text(true)
     return _answered(fate, text, text[: len(text) // 2])
 
 
-def outage(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
+async def outage(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
     if not _turn(fate):
-        return tool.bind(state)(**arguments)
+        return await real(tool, state, arguments)
     fate.fired = True
     raise ToolError("error: 503 service unavailable")
 
 
-def lost_write(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
+async def lost_write(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
     if tool.name not in WRITES or fate.fired:
-        return tool.bind(state)(**arguments)
+        return await real(tool, state, arguments)
     aside = state.copy()  # held by a name, for a clock does not keep its world alive
-    answer = tool.bind(aside)(**arguments)
+    answer = await real(tool, aside, arguments)
     fate.fired = True
     return answer
 
 
-def double_write(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
-    answer = tool.bind(state)(**arguments)
+async def double_write(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
+    answer = await real(tool, state, arguments)
     if tool.name in WRITES and not fate.fired:
         before = codec.dumps(state.shared.counters)
         try:
-            tool.bind(state)(**arguments)
+            await real(tool, state, arguments)
         except ToolError:
             return answer  # the retry was refused, and did nothing
         fate.fired = codec.dumps(state.shared.counters) != before
     return answer
 
 
-def leftover(fate: Fate, tool: Tool, state: Any, arguments: dict[str, Any]) -> Any:
+async def leftover(fate: Fate, tool: Tool, state: Any, arguments: dict[str, Any]) -> Any:
     """What an earlier episode left in the world appears with the first call."""
     if not fate.fired:
         key = fate.rng.choice(list(state.crm.contacts))
@@ -152,21 +162,21 @@ def leftover(fate: Fate, tool: Tool, state: Any, arguments: dict[str, Any]) -> A
         row.phone, row.updated = "+49 30 000000", "2024-01-01T00:00Z"
         state.crm.contacts[key] = row
         fate.fired = True
-    return tool.bind(state)(**arguments)
+    return await real(tool, state, arguments)
 
 
-def renamed(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
+async def renamed(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
     """The code has another parameter than the schema says."""
     if tool.name != "crm_get":
-        return tool.bind(state)(**arguments)
+        return await real(tool, state, arguments)
     fate.fired = True
     raise ToolError("crm_get() got an unexpected keyword argument 'record_id'")
 
 
-def held_stale(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
+async def held_stale(fate: Fate, tool: Tool, state: qn.State, arguments: dict[str, Any]) -> Any:
     """As `stale`, in every play: a cache that each world has for itself."""
     _, answers = fate.worlds.setdefault(id(state), (state, {}))  # holding the world keeps its id its own
-    true = tool.bind(state)(**arguments)
+    true = await real(tool, state, arguments)
     if tool.name not in READS:
         return true
     return _answered(fate, true, answers.setdefault(f"{tool.name} {codec.text(arguments)}", copy.deepcopy(true)))
@@ -186,7 +196,7 @@ def verdict(fate: Fate, env: qn.Environment[Any], change: Callable[[float], floa
         return said
 
     criteria = [
-        msgspec.structs.replace(c, judge=judged(c.judge)) if c.name == "done" else c for c in env.verifier.criteria
+        msgspec.structs.replace(c, judge=judged(c.judge)) if c.name in DONE else c for c in env.verifier.criteria
     ]
     twin = env.replace(verifier=qn.Verifier(*criteria, combine="product"))
     twin.fingerprint = env.fingerprint  # the same code, on a bad day
@@ -224,7 +234,7 @@ class Said:
 
 
 def missing_component(fate: Fate, trace: Trace) -> None:
-    kept = [r for r in trace.rewards if r.name != "done"]
+    kept = [r for r in trace.rewards if r.name not in DONE]
     fate.fired = trace.failure is None and len(kept) < len(trace.rewards)
     if fate.fired:
         trace.rewards = kept
@@ -276,6 +286,8 @@ FAULTS: dict[str, Fault] = {
     "cut_reply": Fault("trainer", reply=True),
     "lost_tokens": Fault("trainer", reply=True),
 }
+SALES_ALONE = ("lost_write", "double_write", "leftover")
+"""They know that world's rows, or copy it without waiting."""
 TASK_FAULTS = ("wrong_gold", "wrong_gold_and_solution", "trivial")
 
 # --- who plays ---

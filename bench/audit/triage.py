@@ -1,10 +1,10 @@
 """How often triage is right: episodes with faults of which we know, because we put them in, filed by triage.
 
-Seven policies play `sales` (the solution, with read-backs, with mistakes, giving up, clumsily, at random, nothing). One
-fault is put into some of the episodes while they are played: a tool that crashes, a stale read, a verdict that flips, a
-call that the trainer drops. The world that triage replays in does not have it, as with a fault of last night. Other
-faults are built in: then triage gets the faulty environment, and every replay has the fault too. A small dialogue has a
-simulated user who goes wrong.
+Seven policies play `sales` and `support`: the solution, with read-backs, with mistakes, giving up, clumsily, at random,
+and nothing. One fault is put into some of the episodes while they are played: a tool that crashes, a stale read, a
+verdict that flips, a call that the trainer drops. The world that triage replays in does not have it, as with a fault of
+last night. Other faults are built in: then triage gets the faulty environment, and every replay has the fault too. A
+small dialogue has a simulated user who goes wrong.
 
 An episode is the policy's unless a fault really changed something in it. What counts most is the precision of "not the
 policy's fault": an episode that is wrongly left out biases training. Recall is given by fault, those that no record can
@@ -27,6 +27,7 @@ from _triage_faults import (
     FAULTS,
     HANG_S,
     POLICIES,
+    SALES_ALONE,
     TASK_FAULTS,
     Fate,
     Fault,
@@ -46,6 +47,7 @@ from quintain.audit.triage import Reading, triage
 from quintain.audit.triage.labels import OWNERS
 from quintain.audit.triage.played import of_trace
 from quintain.environments.sales import env as sales
+from quintain.environments.support import env as support
 from quintain.rollout import rollout
 from quintain.state import Rng
 from quintain.trace import Trace
@@ -76,9 +78,9 @@ class Filed(NamedTuple):
     """The owner that it names where it has nothing but the records."""
 
 
-def environment(spoil: dict[int, str]) -> qn.Environment[Any]:
-    """`sales` with some broken tasks."""
-    tasks = sales.tasks("test")
+def environment(spoil: dict[int, str], world: qn.Environment[Any] = sales) -> qn.Environment[Any]:
+    """`sales`, or another world, with some broken tasks."""
+    tasks = world.tasks("test")
 
     def made(split: str) -> qn.Tasks[Any]:
         del split
@@ -89,8 +91,8 @@ def environment(spoil: dict[int, str]) -> qn.Environment[Any]:
         return qn.Tasks(len(tasks) - 6, make)
 
     config = qn.Config(tool_timeout_s=HANG_S, noise_rate=0.02, max_turns=30, gate_rate=None)
-    parts = {"harness": sales.harness, "verifier": sales.verifier, "state": sales.state, "config": config}
-    return qn.Environment("sales", tasks=made, **parts)
+    parts = {"harness": world.harness, "verifier": world.verifier, "state": world.state, "config": config}
+    return qn.Environment(world.name, tasks=made, **parts)
 
 
 def meddled(env: qn.Environment[Any], meddle: Meddle, fate: Fate) -> qn.Environment[Any]:
@@ -127,15 +129,17 @@ async def play(env: qn.Environment[Any], n: int, rng: Rng, *, fault: str, spoil:
 
 
 async def live(count: int, rng: Rng) -> list[Filed]:
-    """Faults that are gone when triage replays, in groups of three."""
+    """Faults that are gone when triage replays, in groups of three; a third of them in `support`."""
     spoil = {n: TASK_FAULTS[n // 8 % len(TASK_FAULTS)] for n in range(3, count // 3, 8)}
-    env = environment(spoil)
-    names = sorted(FAULTS)
-    played: list[Known] = []
-    for n in range(count):
-        fault = names[n % len(names)] if rng.random() < FAULTY else ""
-        played.append(await play(env, n // 3, rng, fault=fault, spoil=spoil))
-    return await filed(played, env)
+    found: list[Filed] = []
+    for env, broken, size in ((environment(spoil), spoil, count), (environment({}, support), {}, count // 2)):
+        names = sorted(FAULTS if env.name == "sales" else FAULTS.keys() - set(SALES_ALONE))
+        played: list[Known] = []
+        for n in range(size):
+            fault = names[n % len(names)] if rng.random() < FAULTY else ""
+            played.append(await play(env, n // 3, rng, fault=fault, spoil=broken))
+        found += await filed(played, env)
+    return found
 
 
 async def built_in(count: int, rng: Rng) -> list[Filed]:
@@ -269,7 +273,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="How often triage is right")
     parser.add_argument("--json", action="store_true", help="print the figures as one JSON object and nothing else")
     parser.add_argument("--quick", action="store_true", help="few episodes: shows that it works, measures little")
-    parser.add_argument("--size", type=int, default=50, help="17 episodes each")
+    parser.add_argument("--size", type=int, default=50, help="23 episodes each")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     started = time.monotonic()

@@ -464,6 +464,13 @@ def test_a_call_that_nobody_answered() -> None:
     assert one(row(asks("get", '{"id": "A"}'), tools=TOOLS)).owner == "policy"  # it was the last thing
 
 
+def test_an_empty_reply_in_the_middle_of_work_is_a_hint() -> None:
+    judged = one(row(asks("get", '{"id": "A"}'), answers("1"), said(""), reward=0.0))
+    assert judged.owner == "policy"
+    assert [(label.owner, label.confidence) for label in found(judged, 10)] == [("infra", "hint")]
+    assert not found(one(row(said(""), reward=0.0)), 10)
+
+
 def test_tokens_that_the_record_has_lost() -> None:
     async def drawn(request: Request) -> Reply:
         return Reply(Message("assistant", "x"), tokens=Tokens([1], [2, 3]), usage=Usage(1, 30))

@@ -26,7 +26,7 @@ def trainer(case: Case) -> Found:
     for said in case.played.said:
         if said.role == "agent":
             labels += _parsed(said, tools) + _cut(case, said)
-    return [*labels, *_dropped(case), *_overflow(case)]
+    return [*labels, *_dropped(case), *_overflow(case), *_empty(case)]
 
 
 def _label(why: str, **fields: Any) -> Label:
@@ -66,6 +66,18 @@ def _dropped(case: Case) -> list[Label]:
     if lost is None:
         return []
     return [_label(f"the call of {lost.name!r} got no answer", turn=lost.turn, step=lost.step)]
+
+
+def _empty(case: Case) -> list[Label]:
+    """An agent that was at work and then says nothing at all: it gave up, or an endpoint gave nothing for its words."""
+    one = case.played
+    last = one.said[-1] if one.said else None
+    if last is None or last.role != "agent" or last.calls or not one.calls or one.solved:
+        return []
+    if last.text.strip() or last.reasoning.strip():
+        return []
+    why = "the last reply is empty: the agent gave up, or its endpoint did"
+    return [Label(rule=10, owner="infra", confidence="hint", why=why, turn=last.turn)]
 
 
 def _overflow(case: Case) -> list[Label]:
