@@ -15,7 +15,7 @@ import quintain.environments.{name}
 """
 
 
-@pytest.mark.parametrize("missing", ["apsw", "tzdata"])
+@pytest.mark.parametrize("missing", ["apsw", "tzdata", "xxhash"])
 @pytest.mark.parametrize("name", ["support", "enterprise"])
 def test_one_command_brings_all_that_a_world_needs(name: str, missing: str) -> None:
     program = WITHOUT.format(name=name, missing=missing)

@@ -23,7 +23,7 @@ def sound_call(effect: qn.Effect[Desk]) -> qn.Score:
 def own_name(effect: qn.Effect[Desk]) -> qn.Score:
     """0 for a call that changed records in the name of somebody else than the task's employee."""
     goal: Goal = effect.task.truth
-    if effect.before.actor == goal.actor or effect.before.db.digest() == effect.after.db.digest():
+    if effect.before.actor == goal.actor or not effect.before.db.diff(effect.after.db):
         return qn.Score(1.0)
     return qn.Score(0.0, f"EMP-{effect.before.actor} wrote, not EMP-{goal.actor}")
 
@@ -35,7 +35,7 @@ def progress(turn: qn.Transition[Desk]) -> qn.Score:
     It is measured from the task's own start; on a day on which an earlier task went wrong, that is not where the
     episode began.
     """
-    if turn.before.db.digest() == turn.after.db.digest():
+    if not turn.before.db.diff(turn.after.db):
         return qn.Score(0.0)
     start, goal = turn.task.world(), turn.task.truth
     before, after = judge(goal, start, turn.before), judge(goal, start, turn.after)

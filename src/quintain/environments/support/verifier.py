@@ -31,7 +31,7 @@ def sound_call(effect: qn.Effect[Support]) -> qn.Score:
 @qn.reward(level="step")
 def lawful_call(effect: qn.Effect[Support]) -> qn.Score:
     """0 for a call that broke a rule; a promise that was broken meanwhile is told at the next act."""
-    if effect.before.db.digest() == effect.after.db.digest():
+    if not effect.before.db.diff(effect.after.db):
         return qn.Score(1.0)
     truth, start = effect.task.truth, effect.task.world()
     before, after = breaches(truth, start, effect.before), breaches(truth, start, effect.after)
