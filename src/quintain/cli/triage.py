@@ -244,12 +244,12 @@ def _print_failed(out: Console, report: Report) -> None:
                 one
             )
     for found in sorted(kinds.values(), key=len, reverse=True):
-        one = found[0].label
-        classes = f" ({', '.join(one.classes)})" if one.classes else ""
-        line = Text(f"\n{len(found):,} of {one.owner}{classes}", style="bold")
-        line.append(f", rule {one.rule}, {one.confidence}, first in {_where(found[0])}", style="not bold")
+        label = found[0].label
+        classes = f" ({', '.join(label.classes)})" if label.classes else ""
+        line = Text(f"\n{len(found):,} of {label.owner}{classes}", style="bold")
+        line.append(f", rule {label.rule}, {label.confidence}, first in {_where(found[0])}", style="not bold")
         out.print(line)
-        out.print(Padding(Text(console.safe(console.clipped(one.why, _LONG))), (0, 0, 0, 2), expand=False))
+        out.print(Padding(Text(console.safe(console.clipped(label.why, _LONG))), (0, 0, 0, 2), expand=False))
 
 
 def _print_warnings(out: Console, report: Report) -> None:
