@@ -15,6 +15,7 @@ from quintain import codec
 
 from .check import Check, NotChecked
 from .child import Child, SubjectBroken
+from .details import detailed
 from .failing import Rate, measure
 from .finding import CLASSES, Checked, Finding
 from .lab import Lab, OutOfTime
@@ -107,6 +108,7 @@ def audit(
             watch(check, place, len(checks))
             done.append(_run(check, lab, found))
         failures = measure(lab)
+        findings = detailed(_distinct(found), lab)
     finally:
         pool.close()
     return Report(
@@ -115,7 +117,7 @@ def audit(
         digest=lab.digest,
         about=about,
         checks=tuple(done),
-        findings=tuple(_distinct(found)),
+        findings=tuple(findings),
         tasks=(len(lab.tasks), len(about.tasks)),
         failures=failures,
         seed=seed,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import math
+from collections.abc import Sequence
 
 import msgspec
 
 from .bounds import bounds
+from .child import SubjectBroken
 from .lab import Lab, OutOfTime
-from .probe import Probe, Record, reset, score
+from .probe import Probe, Record, number, reset, score
 
 LINE = 0.05
 """Failure rate above which a run should stop; certified only when the upper bound is below."""
@@ -22,12 +25,14 @@ class Rate(msgspec.Struct, frozen=True):
 
     Attributes:
         low, high: One-sided 95 % Clopper-Pearson bounds of the rate.
+        scores: How many episodes were paid how much, by the score's four digits; "none" had no verdict.
     """
 
     failures: int = 0
     episodes: int = 0
     low: float = 0.0
     high: float = 1.0
+    scores: dict[str, int] = {}
 
     @property
     def is_low(self) -> bool:
@@ -36,7 +41,8 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 def measure(lab: Lab) -> Rate:
-    """Play at least `ENOUGH` episodes, each task in turn under new seeds; nothing when there is no task or no time."""
+    """Play at least `ENOUGH` episodes, each task in turn under new seeds; nothing where no task, no time or no subject
+    is left."""
     if not lab.tasks:
         return Rate()
     rounds = itertools.product(range(ENOUGH), lab.tasks)
@@ -47,10 +53,16 @@ def measure(lab: Lab) -> Rate:
             for n, task in itertools.islice(rounds, wanted)
         ]
         records = lab.play_all(probes)
-    except OutOfTime:
+    except (OutOfTime, SubjectBroken):
         return Rate()
     failures = sum(map(failed, records))
-    return Rate(failures, len(records), *bounds(failures, len(records), one_sided=True))
+    return Rate(failures, len(records), *bounds(failures, len(records), one_sided=True), _scores(records))
+
+
+def _scores(records: Sequence[Record]) -> dict[str, int]:
+    paid = [number(record.at("score")) for record in records]
+    ordered = sorted(paid, key=lambda score: (score is None, score or 0.0))
+    return dict(collections.Counter("none" if score is None else f"{score:.4g}" for score in ordered))
 
 
 def failed(record: Record) -> bool:

@@ -72,6 +72,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
         probes, evidence: What plays it again; empty for what was only read.
         subject: What to open.
         replay: The command that does.
+        details: What each op of the first probe changed, and why the reward is what it is: see `details.details`.
     """
 
     check: str
@@ -93,6 +94,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
     evidence: Evidence | None = None
     subject: Subject | None = None
     replay: str = ""
+    details: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
         if self.class_ not in CLASSES:

@@ -1,0 +1,109 @@
+"""What a proven finding did to the world: its first probe is played once more, and the state looked at after each op.
+
+The probes of a finding are as small as they can be, so they do not look; a reader wants to see what each call changed
+and why the verdict came out as it did. This is an illustration: nothing here is part of the proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from .child import SubjectBroken
+from .data import is_dict
+from .finding import Finding, shortened
+from .lab import Lab, OutOfTime
+from .probe import Op, Probe, Record
+
+MOST = 30
+"""Findings that are played once more, the worst first."""
+PATHS = 12
+"""Places in the state that are told for each op; beyond, they are counted."""
+_VALUE = 300
+"""Characters of each value."""
+_REASONS = 12_000
+"""Characters of the reasons."""
+_ACTS = frozenset({"call", "answer", "advance", "restore", "together", "inject"})
+
+
+def detailed(findings: Sequence[Finding], lab: Lab) -> list[Finding]:
+    """The findings, the proven ones with their `details` where the subject shows its state or its reasons."""
+    found: list[Finding] = []
+    left = MOST
+    for one in findings:
+        wanted = one.confidence == "proven" and bool(one.probes) and bool({"state", "explain"} & lab.offers)
+        if wanted and left > 0:
+            left -= 1
+            found.append(msgspec.structs.replace(one, details=details(one.probes[0], lab)))
+        else:
+            found.append(one)
+    return found
+
+
+def details(probe: Probe, lab: Lab) -> dict[str, Any]:
+    """Play a probe once more and look.
+
+    Returns:
+        `changes`: for each op the places of the state that it changed, as {path: [before, after]}, in the order of
+        the probe's ops; None where nobody looked. `reasons`: what the subject's `explain()` says at the end, None
+        where it has none. Empty when the budget is spent, or the subject does not load any more.
+    """
+    ops, looks = _looking(probe, lab.offers)
+    try:
+        record = lab.play_probe(Probe(ops, probe.context))
+    except (OutOfTime, SubjectBroken):
+        return {}
+    reasons = record.at("details: why") if "explain" in lab.offers else None
+    return {
+        "changes": list(_changes(record, looks)),
+        "reasons": shortened(reasons.value, _REASONS) if reasons is not None and reasons.fine else None,
+    }
+
+
+def _looking(probe: Probe, offers: frozenset[str]) -> tuple[tuple[Op, ...], list[list[str]]]:
+    """The probe's ops with looks in between; by op, the instances that are looked at after it."""
+    ops: list[Op] = []
+    looks: list[list[str]] = []
+    begun: set[str] = set()
+    for place, op in enumerate(probe.ops):
+        ops.append(op)
+        begun |= {op.on} if op.do == "reset" else set()
+        instances = sorted({one.on for lane in op.lanes for one in lane} or {op.on})
+        seen = [on for on in instances if on in begun] if op.do in _ACTS and "state" in offers else []
+        ops += [Op("changes", on, mark=f"details: {place} {on}") for on in seen]
+        looks.append(seen)
+    last = next((op.on for op in reversed(probe.ops) if op.do in ("score", "reset")), "a")
+    if "explain" in offers:
+        ops.append(Op("explain", last, mark="details: why"))
+    return tuple(ops), looks
+
+
+def _changes(record: Record, looks: Sequence[Sequence[str]]) -> Iterator[dict[str, Any] | None]:
+    """Differences from the start, told as what each op changed."""
+    before: dict[str, dict[str, Any]] = {}
+    ops = iter(enumerate(op for op in record.ops if not op.mark.startswith("details: ")))
+    for (place, op), instances in zip(ops, looks, strict=True):
+        if op.do == "reset":
+            before.pop(op.on, None)
+        told: dict[str, Any] | None = None
+        for on in instances:
+            seen = record.at(f"details: {place} {on}")
+            if seen.fine and is_dict(seen.value):
+                told = (told or {}) | _told(before.get(on, {}), seen.value, on if len(instances) > 1 else "")
+                before[on] = seen.value
+        yield told
+
+
+def _told(before: dict[str, Any], after: dict[str, Any], on: str) -> dict[str, Any]:
+    told: dict[str, Any] = {}
+    paths = [path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path)]
+    for path in paths[:PATHS]:
+        start = before.get(path) or after.get(path) or [None, None]
+        now = after[path][1] if path in after else start[0]
+        was = before[path][1] if path in before else start[0]
+        told[f"{on}: {path}" if on else path] = [shortened(was, _VALUE), shortened(now, _VALUE)]
+    if len(paths) > PATHS:
+        told["..."] = [None, f"{len(paths) - PATHS} more"]
+    return told
