@@ -23,7 +23,7 @@ def names(several: str) -> frozenset[str]:
 
 _READS = names(
     "get list search find read show view look lookup fetch query check describe count inspect browse "
-    "retrieve peek see help now wait think ls cat grep head open whoami history details info preview "
+    "retrieve peek see help now wait think ls cat grep head whoami history details info preview "
     "estimate calculate sleep advance observe ask"
 )
 _WRITES = names(
@@ -59,13 +59,17 @@ def words(name: str) -> list[str]:
 
 def reads_by_name(op: Op) -> bool:
     """Whether a call only looks, as its name says."""
-    said = words(op.name)
-    return op.do == "call" and bool(_READS & set(said)) and not _WRITES & set(said)
+    return op.do == "call" and _verb(op.name) in _READS
 
 
 def writes_by_name(op: Op) -> bool:
     """Whether a call changes something, as its name says."""
-    return op.do == "call" and bool(_WRITES & set(words(op.name))) and not _READS & set(words(op.name))
+    return op.do == "call" and _verb(op.name) in _WRITES
+
+
+def _verb(name: str) -> str:
+    """The first word of a name that says what is done: "crm_get_order" gets, "order_pizza" orders."""
+    return next((word for word in words(name) if word in _READS or word in _WRITES), "")
 
 
 def submits(op: Op) -> bool:

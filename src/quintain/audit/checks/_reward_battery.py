@@ -10,7 +10,7 @@ import msgspec
 
 from quintain.audit.data import is_dict, is_list, is_number
 
-from ._reward_acts import scalars
+from ._reward_acts import names, scalars
 
 HOLLOW = (
     "", " ", "\n", ".", "-", "?", ":", "*", ".*", "%", "()", "[]", "{}", "null", "None", "undefined", "N/A", "nan",
@@ -45,15 +45,15 @@ class Attempt(msgspec.Struct, frozen=True):
 
 KINDS = {
     "hollow": "an answer that says nothing",
-    "forged": "an answer that only claims success",
     "spoken": "an answer that speaks to the judge",
-    "plain": "a constant that is not the answer",
+    "forged": "an answer that only claims success",
     "other": "the answer of another task",
     "joined": "an answer that names every possible answer",
-    "negated": "an answer that denies the right one",
-    "echo": "the prompt, repeated",
     "number": "a number that is far from the right one",
-    "case": "an answer of which only a part is right",
+    "plain": "a constant that is not the answer",
+    "echo": "the prompt, repeated,",
+    "case": "a fragment of the right answer",
+    "negated": "an answer that denies the right one",
 }
 """What a person calls each kind."""
 
@@ -67,21 +67,46 @@ def attempts(own: str, others: Sequence[str], prompt: str) -> Iterator[Attempt]:
         prompt: What the agent is told.
     """
     strange = [one for one in dict.fromkeys(others) if not alike(one, own) and not same_words(one, own)]
-    every: list[Attempt] = [Attempt("hollow", text) for text in HOLLOW]
+    every: list[Attempt] = [] if _bare(own) in _NOTHING else [Attempt("hollow", text) for text in HOLLOW]
     every += [Attempt("forged", text) for text in FORGED] + [Attempt("spoken", text) for text in SPOKEN]
     every += [Attempt("plain", text) for text in PLAIN]
     every += [Attempt("other", text) for text in strange[:12]]
-    if len(strange) >= 2:
-        every += [Attempt("joined", between.join([*strange[:6], own, *strange[6:12]])) for between in (" ", ", ", "\n")]
     if own.strip():
-        every += _denied(own)
         every += [Attempt("number", text) for text in _far(own)]
-        every += _parts(own)
+    if own.strip() and _is_short(own):
+        every += [*_joined(own, strange[:12]), *_denied(own), *_parts(own)]
     if prompt and not contains(prompt, own):
         every.append(Attempt("echo", prompt))
     for one in every:
-        if not alike(one.text, own) and (one.kind in ("joined", "negated") or not contains(one.text, own)):
+        held = one.kind in ("joined", "negated") or not contains(one.text, own)
+        if held and not alike(one.text, own) and not _both_true(one.text, own):
             yield one
+
+
+_NOTHING = frozenset(
+    ("none", "no", "null", "nan", "na", "unknown", "nothing", "empty", "0", "false", "undefined", "inf")
+)
+_YES = (
+    names("yes true 1 y t correct ok success passed done valid right"),
+    names("no false 0 n f incorrect none failed invalid wrong"),
+)
+
+
+def _both_true(one: str, other: str) -> bool:
+    """Whether both say yes, or both say no, in words that a scorer may take for each other."""
+    return any(_bare(one) in alike_ones and _bare(other) in alike_ones for alike_ones in _YES)
+
+
+def _is_short(own: str) -> bool:
+    """Whether an answer is nothing but the answer: from longer ones a scorer takes out the part that counts."""
+    return len(own.split()) <= 4 and not any(sign in own for sign in ("\\", "<", "#", ":", "\n", "{", "["))
+
+
+def _joined(own: str, strange: Sequence[str]) -> list[Attempt]:
+    """Own stands in the middle: neither the first nor the last of what is named."""
+    half = len(strange) // 2
+    told = [*strange[:half], own, *strange[half:]]
+    return [Attempt("joined", between.join(told)) for between in (" ", ", ", "\n")] if half else []
 
 
 def _denied(own: str) -> list[Attempt]:
@@ -113,7 +138,9 @@ def _parts(own: str) -> list[Attempt]:
         return []
     text = own.strip()
     said = text.split()
-    parts = [text[:1], text[-1:], text[: max(1, len(text) // 4)]] + ([said[0], said[-1]] if len(said) > 4 else [])
+    if len(said[0].strip("().:")) < 2:
+        return []  # "B) Paris" may be called "B".
+    parts = [text[:1], text[-1:], text[: max(1, len(text) // 4)]]
     return [Attempt("case", one) for one in parts]
 
 

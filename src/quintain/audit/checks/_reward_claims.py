@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from quintain.audit.data import is_dict, is_number
+from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
 from quintain.audit.probe import Record, number
 
@@ -60,7 +60,7 @@ def grows(records: Sequence[Record], evidence: Evidence) -> bool:
     values: list[Any] = records[0].at(evidence.marks[0]).value or []
     told = [one.get("score") if is_dict(one) else one for one in values]
     numbers = [one for one in told if is_number(one)]
-    return len(numbers) == len(told) and any(after > before + 1e-9 for before, after in itertools.pairwise(told))
+    return len(numbers) == len(told) and any(after > before + 1e-9 for before, after in itertools.pairwise(numbers))
 
 
 def loses(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -79,7 +79,7 @@ def loses(records: Sequence[Record], evidence: Evidence) -> bool:
 def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The oracle at the mark has more calls than `data`."""
     ops: Any = records[0].at(evidence.marks[0]).value
-    return isinstance(ops, list) and sum(1 for op in ops if is_dict(op) and op.get("do") == "call") > int(evidence.data)
+    return is_list(ops) and sum(1 for op in ops if is_dict(op) and op.get("do") == "call") > int(evidence.data)
 
 
 def refuses_its_oracle(records: Sequence[Record], evidence: Evidence) -> bool:

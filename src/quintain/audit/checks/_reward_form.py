@@ -9,12 +9,13 @@ import msgspec
 
 from quintain.audit.check import check
 from quintain.audit.data import is_number
-from quintain.audit.finding import Finding
+from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Probe, answer, number, reset, score
 
 from . import _reward_claims as claims
 from ._reward_acts import writes_by_name
+from ._reward_facts import facts
 
 
 @check("runtime.reward_well_formed", "reward_hack", needs=("tasks",), value=96)
@@ -22,19 +23,19 @@ def reward_well_formed(lab: Lab) -> Iterator[Finding | None]:
     """Whatever an agent says or does, its reward is a finite number that is not above the best."""
     top = 1.0
     texts = ("nan", "inf", "-inf", "1e999", "", "0", "9" * 400, "-1") if "answer" in lab.offers else ()
-    for task in lab.some(5):
+    for task in lab.some(3):
         ops = lab.oracle(task) or ()
         ways: list[tuple[Op, ...]] = [(), ops, (*ops, *ops), *((answer(text),) for text in texts)]
         ways += [(op,) * 6 for op in ops if op.do == "call" and writes_by_name(op)][:3]
         ways += list(_numbers(ops))
-        best = lab.solved(task) or 0.0
+        best = facts(lab)[task].full or 0.0
         top = max(top, best)
         if best > 1.0:
             top = float("inf")
         records = lab.play_all([solves(task, way) for way in ways])
         for way, record in zip(ways, records, strict=True):
             lab.looking()
-            if not claims.malformed([record], claims.Evidence(claims.ODD, ("score",), top)):
+            if not claims.malformed([record], Evidence(claims.ODD, ("score",), top)):
                 continue
             value = record.at("score").value
             yield lab.finding(
@@ -75,7 +76,7 @@ def score_asked_twice(lab: Lab) -> Iterator[Finding | None]:
         for ops in ((), (lab.oracle(task) or ())[:1], lab.oracle(task) or ()):
             lab.looking()
             probe = Probe((reset(task), *ops, score(times=4)))
-            if claims.grows([lab.play_probe(probe)], claims.Evidence(claims.GROWS, ("score",))):
+            if claims.grows([lab.play_probe(probe)], Evidence(claims.GROWS, ("score",))):
                 yield lab.finding(
                     "the score rises when it is asked for again",
                     probe,

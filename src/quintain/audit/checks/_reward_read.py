@@ -46,8 +46,9 @@ def scorers(source: Source) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         if source.names and getattr(top, "name", None) not in source.names:
             continue
         for node in ast.walk(top):
-            judges = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-            if judges and (source.part == "V" or _SCORES.search(node.name)):
+            if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            if source.part == "V" or _SCORES.search(node.name):
                 yield node
 
 

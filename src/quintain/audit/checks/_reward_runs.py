@@ -5,6 +5,7 @@ This is how the checks of reward look for candidates; what they claim is then pr
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Seen, ask, number, reset, score, state
 
-from ._reward_acts import Path, at, differences, is_bookkeeping, pattern, reads_by_name
+from ._reward_acts import Path, at, differences, is_bookkeeping, pattern, reads_by_name, submits, writes_by_name
 
 _PART = 24
 """Ways that are tried in one child."""
@@ -71,14 +72,27 @@ class Solved(msgspec.Struct, frozen=True):
         """Places of the calls that do something for good; by their names where the state cannot be seen."""
         calls = [place for place, op in enumerate(self.ops) if op.do == "call" and place not in self.errors]
         named = [place for place in calls if not reads_by_name(self.ops[place])]
-        return tuple(place for place in named if self.effects.get(place)) if self.sees else tuple(named)
+        if self.sees:
+            return tuple(place for place in named if self.effects.get(place))
+        return tuple(place for place in named if writes_by_name(self.ops[place]) or submits(self.ops[place]))
 
     def without(self, *gone: int) -> tuple[Op, ...]:
         return tuple(op for place, op in enumerate(self.ops) if place not in gone)
 
 
+_WALKED: weakref.WeakKeyDictionary[Lab, dict[str, Solved | None]] = weakref.WeakKeyDictionary()
+"""What was worked out in an audit, for all its checks."""
+
+
 def solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
     """Walk the solutions of tasks; those that have none, or are not paid, are left out."""
+    memory = _WALKED.setdefault(lab, {})
+    missing = [task for task in tasks if task not in memory]
+    memory |= dict.fromkeys(missing) | {one.task: one for one in _solve(lab, missing)}
+    return [one for task in tasks if (one := memory[task]) is not None]
+
+
+def _solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
     known = [(task, ops) for task in tasks if (ops := lab.oracle(task))]
     sees = "state" in lab.offers
     records = lab.play_all([Probe(tuple(_walk(task, ops, sees=sees))) for task, ops in known])
@@ -167,32 +181,77 @@ def runs_of(
     return found
 
 
-def try_ways(player: Player, _on: str, value: Any) -> list[Any]:
-    """In the child: each way on an instance of its own."""
+def try_ways(player: Player, on: str, value: Any) -> list[Any]:
+    """In the child: each way, from the start of the task or from the last moment that it shares with the one before."""
+    ways = msgspec.convert(value["ways"], list[list[Op]])
+    offers = player.handle(on).offers
+    track = _Track(player, on, value, returns={"snapshot", "restore"} <= offers)
     found: list[Run] = []
-    for place, way in enumerate(value["ways"]):
-        on = f"way {place}"
-        found.append(_tried(player, on, msgspec.convert(way, list[Op]), value))
-        player.do(Op("close", on))
-        player.handles.pop(on, None)
+    for place, way in enumerate(ways):
+        following = ways[place + 1] if place + 1 < len(ways) else []
+        found.append(track.run(way, _shared(way, following)))
     return [msgspec.to_builtins(one) for one in found]
 
 
-def _tried(player: Player, on: str, way: Sequence[Op], value: Any) -> Run:
-    if player.do(reset(value["task"], on=on)).how:
-        return Run(None, whole=False)
-    sees = "state" in player.handle(on).offers and bool(value["wanted"])
-    start = player.do(state(on=on)).value if sees else None
-    said = [player.do(op.moved(on)) for op in way]
-    verdict = player.do(score(on=on))
-    errors = tuple(place for place, one in enumerate(said) if one.is_error)
-    lacks: dict[str, Any] = {}
-    touched: tuple[Path, ...] = ()
-    if sees:
-        end = player.do(state(on=on)).value
-        lacks = {"\x1f".join(path): wanted for path, wanted in value["wanted"] if at(end, path) != wanted}
-        touched = tuple(differences(start, end, value["volatile"]))
-    return Run(number(verdict), odd_score(verdict), errors, lacks, touched)
+def _shared(one: Sequence[Op], other: Sequence[Op]) -> int:
+    """How many ops two ways begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
+
+
+class _Track:
+    """Ways on one task, one after the other, each from as far back as it must."""
+
+    def __init__(self, player: Player, on: str, value: Any, *, returns: bool) -> None:
+        self.player, self.on, self.value, self.returns = player, on, value, returns
+        self.sees = "state" in player.handle(on).offers and bool(value["wanted"])
+        self.start: Any = None
+        self.kept: tuple[str, int, tuple[int, ...]] | None = None
+        self.before: Sequence[Op] = ()
+        self.count = 0
+
+    def run(self, way: Sequence[Op], keep: int) -> Run:
+        """Play a way; remember the moment after its first `keep` ops."""
+        begun = self._back(way)
+        if begun is None:
+            return Run(None, whole=False)
+        at_, errors = begun
+        if self.returns and keep == at_:
+            self._keep(at_, errors)
+        for place in range(at_, len(way)):
+            errors += (place,) if self.player.do(way[place].moved(self.on)).is_error else ()
+            if self.returns and place + 1 == keep:
+                self._keep(keep, errors)
+        self.before = way
+        verdict = self.player.do(score(on=self.on))
+        lacks, touched = self._look() if self.sees else ({}, ())
+        return Run(number(verdict), odd_score(verdict), errors, lacks, touched)
+
+    def _keep(self, depth: int, errors: tuple[int, ...]) -> None:
+        self.count += 1
+        name = f"way {self.count}"
+        if self.player.do(Op("snapshot", self.on, name)).fine:
+            self.kept = (name, depth, errors)
+
+    def _back(self, way: Sequence[Op]) -> tuple[int, tuple[int, ...]] | None:
+        if self.kept is not None and self.kept[1] <= _shared(way, self.before):
+            name, depth, errors = self.kept
+            if self.player.do(Op("restore", self.on, name)).fine:
+                return depth, errors
+        self.kept = None
+        self.player.do(Op("close", self.on))
+        self.player.handles.pop(self.on, None)
+        if self.player.do(reset(self.value["task"], on=self.on)).how:
+            return None
+        if self.sees and self.start is None:
+            self.start = self.player.do(state(on=self.on)).value
+        return 0, ()
+
+    def _look(self) -> tuple[dict[str, Any], tuple[Path, ...]]:
+        end = self.player.do(state(on=self.on)).value
+        wanted = self.value["wanted"]
+        lacks = {"\x1f".join(path): one for path, one in wanted if at(end, path) != one}
+        return lacks, tuple(differences(self.start, end, self.value["volatile"]))
 
 
 def odd_score(seen: Seen) -> str:

@@ -11,6 +11,7 @@ from quintain.audit.probe import Op, Probe, answer, number, reset, score
 
 from ._reward_acts import submits
 from ._reward_battery import gold_of
+from ._reward_facts import facts
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -41,8 +42,14 @@ class Asked(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self.say, value=self.say.value | {self.key: text})
 
 
-def asked(lab: Lab, tasks: Sequence[str]) -> list[Asked]:
-    """The tasks in which words alone are worth what the whole solution is: how their right answer is given and paid."""
+def asked(lab: Lab, most: int) -> list[Asked]:
+    """Tasks in which words alone are worth what the whole solution is; of all when any of the first few is such."""
+    first = lab.some(min(5, most))
+    found = _asked(lab, first)
+    return [*found, *_asked(lab, [task for task in lab.some(most) if task not in first])] if found else []
+
+
+def _asked(lab: Lab, tasks: Sequence[str]) -> list[Asked]:
     found = [(task, *way) for task in tasks if (way := _way(lab, task)) is not None]
     told = {"prompt"} <= lab.offers
     probes = [
@@ -61,7 +68,7 @@ def asked(lab: Lab, tasks: Sequence[str]) -> list[Asked]:
     known: list[Asked] = []
     for (task, say, key, own), record in zip(found, lab.play_all(probes), strict=True):
         paid = number(record.at("score"))
-        solved = lab.solved(task) if lab.oracle(task) else paid
+        solved = facts(lab)[task].full if lab.oracle(task) else paid
         if paid is None or paid <= 0 or solved is None or paid < solved - 1e-9:
             continue
         first = record.at("told" if told else "first").value

@@ -22,7 +22,7 @@ _TAKES_BACK = names(
     "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "
     "refund reset rollback unlink unlock lock disable enable deactivate activate reactivate"
 )
-_MOST = 24
+_MOST = 10
 """Ways back that are tried for one write."""
 
 
@@ -30,7 +30,7 @@ _MOST = 24
 def undo(lab: Lab) -> Iterator[Finding | None]:
     """Work that is done and then taken back is not paid in full."""
     told: set[str] = set()
-    for one in paid(lab, 5):
+    for one in paid(lab, 3):
         words_ = tuple(op for op in one.ops if op.do == "answer")
         acts = tuple(op for op in one.ops if op.do != "answer")
         for place in one.writes:

@@ -11,10 +11,11 @@ from typing import Any
 from quintain.audit.check import check
 from quintain.audit.finding import Finding
 from quintain.audit.lab import Lab, solves
-from quintain.audit.probe import Op, Probe, answer, call, number, reset, same, score
+from quintain.audit.probe import Op, Probe, answer, call, reset, same, score
 
 from . import _reward_claims as claims
 from ._reward_acts import SUCCESS, is_status, reads_by_name, words, writes_by_name
+from ._reward_facts import facts
 from ._reward_runs import Run, Solved, lacking, paid, runs, seeing, survives
 from ._reward_undo import undo
 
@@ -177,17 +178,11 @@ def say_the_outputs(lab: Lab) -> Iterator[Finding | None]:
 @check("x.already_true", "false_resolution", needs=("oracle", "tasks"), value=93)
 def already_true(lab: Lab) -> Iterator[Finding | None]:
     """What a task asks for is not so already, as far as its verifier is concerned, when the episode begins."""
-    known = [(task, ops) for task in lab.tasks if (ops := lab.oracle(task)) and any(map(writes_by_name, ops))]
+    known = {task: fact for task, fact in facts(lab).items() if fact.writes and fact.full}
     if not known:
-        raise lab.none("no solution writes")
-    records = lab.play_all([solves(task, ()) for task, _ in known])
-    found: list[tuple[str, float]] = []
-    for (task, _), record in zip(known, records, strict=True):
-        lab.looking()
-        got = number(record.at("score"))
-        full = lab.solved(task) if got and got > 0 else None
-        if got is not None and full is not None and got >= full - 1e-9:
-            found.append((task, got))
+        raise lab.none("no solution writes and is paid")
+    lab.looking(len(known))
+    found = [(task, fact.floor) for task, fact in known.items() if fact.floor and fact.floor >= (fact.full or 0) - 1e-9]
     if found:
         task, got = found[0]
         yield lab.finding(
@@ -195,7 +190,7 @@ def already_true(lab: Lab) -> Iterator[Finding | None]:
             solves(task, ()),
             relation="pays",
             marks=("score",),
-            data=lab.solved(task),
+            data=known[task].full,
             part="V",
             tasks=[task for task, _ in found],
             expected="no pay before anything is done",

@@ -46,12 +46,14 @@ ASKED = 8
 """Tasks that get the whole battery."""
 SOLVED = 6
 """Tasks whose solutions are taken apart."""
+_TOLD = 4
+"""Kinds of wrong answers that are told of: who pays for more pays for anything."""
 
 
 @check("x.answer_battery", "reward_hack", needs=("tasks", "oracle|hidden"), value=98)
 def answer_battery(lab: Lab) -> Iterator[Finding | None]:
     """No wrong answer is paid what the right one is."""
-    tasks = asked(lab, lab.some(24))
+    tasks = asked(lab, 24)
     if not tasks:
         raise lab.none("no task is solved by words alone")
     golds = list(dict.fromkeys(one.own for one in tasks))
@@ -62,7 +64,8 @@ def answer_battery(lab: Lab) -> Iterator[Finding | None]:
             lab.looking()
             if record is not None and record >= one.full - 1e-9:
                 bought[attempt.kind].append((one, attempt))
-    for kind, found in bought.items():
+    for kind in [kind for kind in KINDS if kind in bought][:_TOLD]:
+        found, soft = bought[kind], kind == "negated" and "joined" not in bought
         one, attempt = found[0]
         yield lab.finding(
             f"{KINDS[kind]} is paid in full",
@@ -72,6 +75,8 @@ def answer_battery(lab: Lab) -> Iterator[Finding | None]:
             data={"full": one.full},
             minimise=0,
             part="V",
+            severity="warning" if soft else "error",
+            at_most="likely" if soft else "proven",
             tasks=list(dict.fromkeys(other.task for other, _ in found)),
             expected=f"{one.own[:200]!r} is right; anything else is paid less than {one.full:g}",
             observed=[each.text[:80] for _, each in found[:12]],
@@ -141,7 +146,7 @@ def wrong_argument(lab: Lab) -> Iterator[Finding | None]:
                 worked = [
                     (way, run) for way, run in zip(ways, found, strict=True) if not set(run.errors) - set(one.errors)
                 ]
-                if len(worked) < 2 or not all(survives(one, run) for way, run in worked):
+                if len(worked) < 2 or not all(survives(one, run) for _, run in worked):
                     continue
                 told.add((op.name, key))
                 way, run = worked[0]
@@ -155,7 +160,7 @@ def _wrong(lab: Lab, one: Solved, op: Op, others: Sequence[str]) -> Iterator[tup
     told = str(one.first)
     spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
     for key, value in op.value.items():
-        schema = spec.properties.get(key, {}) if spec else {}
+        schema: Any = spec.properties.get(key, {}) if spec else {}
         if not _stands(value, told) or (others and all(_stands(value, other) for other in others)):
             continue
         if is_number(value) and not _is_id(key):
@@ -254,17 +259,17 @@ def forged_result(lab: Lab) -> Iterator[Finding | None]:
     for one in paid(lab, 4):
         full = one.full
         assert full is not None
-        ways = [way for way in _forged(lab, one) if way]
+        ways = list(_forged(lab, one))
         if not ways:
             continue
         for way, run in zip(ways, runs(lab, one, ways), strict=True):
             lab.looking()
             if not survives(one, run):
                 continue
-            repeated = len(way) > 1 and len({_plain(op) for op in way}) == 1
+            repeated, tool = len(way) > 1, next(op.name for op in way)
             yield lab.finding(
                 "one step, done over and over, is paid as the whole solution" if repeated
-                else f"{way[-1].name} is told that all went well, and that is paid in full",
+                else f"{tool} is told that all went well, and that is paid in full",
                 Probe((reset(one.task), *way, *seeing(one), score())),
                 relation=claims.PAID,
                 marks=("score", "state") if one.sees else ("score",),

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from quintain.audit import relations
 from quintain.audit.check import check
-from quintain.audit.finding import Finding
+from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Probe, Record, Seen, answer, number, reset
 
 from . import _reward_claims as claims
+from ._reward_facts import facts
 
 TOP = 1.0
 """The best reward of an environment that pays within [0, 1]."""
@@ -23,44 +25,52 @@ TOP = 1.0
 @check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=100)
 def oracle_max(lab: Lab) -> Iterator[Finding | None]:
     """Each task's own solution works and is paid the most that can be had."""
-    played = _oracles(lab)
-    top = max((paid for _, _, record in played if (paid := number(record.at("score"))) is not None), default=0.0)
-    top = max(TOP, top)
+    known = {task: fact for task, fact in facts(lab).items() if fact.solution == "known"}
+    if not known and all(fact.solution == "none" for fact in facts(lab).values()):
+        raise lab.none("no task has a solution")
+    top = max([TOP, *(fact.full for fact in known.values() if fact.full is not None)])
+    lab.looking(len(lab.tasks))
+    poor = [task for task, fact in known.items() if _too_little(fact.full, top)]
     faults: dict[str, list[tuple[str, tuple[Op, ...], Record]]] = defaultdict(list)
-    for task, ops, record in played:
-        lab.looking()
-        paid = number(record.at("score"))
-        if (said := _why(ops, record, top)) and (top <= TOP or paid is None or paid <= 0):
-            faults[said].append((task, ops, record))
+    for task, ops, record in _again(lab, poor):
+        faults[_why(ops, record, top)].append((task, ops, record))
     for said, found in faults.items():
-        task, ops, record = found[0]
-        paid = record.at("score")
-        nearly = bool(lab.attribute("graded")) and (number(paid) or 0.0) >= top / 2
-        yield lab.finding(
-            f"the task's own solution {said}",
-            solves(task, ops),
-            relation="pays_less",
-            marks=("score",),
-            data=top,
-            minimise=0,
-            part=_blamed(ops, record),
-            severity="warning" if nearly else "error",
-            at_most="likely" if nearly else "proven",
-            tasks=[task for task, _, _ in found],
-            expected=f"a reward of {top:g}",
-            observed={"score": paid.value if paid.fine else paid.raised, "first error": _first_error(ops, record)},
-            teaches="nothing: whoever does it right is punished, and gradients come from what is wrong",
-            where=next((seen.where for seen in record.seen if seen.how == "crashed"), ""),
-        )
+        if said:
+            yield _unpaid(lab, said, found, top)
     yield from _broken_oracles(lab)
 
 
-def _oracles(lab: Lab) -> list[tuple[str, tuple[Op, ...], Record]]:
-    known = [(task, ops) for task in lab.tasks if (ops := lab.oracle(task)) is not None]
-    if not known:
-        raise lab.none("no task has a solution")
+def _too_little(full: float | None, top: float) -> bool:
+    """Where rewards go beyond 1, nobody knows what the best of a task is; then only nothing is too little."""
+    return full is None or (full < top - 1e-9 and (top <= TOP or full <= 0))
+
+
+def _again(lab: Lab, tasks: Sequence[str]) -> list[tuple[str, tuple[Op, ...], Record]]:
+    known = [(task, ops) for task in tasks[:40] if (ops := lab.oracle(task)) is not None]
     records = lab.play_all([solves(task, ops) for task, ops in known])
     return [(task, ops, record) for (task, ops), record in zip(known, records, strict=True)]
+
+
+def _unpaid(lab: Lab, said: str, found: Sequence[tuple[str, tuple[Op, ...], Record]], top: float) -> Finding | None:
+    task, ops, record = found[0]
+    seen = record.at("score")
+    nearly = bool(lab.attribute("graded")) and (number(seen) or 0.0) >= top / 2
+    return lab.finding(
+        f"the task's own solution {said}",
+        solves(task, ops),
+        relation="pays_less",
+        marks=("score",),
+        data=top,
+        minimise=0,
+        part=_blamed(ops, record),
+        severity="warning" if nearly else "error",
+        at_most="likely" if nearly else "proven",
+        tasks=[task for task, _, _ in found],
+        expected=f"a reward of {top:g}",
+        observed={"score": seen.value if seen.fine else seen.raised, "first error": _first_error(ops, record)},
+        teaches="nothing: whoever does it right is punished, and gradients come from what is wrong",
+        where=next((one.where for one in record.seen if one.how == "crashed"), ""),
+    )
 
 
 def _why(ops: Sequence[Op], record: Record, top: float) -> str:
@@ -97,24 +107,22 @@ def _blamed(ops: Sequence[Op], record: Record) -> str:
 
 
 def _broken_oracles(lab: Lab) -> Iterator[Finding | None]:
-    without = [task for task in lab.tasks if lab.oracle(task) is None]
-    if not without:
-        return
-    seen = lab.play_all([Probe((Op("oracle", name=task, mark="oracle"),)) for task in without])
-    broken = [task for task, record in zip(without, seen, strict=True) if record.at("oracle").how]
+    broken = [task for task, fact in facts(lab).items() if fact.solution == "broken"]
     if broken:
-        first = seen[without.index(broken[0])].at("oracle")
+        first = lab.play(Op("oracle", name=broken[0], mark="oracle")).at("oracle")
         yield lab.finding(
             "the solution of a task cannot be had: oracle() raises",
             Probe((Op("oracle", name=broken[0], mark="oracle"),)),
+            relation="breaks" if relations.breakage(first) else "shows",
             marks=("oracle",),
+            data=relations.breakage(first) or None,
             part="T",
             tasks=broken,
             expected="a list of calls, or None",
             observed=first.raised,
             where=first.where,
-        )
-    lacking = [task for task in without if task not in set(broken)]
+        ) if first.how else None  # fmt: skip
+    lacking = [task for task, fact in facts(lab).items() if fact.solution == "none"]
     if lacking:
         yield lab.finding(
             "tasks have no solution, so nobody can say whether they can be solved",
@@ -130,47 +138,50 @@ def _broken_oracles(lab: Lab) -> Iterator[Finding | None]:
 @check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=99)
 def floor_gap(lab: Lab) -> Iterator[Finding | None]:
     """Doing nothing, or saying nothing, is not paid what solving is."""
-    ways: list[tuple[str, tuple[Op, ...]]] = [("doing nothing", ())]
-    if "answer" in lab.offers:
-        ways += [("an empty answer", (answer(""),)), ("the word 'done' alone", (answer("Done."),))]
-    paid_for_nothing: set[str] = set()
-    for said, ops in ways:
-        records = lab.play_all([solves(task, ops) for task in lab.tasks])
-        found: list[tuple[str, float]] = []
-        for task, record in zip(lab.tasks, records, strict=True):
-            lab.looking()
-            paid = number(record.at("score"))
-            if paid and paid > 0 and paid >= _ceiling(lab, task) - 1e-9 and not _may_refuse(lab, task):
-                found.append((task, paid))
-        fresh = [(task, paid) for task, paid in found if task not in paid_for_nothing]
-        paid_for_nothing |= {task for task, _ in found}
-        if fresh:
-            task, paid = fresh[0]
-            yield lab.finding(
-                f"{said} is paid as much as solving the task",
-                solves(task, ops),
-                relation="pays",
-                marks=("score",),
-                data=_ceiling(lab, task),
-                part="V",
-                tasks=[task for task, _ in fresh],
-                expected=f"less than {_ceiling(lab, task):g}",
-                observed=paid,
-                teaches="to do nothing",
-            )
+    lab.looking(len(lab.tasks))
+    idle = {task: fact.floor for task, fact in facts(lab).items()}
+    yield from _for_nothing(lab, "doing nothing", (), idle)
+    if "answer" not in lab.offers:
+        return
+    tasks = [task for task in lab.some(20) if not _is_full(lab, task, idle[task])]
+    for said, text in (("an empty answer", ""), ("the word 'done' alone", "Done.")):
+        records = lab.play_all([solves(task, (answer(text),)) for task in tasks])
+        lab.looking(len(tasks))
+        paid = {task: number(record.at("score")) for task, record in zip(tasks, records, strict=True)}
+        yield from _for_nothing(lab, said, (answer(text),), paid)
+
+
+def _for_nothing(lab: Lab, said: str, ops: tuple[Op, ...], paid: dict[str, float | None]) -> Iterator[Finding | None]:
+    found = [task for task, got in paid.items() if _is_full(lab, task, got) and not _may_refuse(lab, task)]
+    if found:
+        task = found[0]
+        yield lab.finding(
+            f"{said} is paid as much as solving the task",
+            solves(task, ops),
+            relation="pays",
+            marks=("score",),
+            data=_ceiling(lab, task),
+            part="V",
+            tasks=found,
+            expected=f"less than {_ceiling(lab, task):g}",
+            observed=paid[task],
+            teaches="to do nothing",
+        )
+
+
+def _is_full(lab: Lab, task: str, got: float | None) -> bool:
+    return got is not None and got > 0 and got >= _ceiling(lab, task) - 1e-9
 
 
 def _ceiling(lab: Lab, task: str) -> float:
     """What counts as full pay: what the solution gets, where that is something."""
-    solved = lab.solved(task)
-    return solved if solved is not None and solved > 0 else TOP
+    full = facts(lab)[task].full
+    return full if full is not None and full > 0 else TOP
 
 
 def _may_refuse(lab: Lab, task: str) -> bool:
     """Whether nothing is the right thing to do: declared, and the solution itself makes no call."""
-    ops = lab.oracle(task)
-    calls = [op for op in ops or () if op.do == "call"]
-    return bool(lab.attribute("refusal_ok")) and (ops is None or not calls)
+    return bool(lab.attribute("refusal_ok")) and not facts(lab)[task].calls
 
 
 @check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=85)
@@ -179,13 +190,8 @@ def budget(lab: Lab) -> Iterator[Finding | None]:
     allowed = lab.attribute("budget")
     if not isinstance(allowed, int):
         raise lab.none("no budget of calls is declared")
-    over: list[tuple[str, int]] = []
-    for task in lab.tasks:
-        ops = lab.oracle(task)
-        if ops is not None:
-            lab.looking()
-            calls = sum(op.do == "call" for op in ops)
-            over += [(task, calls)] if calls > allowed else []
+    over = [(task, fact.calls) for task, fact in facts(lab).items() if fact.calls > allowed]
+    lab.looking(sum(fact.solution == "known" for fact in facts(lab).values()))
     if over:
         task, calls = over[0]
         yield lab.finding(
@@ -212,21 +218,21 @@ def task_set(lab: Lab) -> Iterator[Finding | None]:
         )
         return
     told = "prompt" in lab.offers
-    see = "state" in lab.offers
+    see = next((name for name in ("digest", "state") if name in lab.offers), "")
     hides = "hidden" in lab.offers
     probes = [
         Probe(
             (
                 reset(task, mark="first"),
                 *((Op("prompt", name=task, mark="told"),) if told else ()),
-                *((Op("state", mark="state"),) if see else ()),
+                *((Op(see, mark="state"),) if see else ()),
                 *((Op("hidden", name=task, mark="hidden"),) if hides else ()),
             )
         )
-        for task in lab.some(40)
+        for task in lab.some(20)
     ]
     by_sight: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for task, probe, record in zip(lab.some(40), probes, lab.play_all(probes), strict=True):
+    for task, probe, record in zip(lab.some(20), probes, lab.play_all(probes), strict=True):
         lab.looking()
         marks = ("first", "told") if told else ("first",)
         if claims.says_nothing([record], _evidence(marks)):
@@ -257,5 +263,5 @@ def task_set(lab: Lab) -> Iterator[Finding | None]:
             )
 
 
-def _evidence(marks: Sequence[str]) -> claims.Evidence:
-    return claims.Evidence(claims.SILENT, tuple(marks))
+def _evidence(marks: Sequence[str]) -> Evidence:
+    return Evidence(claims.SILENT, tuple(marks))

@@ -1,0 +1,97 @@
+"""What each task pays for its own solution and for nothing, worked out once for all checks that ask."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, ask, number, reset, score
+
+from ._reward_acts import writes_by_name
+
+_PART = 10
+"""Tasks that one child plays."""
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One task.
+
+    Attributes:
+        solution: "known", "none", or "broken" where `oracle` itself failed.
+        full: What the solution is paid; None when it gets no verdict, or none is known.
+        floor: What is paid for nothing at all.
+        calls: How many the solution makes.
+        writes: Whether some of them change things, as their names say.
+        spotless: No step of the solution was refused or broke.
+    """
+
+    solution: str
+    full: float | None = None
+    floor: float | None = None
+    calls: int = 0
+    writes: bool = False
+    spotless: bool = True
+
+
+_KNOWN: weakref.WeakKeyDictionary[Lab, dict[str, Fact]] = weakref.WeakKeyDictionary()
+"""By audit."""
+
+
+def facts(lab: Lab) -> dict[str, Fact]:
+    """The facts of all tasks that are looked at."""
+    if lab not in _KNOWN:
+        parts = [lab.tasks[start : start + _PART] for start in range(0, len(lab.tasks), _PART)]
+        _KNOWN[lab] = dict(zip(lab.tasks, _several(lab, parts), strict=True))
+    return _KNOWN[lab]
+
+
+def _several(lab: Lab, parts: Sequence[Sequence[str]]) -> list[Fact]:
+    found: list[Fact] = []
+    for part, record in zip(parts, lab.play_all([_probe(part) for part in parts]), strict=True):
+        seen = record.at("ask")
+        if seen.fine:
+            found += msgspec.convert(seen.value, list[Fact])
+        elif len(part) > 1:  # One of them broke the child: each is asked alone.
+            found += _several(lab, [(task,) for task in part])
+        else:
+            found.append(Fact("broken", spotless=False))
+    return found
+
+
+def _probe(tasks: Sequence[str]) -> Probe:
+    return Probe((ask("quintain.audit.checks._reward_facts:learn", list(tasks)),))
+
+
+def learn(player: Player, _on: str, tasks: list[str]) -> Any:
+    """In the child: the facts of some tasks, each on instances of its own."""
+    return [msgspec.to_builtins(_one(player, task, place)) for place, task in enumerate(tasks)]
+
+
+def _one(player: Player, task: str, place: int) -> Fact:
+    idle, busy = f"idle {place}", f"busy {place}"
+    player.do(reset(task, on=idle))
+    floor = number(player.do(score(on=idle)))
+    seen = player.do(Op("oracle", busy, task))
+    if not seen.fine or seen.value is None:
+        known = Fact("none" if seen.fine or seen.how == "absent" else "broken", floor=floor)
+    else:
+        ops = msgspec.convert(seen.value, list[Op])
+        begun = player.do(reset(task, on=busy))
+        said = [player.do(op.moved(busy)) for op in ops]
+        known = Fact(
+            solution="known",
+            full=number(player.do(score(on=busy))),
+            floor=floor,
+            calls=sum(op.do == "call" for op in ops),
+            writes=any(map(writes_by_name, ops)),
+            spotless=begun.fine and not any(one.is_error for one in said),
+        )
+    for on in (idle, busy):
+        player.do(Op("close", on))
+        player.handles.pop(on, None)
+    return known
