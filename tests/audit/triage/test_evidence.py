@@ -13,6 +13,7 @@ from quintain.audit.triage.report import gather
 from quintain.audit.triage.shadow import Suspect
 from quintain.audit.triage.siblings import Run
 from quintain.rollouts import rollouts
+from quintain.task import Call
 from quintain.testing.fakes import Account, Bank, Counter, bank, counted
 from quintain.trace import Trace
 from tests.audit.triage.episodes import COUNTER, count, file, play, reading, run
@@ -86,6 +87,46 @@ def test_the_world_itself_can_contradict_a_read(key: str, field: str, new: Any, 
     world = Bank(accounts=qn.Table(Account, {"ann": Account("Ann", 1000)}))
     suspect = Suspect(key, field, 0, new, tool="t", turn=1, step=0)
     assert contradicts(world, suspect) is proven
+
+
+CACHES: dict[int, tuple[object, int]] = {}
+
+
+class Forgetful(qn.State):
+    """A number that is read through a cache beside the world."""
+
+    count: int = 0
+    cached: bool = False
+
+    @qn.tool
+    def put(self, count: int) -> str:
+        """Set the number.
+
+        Args:
+            count: To what.
+        """
+        self.count = count
+        return "set"
+
+    @qn.tool
+    def look(self) -> int:
+        """Read the number."""
+        if not self.cached:
+            return self.count
+        return CACHES.setdefault(id(self), (self, self.count))[1]
+
+
+@pytest.mark.parametrize(("cached", "owner"), [(True, "env"), (False, "policy")])
+def test_a_copy_of_the_world_knows_what_its_cache_has_forgotten(cached: bool, owner: str) -> None:
+    calls: tuple[Call, ...] = (("look", {}), ("put", {"count": 7}), ("look", {}))
+    task = qn.Task(id="t", prompt="", start=Forgetful(cached=cached), truth=7, solution=calls)
+    parts: dict[str, Any] = {"harness": qn.ToolLoop(), "verifier": qn.Verifier(counted), "state": Forgetful}
+    env = qn.Environment("forgetful", tasks=lambda split: [task], **parts)
+    label = file(play(env, calls), env=env).judged[0].label
+    assert label.owner == owner
+    if cached:
+        assert (label.rule, label.classes, label.confidence, label.turn) == (5, ("stale_cache",), "proven", 2)
+        assert "answers '7', where the world answered '0'" in label.why
 
 
 @given(st.integers(0, 3), st.integers(0, 3))

@@ -6,16 +6,17 @@ that another process, under another hash seed, can gather it too.
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import msgspec
 
 from quintain import codec, resource
 from quintain.day import Days, before
-from quintain.deadline import DeadlineExceeded
+from quintain.deadline import DeadlineExceeded, guarded
 from quintain.environment import Environment
 from quintain.episode import BROKEN
-from quintain.errors import WALL_CLOCK_KINDS, QuintainError
+from quintain.errors import WALL_CLOCK_KINDS, QuintainError, ToolError
 from quintain.jury import Jury
 from quintain.replay import Recorded
 from quintain.rollout import Played as Again
@@ -23,7 +24,9 @@ from quintain.rollout import played
 from quintain.state import Rng, State
 from quintain.table import Table
 from quintain.task import Task
-from quintain.trace import Trace, Turn, plain
+from quintain.tools import Tool, observe
+from quintain.trace import Content, Level, Trace, Turn, plain
+from quintain.verifier import Criterion, Effect, Score, Verifier
 
 from .plain import fields, sequence
 from .played import Played
@@ -63,6 +66,8 @@ class Evidence(msgspec.Struct, kw_only=True):
         criteria: The single verdicts of the last time.
         moved: Whether the replayed world's content is another at the end.
         stale: Positions in the list of suspects of reads that the world itself contradicts.
+        cold: The first call, after a change, that a fresh copy of the same world answers otherwise. So something that
+            is no part of the world has answered: what a copy does not have, such as a cache.
     """
 
     missing: str = ""
@@ -74,6 +79,7 @@ class Evidence(msgspec.Struct, kw_only=True):
     criteria: dict[str, float | None] = {}
     moved: bool = True
     stale: tuple[int, ...] = ()
+    cold: Left | None = None
 
 
 class Witness:
@@ -131,7 +137,36 @@ class Witness:
             for _ in range(self._times - 1):
                 evidence.scores.append(await self._graded(first, task, began))
         evidence.stale = tuple(n for n, one in enumerate(suspects) if contradicts(first.state, one))
+        if evidence.left is None and _reads_on(trace):
+            evidence.cold = await self._cold(trace, task, start)
         return evidence
+
+    async def _cold(self, trace: Trace, task: Task[Any], start: Any) -> Left | None:
+        """Ask a copy of the world, before each call, what it would answer."""
+        env = self._env
+        seen: list[Left | None] = []
+
+        async def ask(effect: Effect[Any]) -> Score:
+            step, tool = effect.step, env.tools.get(effect.step.call.name)
+            found = step.observation
+            if tool is not None and step.fault is None and not step.is_error:
+                arguments = tool.decode(step.call.arguments, strict=trace.config.arguments == "strict")
+                found = await _answer(tool, effect.before, arguments, limit_s=trace.config.tool_timeout_s)
+            recorded, now = plain(step.observation)[:_SHOWN], plain(found)[:_SHOWN]
+            same = found == step.observation
+            seen.append(None if same else Left(turn=0, field="observation", recorded=recorded, found=now))
+            return Score(None, "only asking")
+
+        nothing = Criterion[Any](name="nothing", level=Level.TRAJECTORY, judge=lambda outcome: 0.0)
+        spy = Verifier[Any](Criterion(name="ask", level=Level.STEP, judge=ask), nothing)
+        await played(
+            env.replace(config=trace.config, verifier=spy), task, Recorded(trace), start=start, **_names(trace)
+        )
+        places = [(turn.index, n) for turn in trace.turns for n in range(len(turn.steps))]
+        for (turn, step), left in zip(places, seen, strict=False):
+            if left is not None:
+                return msgspec.structs.replace(left, turn=turn, step=step)
+        return None
 
     async def _again(self, trace: Trace, task: Task[Any], start: Any) -> Again[Any]:
         """Play the replies once more; a call that hung then may not hang for long now."""
@@ -139,8 +174,7 @@ class Witness:
         if trace.failure is not None and trace.failure.kind in WALL_CLOCK_KINDS:
             limit = min(PATIENCE_S, config.tool_timeout_s or PATIENCE_S)
             config = msgspec.structs.replace(config, tool_timeout_s=limit)
-        names = {name: getattr(trace, name) for name in ("seed", "member", "attempt", "after", "split", "agent")}
-        return await played(self._env.replace(config=config), task, Recorded(trace), start=start, **names)
+        return await played(self._env.replace(config=config), task, Recorded(trace), start=start, **_names(trace))
 
     async def _graded(self, again: Again[Any], task: Task[Any], began: Any) -> float | None:
         """The score of the same end, asked for once more."""
@@ -151,6 +185,23 @@ class Witness:
             return env.verifier.total(await jury.trajectory(again.state, asked))
         except (DeadlineExceeded, *BROKEN):
             return None  # no verdict; the caller compares it with the others
+
+
+def _names(trace: Trace) -> dict[str, Any]:
+    return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "after", "split", "agent")}
+
+
+def _reads_on(trace: Trace) -> bool:
+    """Whether something is called after the world has changed."""
+    digests = [turn.state_digest for turn in trace.turns if turn.steps]
+    return any(a != b for a, b in itertools.pairwise(digests))
+
+
+async def _answer(tool: Tool, world: State, arguments: dict[str, Any], *, limit_s: float | None) -> Content:
+    try:
+        return observe(await guarded(limit_s, tool.bind(world), **arguments))
+    except ToolError as refusal:
+        return str(refusal)
 
 
 def difference(expected: Trace, found: Trace) -> Left | None:

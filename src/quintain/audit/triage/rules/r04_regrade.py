@@ -19,14 +19,14 @@ def regrade(case: Case) -> Found:
     if not evidence.same_version:
         return "the environment is another version, whose verifier may rightly say otherwise"
     scores = evidence.scores
-    if any(not _same(one.reward, score) for score in scores):
-        said = ", ".join("no verdict" if score is None else f"{score:g}" for score in scores)
-        names = [name for name, value in evidence.criteria.items() if not _same(one.components.get(name), value)]
-        which = f", by {', '.join(names)}" if names else ""
-        recorded = "none" if one.reward is None else f"{one.reward:g}"
-        why = f"the recorded reward is {recorded}, graded again the same end gets {said}{which}"
-        return [Label(rule=4, owner="verifier", classes=("flaky_verifier",), why=why)]
-    return []
+    names = [name for name, value in evidence.criteria.items() if not _same(one.components.get(name), value)]
+    if not names and all(_same(one.reward, score) for score in scores):
+        return []
+    said = ", ".join("no verdict" if score is None else f"{score:g}" for score in scores)
+    which = f"; other verdicts of {', '.join(names)}" if names else ""
+    recorded = "none" if one.reward is None else f"{one.reward:g}"
+    why = f"the recorded reward is {recorded}, graded again the same end gets {said}{which}"
+    return [Label(rule=4, owner="verifier", classes=("flaky_verifier",), why=why)]
 
 
 def _compared(case: Case) -> list[Label]:

@@ -17,7 +17,16 @@ _LIMIT = 0.95
 
 def shadow(case: Case) -> Found:
     """Stale reads, answers that repeat for unrelated arguments, crashes as answers, calls as long as their limit."""
-    return [*_stale(case), *_repeats(case), *_crashes(case), *_long(case)]
+    return [*_cold(case), *_stale(case), *_repeats(case), *_crashes(case), *_long(case)]
+
+
+def _cold(case: Case) -> list[Label]:
+    """An answer that the world itself, copied at that moment, would not have given."""
+    left = case.evidence.cold
+    if left is None:
+        return []
+    why = f"a copy of the same world answers {left.found[:80]!r}, where the world answered {left.recorded[:80]!r}"
+    return [Label(rule=5, owner="env", classes=("stale_cache",), why=why, turn=left.turn, step=left.step)]
 
 
 def _stale(case: Case) -> list[Label]:
