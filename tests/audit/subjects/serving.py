@@ -17,7 +17,9 @@ def serving(app: Any) -> Generator[str]:
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()  # From here on a client may connect; it waits until it is served.
-        config = uvicorn.Config(app, log_level="critical", lifespan="auto", ws="websockets-sansio")
+        config = uvicorn.Config(
+            app, log_level="critical", lifespan="auto", ws="websockets-sansio", timeout_graceful_shutdown=5
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

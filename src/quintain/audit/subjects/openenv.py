@@ -1,0 +1,265 @@
+"""An OpenEnv environment, over its WebSocket, as a plain subject.
+
+One socket is one instance, which `reset` begins anew. Where actions are calls of tools, its tools are the tools; else
+there is one, "step", with the schema of the action. The score is the sum of the rewards; the last stands beside it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import math
+import urllib.parse
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from quintain.errors import UsageError
+
+from . import http
+from .failure import SubjectFailure, package
+from .matching import sealed
+from .shapes import is_dict, is_list, series, table
+
+TASK = "episode"
+LARGEST = 100 * 2**20
+"""Bytes of a message, as the official client has it."""
+AGENTS_FAULT = ("INVALID_JSON", "VALIDATION_ERROR")
+THEIR_FAULT = ("transport_error", "timeout")
+"""Errors of a tool that are not the agent's."""
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What a server says of its environment.
+
+    Attributes:
+        socket: URL.
+        action: JSON schema of an action.
+        tasks: Split and index of each task; empty where it has no tasks to choose from.
+    """
+
+    base: str
+    socket: str
+    action: dict[str, Any]
+    name: str = ""
+    split: str = ""
+    count: int = 0
+
+    @property
+    def calls_tools(self) -> bool:
+        return "tool_name" in json.dumps(self.action)
+
+
+def make(text: str) -> Callable[[], OpenEnvSubject]:
+    """A factory of sessions.
+
+    Args:
+        text: URL of the server, with ws, wss, http or https; it may have a path.
+
+    Raises:
+        UsageError: There is no such server, or websockets is not installed.
+    """
+    package("websockets", extra="audit-openenv")
+    parts = urllib.parse.urlsplit(text)
+    schemes = {"ws": "http", "wss": "https", "http": "http", "https": "https"}
+    if parts.scheme not in schemes or not parts.netloc:
+        raise UsageError(f"openenv: takes ws://HOST:PORT, not {text!r}")
+    base = urllib.parse.urlunsplit(
+        (schemes[parts.scheme], parts.netloc, parts.path.rstrip("/").removesuffix("/ws"), "", "")
+    )
+    return functools.partial(OpenEnvSubject, _facts(base))
+
+
+class OpenEnvSubject:
+    """One session.
+
+    Attributes:
+        volatile: The server draws the id of an episode.
+        absent: "hidden" where the server has no tasks to ask for.
+    """
+
+    volatile = ("episode_id",)
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._socket: Any = None
+        self._held = contextlib.ExitStack()
+        self._rewards: list[float | None] = []
+        self.absent = () if facts.count else ("hidden",)
+
+    def tasks(self) -> list[str]:
+        """Names such as "test/0", of the split "test" or the first; "episode" where the server has no tasks."""
+        return [f"{self._facts.split}/{index}" for index in range(self._facts.count)] or [TASK]
+
+    def tools(self) -> list[dict[str, Any]]:
+        """The environment's tools, or `step`."""
+        if not self._facts.calls_tools:
+            return [{"name": "step", "description": "Take an action.", "parameters": self._facts.action}]
+        return [
+            {
+                "name": tool["name"],
+                "description": tool.get("description") or "",
+                "parameters": tool.get("input_schema") or tool.get("inputSchema") or {},
+            }
+            for tool in self._listed()
+        ]
+
+    def hidden(self, task: str) -> dict[str, Any]:
+        """Those fields of the task that bear the name of an answer."""
+        body = {"split": self._facts.split, "index": self._index(task)}
+        with http.client(self._facts.base) as client:
+            found = http.answer(client, "POST", f"/{self._facts.name}/task", json=body)
+        return sealed(table(found, "task"))
+
+    def reset(self, task: str, seed: int) -> Any:
+        """Begin an episode; the first observation.
+
+        Raises:
+            UsageError: There is no such task.
+            SubjectFailure: The environment did not begin.
+        """
+        chosen: dict[str, Any] = {"seed": seed}
+        if self._facts.count:
+            chosen |= {"split": self._facts.split, "index": self._index(task)}
+        elif task != TASK:
+            raise UsageError(f"there is one task, {TASK!r}, not {task!r}")
+        self._rewards = []
+        answer = self._asked("reset", chosen)
+        if "error" in answer:
+            raise SubjectFailure(f"reset was refused: {answer['error']}", kind="quintain:reset_failed")
+        return self._seen(answer)
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Take an action or call a tool; what the agent sees.
+
+        Raises:
+            SubjectFailure: The environment broke, or does not answer.
+        """
+        if self._facts.calls_tools:
+            answer = self._asked("step", {"type": "call_tool", "tool_name": name, "arguments": arguments})
+        elif name == "step":
+            answer = self._asked("step", arguments)
+        else:
+            return {"error": f"there is no tool {name!r}"}
+        if "error" in answer:
+            return answer
+        reward = answer.get("reward")
+        self._rewards.append(None if reward is None else float(reward))
+        return self._seen(answer)
+
+    def score(self) -> dict[str, float | None] | None:
+        """The sum of the rewards so far, and the last; None when no step had one, or one was not finite."""
+        given = [reward for reward in self._rewards if reward is not None]
+        if not all(map(math.isfinite, given)) or (self._rewards and not given):
+            return None
+        return {"score": math.fsum(given), "last": given[-1] if given else None}
+
+    def state(self) -> dict[str, Any]:
+        """What the server says its state is."""
+        return self._asked("state", None)
+
+    def close(self) -> None:
+        """Close the socket, and with it the instance."""
+        if self._socket is not None:
+            self._held.close()
+            self._socket = None
+
+    # -- inside
+
+    def _index(self, task: str) -> int:
+        split, _, index = task.rpartition("/")
+        if split != self._facts.split or not index.isdecimal() or not self._facts.count:
+            raise UsageError(f"there is no task {task!r}; there are {', '.join(self.tasks()[:3])}...")
+        return int(index)
+
+    def _listed(self) -> list[dict[str, Any]]:
+        answer = self._asked("mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
+        tools = series(table(answer, "result"), "tools")
+        return tools or series(table(self._asked("step", {"type": "list_tools"}), "observation"), "tools")
+
+    def _seen(self, answer: dict[str, Any]) -> Any:
+        observation = table(answer, "observation")
+        if not self._facts.calls_tools:
+            return {"observation": observation, "reward": answer.get("reward"), "done": answer.get("done")}
+        error = observation.get("error")
+        if is_dict(error):
+            if error.get("error_type") in THEIR_FAULT:
+                raise SubjectFailure(f"{error['error_type']}: {error.get('message')}", kind="transport_unreachable")
+            return {"error": error.get("message"), "error_type": error.get("error_type")}
+        return observation.get("result", observation)
+
+    def _asked(self, kind: str, data: Any) -> dict[str, Any]:
+        """The data of an answer; `{"error": ...}` where the agent is to blame."""
+        import websockets
+
+        message = {"type": kind} if data is None else {"type": kind, "data": data}
+        try:
+            socket = self._connected()
+            with contextlib.suppress(websockets.exceptions.ConnectionClosed):
+                # A server that has closed may have said why; then that is what is received.
+                socket.send(json.dumps(message))
+            received = socket.recv(timeout=http.TIMEOUT_S)
+        except TimeoutError as error:
+            self.close()  # A late answer would be taken for that of the next question.
+            raise SubjectFailure(f"{kind}: no answer in {http.TIMEOUT_S:g} s", kind="transport_timeout") from error
+        except (OSError, websockets.exceptions.WebSocketException) as error:
+            self.close()
+            raise SubjectFailure(f"{kind}: {type(error).__name__}: {error}", kind="transport_peer_drop") from error
+        try:
+            answer: Any = json.loads(received)
+        except ValueError as error:
+            raise SubjectFailure(f"{kind}: the answer is no JSON: {received[:500]!r}") from error
+        if not is_dict(answer):
+            raise SubjectFailure(f"{kind}: the answer is no object: {received[:500]!r}")
+        found = table(answer, "data")
+        if answer.get("type") != "error":
+            return found
+        words = f"{found.get('code')}: {found.get('message')}"
+        if found.get("code") in AGENTS_FAULT:
+            return {"error": words, **({"errors": found["errors"]} if "errors" in found else {})}
+        is_full = found.get("code") == "CAPACITY_REACHED"
+        raise SubjectFailure(f"{kind}: {words}", kind="provider_quota_exhausted" if is_full else "quintain:tool_bug")
+
+    def _connected(self) -> Any:
+        if self._socket is None:
+            from websockets.sync.client import connect
+
+            made = connect(self._facts.socket, max_size=LARGEST, open_timeout=http.TIMEOUT_S)
+            self._socket = self._held.enter_context(made)
+        return self._socket
+
+
+def _facts(base: str) -> Facts:
+    with http.client(base) as client:
+        try:
+            schemas = http.answer(client, "GET", "/schema")
+            action = table(schemas, "action") if is_dict(schemas) else {}
+            if not action:
+                raise UsageError(f"{base}/schema is no description of an OpenEnv environment: {str(schemas)[:300]}")
+            name, split, count = _tasks(client)
+        except SubjectFailure as error:
+            raise UsageError(f"{base}: {error}") from error
+    socket = base.replace("http", "ws", 1) + "/ws"
+    return Facts(base, socket, action, name=name, split=split, count=count)
+
+
+def _tasks(client: Any) -> tuple[str, str, int]:
+    """Environment, split, and number of its tasks; ("", "", 0) where the server has none to choose from."""
+    names = _if_there(client, "GET", "/list_environments")
+    name = str(names[0]) if is_list(names) and names else ""
+    splits = _if_there(client, "GET", f"/{name}/splits") if name else None
+    if not is_list(splits) or not splits:
+        return "", "", 0
+    known = [str(one["name"]) if is_dict(one) else str(one) for one in splits]
+    split = "test" if "test" in known else known[0]
+    counted = _if_there(client, "POST", f"/{name}/num_tasks", json={"split": split})
+    count = counted.get("num_tasks") if is_dict(counted) else None
+    return (name, split, count) if isinstance(count, int) else ("", "", 0)
+
+
+def _if_there(client: Any, method: str, path: str, **fields: Any) -> Any:
+    """What stands there; None when the server has no such page, or none for this environment (501)."""
+    response = http.sent(client, method, path, **fields)
+    return None if response.status_code in {404, 405, 501} else http.read(response)
