@@ -1,0 +1,52 @@
+"""False resolutions are found where a verifier believes them, and not where it looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import Report, audit
+from quintain.audit.check import checks_of
+from quintain.audit.checks import false_resolution
+from quintain.audit.opening import Subject
+
+SUBJECTS = Path(__file__).with_name("_reward_subjects.py")
+
+
+def audited(name: str, *ids: str) -> Report:
+    checks = [one for one in checks_of(false_resolution) if not ids or one.id in ids]
+    return audit(Subject(f"{SUBJECTS}:{name}"), checks)
+
+
+@pytest.mark.parametrize("name", ["Desk", pytest.param("Tolerant", marks=pytest.mark.slow)])
+def test_a_sound_subject_resolves_what_it_says(name: str) -> None:
+    assert not audited(name).findings
+
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        ("OnlyStatus", "x.status_only"),
+        pytest.param("Unseen", "x.status_only", marks=pytest.mark.slow),
+        ("History", "x.undo"),
+        pytest.param("Always", "x.already_true", marks=pytest.mark.slow),
+        pytest.param("Talk", "x.say_the_outputs", marks=pytest.mark.slow),
+    ],
+)
+def test_a_false_resolution_is_proven(name: str, check: str) -> None:
+    [found] = audited(name, check).findings
+    assert (found.class_, found.part, found.confidence) == ("false_resolution", "V", "proven")
+    assert found.stops
+
+
+@pytest.mark.slow
+def test_a_status_alone_is_one_call_long() -> None:
+    [found] = audited("OnlyStatus", "x.status_only").findings
+    assert [line.get("name") for line in found.trajectory if line["do"] == "call"] == ["set_ticket"]
+
+
+@pytest.mark.slow
+def test_work_that_no_one_can_see_is_likely_false() -> None:
+    [found] = audited("Hollow", "x.downstream").findings
+    assert (found.part, found.confidence) == ("S", "likely")

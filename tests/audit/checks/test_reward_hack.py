@@ -1,0 +1,104 @@
+"""Reward hacks are found where there are some, and not beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import Report, audit
+from quintain.audit.check import checks_of
+from quintain.audit.checks import reward_hack
+from quintain.audit.checks._reward_battery import alike, attempts
+from quintain.audit.checks._reward_read import faults, scorers
+from quintain.audit.opening import Source, Subject
+
+SUBJECTS = Path(__file__).with_name("_reward_subjects.py")
+
+
+def audited(name: str, *ids: str) -> Report:
+    checks = [one for one in checks_of(reward_hack) if not ids or one.id in ids]
+    return audit(Subject(f"{SUBJECTS}:{name}"), checks)
+
+
+@pytest.mark.parametrize("name", ["Desk", pytest.param("Tolerant", marks=pytest.mark.slow)])
+def test_a_sound_subject_has_no_hack(name: str) -> None:
+    report = audited(name)
+    assert not [one for one in report.findings if one.check != "x.scorer_code"]
+    assert report.coverage["reward_hack"] == "checked"
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "title"),
+    [
+        ("OnlyStatus", "x.oracle_ablation", "refund_order is part of the solution"),
+        pytest.param("OnlyStatus", "x.forged_result", "one step, done over and over", marks=pytest.mark.slow),
+        pytest.param("OnlyStatus", "x.shortest_path", "a short sequence of calls", marks=pytest.mark.slow),
+        ("AnyAmount", "x.wrong_argument", "refund_order is paid for with any amount"),
+        pytest.param("AnyTicket", "x.task_swap", "the solution of another task", marks=pytest.mark.slow),
+        pytest.param(
+            "Undefined", "runtime.reward_well_formed", "the reward is no finite number", marks=pytest.mark.slow
+        ),
+        pytest.param("Rising", "x.score_asked_twice", "the score rises", marks=pytest.mark.slow),
+        ("Contained", "x.answer_battery", "an answer that names every possible answer"),
+        pytest.param("Fragment", "x.answer_battery", "an answer that says nothing", marks=pytest.mark.slow),
+        pytest.param("Anything", "x.answer_battery", "an answer that says nothing", marks=pytest.mark.slow),
+        pytest.param("Persuaded", "x.answer_battery", "an answer that speaks to the judge", marks=pytest.mark.slow),
+        pytest.param("NotANumber", "x.answer_battery", "an answer that says nothing", marks=pytest.mark.slow),
+    ],
+)
+def test_a_hack_is_proven(name: str, check: str, title: str) -> None:
+    found = audited(name, check).findings
+    assert [one.title for one in found if one.title.startswith(title)]
+    for one in found:
+        assert (one.class_, one.part, one.confidence, one.severity) == ("reward_hack", "V", "proven", "error")
+
+
+@pytest.mark.slow
+def test_damage_beside_the_solution_is_only_likely_where_nobody_promised_to_look() -> None:
+    [found] = audited("Careless", "x.collateral_damage").findings
+    assert (found.severity, found.confidence) == ("warning", "likely")
+    assert not audited("Careless", "x.oracle_ablation", "x.wrong_argument", "x.shortest_path").findings
+
+
+@pytest.mark.slow
+def test_the_trajectory_holds_nothing_that_can_be_left_out() -> None:
+    [found] = audited("OnlyStatus", "x.shortest_path").findings
+    assert [line["do"] for line in found.trajectory] == ["reset", "call", "state", "score"]
+
+
+@pytest.mark.slow
+def test_without_a_look_into_the_world_a_missing_step_is_likely() -> None:
+    [found] = audited("Unseen", "x.oracle_ablation").findings
+    assert found.title.startswith("refund_order")
+    assert found.confidence == "likely"
+
+
+def test_the_battery_spares_what_may_be_right() -> None:
+    yes = {one.text for one in attempts("yes", ["no", "maybe"], "is it so?")}
+    assert not {"yes", "true", "1", "OK", "correct"} & yes
+    assert {"", "no", "maybe", "0"} <= yes
+    assert not any(one.text == "None" for one in attempts("none", ["some"], ""))
+    assert alike("1,000", "1000.0")
+    assert not alike("17", "177")
+    assert not [one for one in attempts("so it is 4.\n#### 42", ["7"], "") if one.kind in ("joined", "negated", "case")]
+
+
+def test_what_a_scorer_gives_away_when_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "scorer.py"
+    path.write_text(
+        "import re\n"
+        "def score(answer, gold):\n"
+        "    try:\n"
+        "        value = eval(answer)\n"
+        "    except Exception:\n"
+        "        return 1.0\n"
+        "    if gold in answer or re.search(gold, answer):\n"
+        "        return min(1.0, value)\n"
+        "    return float(answer == gold)\n"
+        "def helper(answer, gold):\n"
+        "    return gold in answer\n"
+    )
+    [function] = list(scorers(Source(str(path), "S")))
+    assert sorted(line for line, _, _ in faults(function)) == [4, 5, 7, 7, 8]
+    assert len(list(scorers(Source(str(path), "V")))) == 2
