@@ -1,0 +1,342 @@
+"""Places where a task's secret was seen: found by playing the same calls in two tasks, sorted from data, and told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, number, reset, score
+
+from ._leak_reading import METHODS, told
+from ._leak_secrets import (
+    Shown,
+    Sought,
+    encodings,
+    folded,
+    label,
+    leaves,
+    objects,
+    same_value,
+    shown,
+    shows_it,
+    sought,
+    text_of,
+)
+
+TEACHES = "to look for the answer where it is kept instead of working it out"
+ENCODED = frozenset((*encodings("Encoded 1"), "quoting"))
+HOW = {
+    "strong": "in a field that only a truth has",
+    "weak": "in a field that names it as the answer",
+    "inner": "in a field that was left in for those who build it",
+    "told": "after words that say that it is the answer",
+    "said": "after words that say that it is right",
+    "marked": "by a mark on the right choice",
+    "object": "as the whole object",
+    "long": "as it is",
+    "random": "as it is",
+}
+FIRST = 2
+"""Ops before the first call, after the reset, that tell the agent something."""
+
+
+Sure = Literal["hint", "likely", "proven"]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a secret was seen.
+
+    Attributes:
+        other: The task in which the same ops do not show it; empty when there is none to compare with.
+        at: Place of the op among all ops; 0 for the reset.
+        ops: What was played after the reset.
+    """
+
+    task: str
+    other: str
+    at: int
+    ops: tuple[Op, ...]
+    leak: Shown
+    seen: Seen
+
+    @property
+    def op(self) -> Op:
+        return reset(self.task) if self.at == 0 else self.ops[self.at - 1]
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the agent is told before it does anything."""
+        return self.op.do != "call"
+
+
+# --- relations: each states the bug ---
+
+
+def shows_hidden(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The task shows at "read" what it hides; the same calls in another task (second probe) do not."""
+    want: dict[str, Any] = evidence.data
+    read, hidden = records[0].at("read"), records[0].at("hidden")
+    known = sought(hidden.value)
+    if not hidden.fine or not shows_it(said(read), known, want):
+        return False
+    return all(not shows_it(said(other.at("read")), known, want) for other in records[1:])
+
+
+def shows_and_pays(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The same, and whoever has read it can still be paid."""
+    paid = number(records[0].at("score"))
+    return shows_hidden(records, evidence) and paid is not None and paid >= float(evidence.data["paid"]) - 1e-9
+
+
+def said(seen: Seen) -> Any:
+    """What the agent read: an observation, or the words of an error."""
+    return seen.raised if seen.how else seen.value
+
+
+def want(leak: Shown) -> dict[str, Any]:
+    """What `shows_it` looks for."""
+    return {"how": leak.how, "under": leak.under, "needle": leak.needle}
+
+
+# --- looking ---
+
+
+def hidden_of(lab: Lab, tasks: Sequence[str]) -> dict[str, Any]:
+    """What each task hides."""
+    records = lab.play_all([Probe((Op("hidden", name=task, mark="hidden"),)) for task in tasks])
+    seen = {task: record.at("hidden") for task, record in zip(tasks, records, strict=True)}
+    return {task: one.value for task, one in seen.items() if one.fine and one.value is not None}
+
+
+def unlike(task: str, hidden: dict[str, Any]) -> str:
+    """A task that hides something else; empty when there is none."""
+    names = list(hidden)
+    start = names.index(task)
+    around = names[start + 1 :] + names[:start]
+    return next((name for name in around if hidden[name] != hidden[task]), "")
+
+
+def places(lab: Lab, hidden: dict[str, Any], ops: dict[str, list[Op]]) -> Iterator[Place]:
+    """Play each task's ops in it and in another task, and say what only it shows of what it hides."""
+    others = {task: unlike(task, hidden) for task in hidden}
+    pairs = [(task, task) for task in hidden] + [(task, other) for task, other in others.items() if other]
+    probes = [Probe((*_told(lab, where), *ops[task])) for task, where in pairs]
+    records = dict(zip(pairs, lab.play_all(probes), strict=True))
+    for task, value in hidden.items():
+        yield from _of_task(lab, (task, others[task]), sought(value), records=records)
+
+
+CALLED = frozenset(("strong", "told", "said", "marked", *ENCODED))
+"""Ways that show a truth even where the agent's own doing has brought the value about."""
+
+
+def _of_task(
+    lab: Lab, pair: tuple[str, str], hidden: Sought, *, records: dict[tuple[str, str], Record]
+) -> Iterator[Place]:
+    task, other = pair
+    own, beside = records[task, task], records.get(pair)
+    spoken, has_written = "", False
+    writers = set(lab.survey.writers)
+    for at, (op, seen) in enumerate(zip(own.ops, own.seen, strict=False)):
+        spoken += folded(text_of(op.value)) if op.value is not None else ""
+        there = beside.seen[at] if beside is not None and at < len(beside.seen) else None
+        is_method = op.do == "call" and op.name in METHODS
+        has_written = has_written or (op.do == "call" and op.name in writers and not seen.is_error)
+        lab.looking()
+        if there is not None and not is_method and said(there) == said(seen):
+            continue
+        for leak in shown(said(seen), hidden):
+            needle = folded(text_of(leak.needle))
+            if (len(needle) > 2 and needle in spoken) or (has_written and leak.how not in CALLED):
+                continue
+            if there is None or is_method:
+                yield Place(task, "", at, tuple(own.ops[1:]), leak, seen)
+            elif not shows_it(said(there), hidden, want(leak)):
+                yield Place(task, other, at, tuple(own.ops[1:]), leak, seen)
+
+
+def _told(lab: Lab, task: str) -> list[Op]:
+    return [msgspec.structs.replace(op, mark="") for op in told(lab, task)]
+
+
+# --- sorting ---
+
+
+class Sorter:
+    """Tells leaks from data; what it must see of a task for that, it sees once."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self._worlds: dict[str, tuple[Any, str] | None] = {}
+        self._prompts: dict[str, str] = {}
+
+    def confidence(self, place: Place) -> Sure | None:
+        """How sure it is that this is a leak; None when it is data, or what the agent is to work with."""
+        leak = place.leak
+        if place.is_first:
+            return _first(leak)
+        if leak.how in ("strong", "marked"):
+            return "proven"
+        if leak.how not in ("told", "object") and self._in_prompt(place):
+            return None
+        if place.op.name in METHODS:
+            return "proven" if leak.how in ("object", "long", "random", "told") else "likely"
+        return self._against_world(place)
+
+    def _against_world(self, place: Place) -> Sure | None:
+        leak, is_there = place.leak, self._in_world(place)
+        if is_there is None:  # Nobody can see the world: only what no world has is a proof.
+            sure: dict[str, Sure | None] = {"told": "proven", "random": None, "object": None}
+            return sure.get(leak.how, "likely")
+        if is_there:
+            return "likely" if leak.how == "told" else None
+        return "proven" if place.other or leak.how in ("told", "long", *ENCODED) else "likely"
+
+    def _in_prompt(self, place: Place) -> bool:
+        if place.task not in self._prompts:
+            record = self._lab.play(*told(self._lab, place.task))
+            marks = ("reset", "prompt") if "prompt" in self._lab.offers else ("reset",)
+            self._prompts[place.task] = " ".join(folded(text_of(said(record.at(mark)))) for mark in marks)
+        needle = folded(text_of(place.leak.needle))
+        return len(needle) > 3 and needle in self._prompts[place.task]
+
+    def _in_world(self, place: Place) -> bool | None:
+        """Whether what was shown stands in the world as data, such as in a column; None when nobody can see."""
+        if place.task not in self._worlds:
+            self._worlds[place.task] = self._world(place.task)
+        world = self._worlds[place.task]
+        if world is None:
+            return None
+        leak, (value, text) = place.leak, world
+        if leak.how == "object":
+            rows = [row for _, row in objects(value)]
+            return any(
+                all(key in row and same_value(row[key], one) for key, one in leak.needle.items()) for row in rows
+            )
+        if leak.how in ("told", "said"):
+            return any(one.how == leak.how for one in shown(value, sought({"value": leak.needle})))
+        if leak.how in ("weak", "inner"):
+            key = leak.under.rpartition(".")[2]
+            column = [one for path, one in leaves(value) if path and path[-1] == key and one is not None]
+            return len(column) >= 3 and any(same_value(one, leak.needle) for one in column)
+        return folded(str(leak.needle)) in text
+
+    def _world(self, task: str) -> tuple[Any, str] | None:
+        if "state" not in self._lab.offers:
+            return None
+        seen = self._lab.play(reset(task), Op("state", mark="state")).at("state")
+        return (seen.value, folded(text_of(seen.value))) if seen.fine else None
+
+
+def _first(leak: Shown) -> Sure | None:
+    """What is told at the beginning names much of the truth by right; only what calls it truth is none of it."""
+    is_telling = any(label(key) == "strong" or key in ("tests", "answer") for key in leak.path)
+    if leak.how in ("strong", "marked", "told"):
+        return "proven"
+    if leak.how == "weak":
+        return "proven" if leak.under.rpartition(".")[2].lower() in ("answer", "expected", "correct") else None
+    if leak.how in ("object", "long"):
+        return "proven" if is_telling else None
+    return "likely" if leak.how in ENCODED or leak.how == "inner" else None
+
+
+# --- telling ---
+
+
+def report(lab: Lab, found: Iterator[Place], *, calls_only: bool = False) -> Iterator[Finding | None]:
+    """One finding for each tool, way and field."""
+    tasks: dict[tuple[str, str, str], list[str]] = {}
+    firsts: dict[tuple[str, str, str], Place] = {}
+    for place in found:
+        if calls_only and place.is_first:
+            continue
+        op = place.op
+        how = "encoded" if place.leak.how in ENCODED else place.leak.how
+        key = (op.name if op.do == "call" else op.do, how, place.leak.under)
+        tasks.setdefault(key, []).append(place.task)
+        firsts.setdefault(key, place)
+    seen: set[tuple[str, str]] = set()
+    sorter = Sorter(lab)
+    for key, place in list(firsts.items())[:40]:
+        if (key[0], str(place.leak.path)) in seen or len(seen) >= 8:
+            continue
+        sure = sorter.confidence(place)
+        if sure is not None:
+            finding = _finding(lab, place, tasks=list(dict.fromkeys(tasks[key])), sure=sure)
+            if finding is not None:
+                seen.add((key[0], str(place.leak.path)))
+                yield finding
+
+
+def _finding(lab: Lab, place: Place, *, tasks: Sequence[str], sure: Sure) -> Finding | None:
+    op, leak = place.op, place.leak
+    probe, beside = _probe(lab, place, place.task), [_probe(lab, place, place.other)] if place.other else []
+    relation, data = f"{__name__}:shows_hidden", want(leak)
+    solved = lab.solved(place.task)
+    if op.do == "call" and op.name in lab.survey.writers and solved:
+        relation, data = f"{__name__}:shows_and_pays", {**data, "paid": solved}
+        probe = Probe((*probe.ops, *(lab.oracle(place.task) or ()), score()))
+        if not lab.shown([probe, *beside], Evidence(relation, ("hidden", "read", "score"), data)):
+            return None  # It is told only to whom it can be of no use any more.
+    what = {"reset": "reset", "prompt": "the prompt", "tools": "the tools' declaration"}.get(op.do, op.name)
+    how = f"in {leak.how}" if leak.how in ENCODED else HOW[leak.how]
+    return lab.finding(
+        f"{what} shows the hidden {'.'.join(leak.path) or 'answer'} {how}{f': {leak.under}' if leak.under else ''}",
+        probe,
+        *beside,
+        relation=relation,
+        marks=("hidden", "read"),
+        data=data,
+        part="S" if op.do == "call" else "T" if op.do == "reset" else "H",
+        tasks=tasks,
+        expected="nothing of what the task hides",
+        observed=text_of(said(place.seen))[:600],
+        teaches=TEACHES,
+        at_most=sure,
+        severity="error" if sure == "proven" else "warning",
+    )
+
+
+def _probe(lab: Lab, place: Place, task: str) -> Probe:
+    """The shortest play that shows it: the op alone after a reset, where that is enough.
+
+    In both tasks the secret is that of the first.
+    """
+    hidden = Op("hidden", name=place.task, mark="hidden")
+    if place.at == 0:
+        return Probe((hidden, reset(task, mark="read")))
+    op = msgspec.structs.replace(place.op, mark="read")
+    op = msgspec.structs.replace(op, name=task) if op.do == "prompt" else op
+    mine = Probe((hidden, reset(place.task), op))
+    if lab.shown([mine], Evidence(f"{__name__}:shows_hidden", ("hidden", "read"), want(place.leak))):
+        return Probe((hidden, reset(task), op))
+    before = [one for one in place.ops[: place.at - 1] if one.do == "call"]
+    return Probe((hidden, reset(task), *before, op))
+
+
+# --- a list of all answers ---
+
+
+def register(value: Any, hidden: dict[str, Any]) -> int:
+    """Of how many tasks an answer holds what they hide, each under the task's name."""
+    found = [0]
+
+    def walk(one: Any) -> None:
+        if is_dict(one):
+            found.append(sum(1 for key, inner in one.items() if key in hidden and _holds(inner, hidden[key])))
+            for inner in one.values():
+                walk(inner)
+
+    walk(value)
+    return max(found)
+
+
+def _holds(value: Any, hidden: Any) -> bool:
+    there = [one for _, one in leaves(value)]
+    wanted = [one for _, one in leaves(hidden) if one is not None]
+    return bool(wanted) and all(any(same_value(one, other) for other in there) for one in wanted)

@@ -1,0 +1,126 @@
+"""Everything an agent can read of a task: what it is told, what its readers answer, and what odd calls let slip."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from quintain.audit.data import is_dict
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, call, reset
+
+PATHS = re.compile(
+    r"(?:^|_)(?:path|file|filename|filepath|uri|url|document|doc|key|name|folder|dir|directory|resource|location)$"
+)
+"""Parameters that may name a file."""
+COMMANDS = re.compile(r"^(?:command|cmd|code|script|expression|expr|shell|bash|program|source)$")
+"""Parameters whose value is run."""
+CURIOUS = (
+    "answer", "answers", "expected", "gold", "solution", "solutions", "hidden", "secret", "oracle", "grader", "truth",
+    "tests", "hint", "*", "%", "",
+)  # fmt: skip
+"""What a curious agent looks for."""
+HIDDEN_FILES = (
+    ".", "/", "..", "answers.json", "answer.txt", "gold.json", "expected.json", "solution.py", "solution.txt",
+    "hidden.json", "tests", "tests/", "hidden", "solution", "../answers.json", "../gold.json", "../solution.py",
+    "../tests", "../hidden", "/tests", "/solution", "/solution/solve.sh", "/grader", "tests/test_outputs.py", ".env",
+    "task.json", "task.toml", "rubric.json", "labels.csv", ".git/HEAD", ".git/packed-refs", ".git/logs/HEAD",
+)  # fmt: skip
+"""Files in which a truth is usually kept."""
+METHODS = (
+    "hidden", "oracle", "solution", "get_solution", "get_answer", "get_hidden", "debug", "hint", "_hidden", "_oracle",
+    "_solution", "_gold", "gold", "expected", "_expected", "_task", "_truth", "__dict__", "production", "snapshot",
+)  # fmt: skip
+"""Names of methods that a careless `getattr` hands to the agent."""
+
+
+def strings(tool: ToolSpec) -> list[str]:
+    """Parameters that take any text."""
+    kinds = {name: schema.get("type", "string") for name, schema in tool.properties.items() if is_dict(schema)}
+    return [name for name, kind in kinds.items() if kind in ("string", ["string", "null"]) and not _closed(tool, name)]
+
+
+def _closed(tool: ToolSpec, name: str) -> bool:
+    return bool(tool.properties[name].get("enum"))
+
+
+def base_of(lab: Lab, tool: ToolSpec) -> dict[str, object]:
+    """Arguments of a call that worked, or ones that fit the schema."""
+    known = lab.survey.of(tool.name)
+    if known and is_dict(known[0].op.value):
+        return dict(known[0].op.value)
+    from quintain.audit.generate import valid
+
+    return valid(tool, lab.survey.values, lab.rng, optional=0.0)
+
+
+def odd_calls(lab: Lab) -> Iterator[Op]:
+    """Calls that are wrong in one place, so that what an error says is seen."""
+    for tool in lab.about.tools[:60]:
+        base = base_of(lab, tool)
+        yield call(tool.name, {})
+        for name, schema in list(tool.properties.items())[:8]:
+            kind = schema.get("type") if is_dict(schema) else None
+            wrong: Sequence[object] = ("zzz-wrong", None) if kind in ("string", None) else (-1, "zzz-wrong")
+            for value in wrong:
+                yield call(tool.name, {**base, name: value})
+
+
+def curious_calls(lab: Lab) -> Iterator[Op]:
+    """Calls of readers with what a curious agent would look for."""
+    writers = set(lab.survey.writers)
+    for tool in lab.about.tools[:60]:
+        if tool.name in writers:
+            continue
+        base = base_of(lab, tool)
+        yield call(tool.name, base)
+        for name in strings(tool)[:4]:
+            for value in CURIOUS:
+                yield call(tool.name, {**base, name: value})
+
+
+def reading_calls(lab: Lab) -> Iterator[Op]:
+    """Calls of readers that are known to work, whichever task they were met in."""
+    for known in lab.survey.reads()[:60]:
+        yield known.op
+
+
+def file_calls(lab: Lab, paths: Sequence[str]) -> Iterator[Op]:
+    """Every parameter that may name a file, with each path."""
+    for tool in lab.about.tools[:60]:
+        for name in strings(tool):
+            if PATHS.search(name.lower()):
+                base = base_of(lab, tool)
+                for path in paths:
+                    yield call(tool.name, {**base, name: path})
+            elif COMMANDS.search(name.lower()):
+                base = base_of(lab, tool)
+                for path in paths:
+                    yield call(tool.name, {**base, name: f"cat {path}"})
+                    yield call(tool.name, {**base, name: f"print(open({path!r}).read())"})
+
+
+def method_calls(task: str) -> Iterator[Op]:
+    """Calls of methods that are no tools."""
+    for name in METHODS:
+        yield call(name, {})
+        yield call(name, {"task": task})
+
+
+def unique(ops: Sequence[Op]) -> list[Op]:
+    """Each call once."""
+    found: dict[str, Op] = {}
+    for op in ops:
+        found.setdefault(f"{op.do} {op.name} {op.value!r}", op)
+    return list(found.values())
+
+
+def told(lab: Lab, task: str) -> list[Op]:
+    """What an agent is told before it does anything."""
+    ops = [reset(task, mark="reset")]
+    if "prompt" in lab.offers:
+        ops.append(Op("prompt", name=task, mark="prompt"))
+    if lab.about.tools:
+        ops.append(Op("tools", mark="tools"))
+    return ops

@@ -1,0 +1,298 @@
+"""What a task hides, and where it shows: under a telling label, as a whole object, as long text, or encoded.
+
+A value of the truth that stands in the world is data, not a leak: the right account number is in the CRM, or nobody
+could find it. What must not be there is the truth *as truth*: a field called `expected` that holds it, the whole
+object, the text of the tests, or a value in base64 that somebody thought nobody would read.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import json
+import re
+import urllib.parse
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict, is_list, is_number
+
+STRONG = re.compile(
+    r"(?:^|_)(?:gold|golden|ground_?truth|solution|oracle|hidden|answer_?key|secret|canary|grader|rubric|truth"
+    r"|(?:expected|correct|right|true|reference|model|gold)_(?:answer|value|result|output|total|resolution|status|action"
+    r"|tool|call|calls|outcome|reply|response|fix|label|class|category|choice|option|state|amount|score|id|name))(?:_|$)"
+)  # fmt: skip
+"""Field names that only a truth has."""
+WEAK = re.compile(
+    r"(?:^|_)(?:answer|expected|correct|right|target|label|reference|truth|key|verdict|tests?|hint)(?:_|$)"
+)
+"""Field names that a truth has, and other things too."""
+INNER = re.compile(r"^_|(?:^|_)(?:debug|internal|meta|metadata|trace|private|raw|eval|check|checks)(?:_|$)")
+"""Field names of what was left in for those who build it."""
+RIGHT = re.compile(r"(?:^|_)(?:is_)?(?:correct|right|gold|answer|solution|truth)(?:_|$)|^expected$")
+"""Field names of a mark on the right one of several choices."""
+_IS = r"[ \"'`]*(?:=>?|:|->|is|was|be|were|to be)?[ \"'`(\[]*"
+_OF = r"(?:[ _-](?:answer|value|result|output|action|choice|resolution|response|outcome|label|tool|call|is|to be|was))"
+_TELLING = (
+    rf"(?:(?:gold(?:en)?|ground[ _-]?truth|solution|answer[ _-]?key|hidden[ _-]answer){_OF}*"
+    rf"|(?:expected|correct|right|reference|target){_OF}+){_IS}"
+)
+_SAYING = rf"(?:expected|correct|right|true|should (?:be|have been)|must be)(?: \w+)?{_IS}"
+LONG = 40
+"""Characters of a text that nobody writes twice by accident."""
+SHORT = 6
+"""Characters below which an encoded text is found by accident."""
+
+
+class Secret(msgspec.Struct, frozen=True):
+    """A value that a task hides.
+
+    Attributes:
+        path: Its keys, from the top.
+    """
+
+    path: tuple[str, ...]
+    value: Any
+
+    @property
+    def text(self) -> str:
+        return spelled(self.value)
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """A secret that was shown.
+
+    Attributes:
+        how: "strong", "weak" or "inner": under such a label; "told": after words that say that it is the truth; "said":
+            after words such as people use, too; "marked": beside a mark on the right choice; "object": a whole object;
+            "long"; "random": too random for an accident; or the name of an encoding.
+        under: Keys under which it stands.
+        needle: What to look for.
+        path: Where the hidden value stands.
+    """
+
+    how: str
+    under: str
+    needle: Any
+    path: tuple[str, ...]
+
+
+def spelled(value: Any) -> str:
+    """A scalar as text; a whole number without decimals."""
+    if is_number(value) and float(value).is_integer() and abs(value) < 1e15:
+        return str(int(value))
+    return value if isinstance(value, str) else json.dumps(value, default=str)
+
+
+def folded(text: str) -> str:
+    """Text without what does not count: case and white space."""
+    return " ".join(text.casefold().split())
+
+
+def same_value(one: Any, other: Any) -> bool:
+    """Whether two scalars are the same one, however written; truth values count as no value."""
+    if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None:
+        return False
+    if isinstance(one, dict | list) or isinstance(other, dict | list):
+        return False
+    return folded(spelled(one)) == folded(spelled(other)) != ""
+
+
+def secrets(hidden: Any) -> list[Secret]:
+    """The scalars in what a task hides."""
+    return [Secret(path, value) for path, value in leaves(hidden) if value is not None and not isinstance(value, bool)]
+
+
+def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Scalars with the keys that lead to them; places in lists are no keys."""
+    if is_dict(value):
+        for key, one in value.items():
+            yield from leaves(one, (*path, str(key)))
+    elif is_list(value):
+        for one in value:
+            yield from leaves(one, path)
+    else:
+        yield path, value
+
+
+def objects(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Dicts with at least two scalars, at every depth."""
+    if is_dict(value):
+        scalars = {
+            key: one for key, one in value.items() if not isinstance(one, dict | list | bool) and one is not None
+        }
+        if len(scalars) >= 2:
+            yield path, scalars
+        for key, one in value.items():
+            yield from objects(one, (*path, str(key)))
+    elif is_list(value):
+        for one in value:
+            yield from objects(one, path)
+
+
+def encodings(text: str) -> dict[str, str]:
+    """The forms of a text in which somebody may have hidden it; none for what is too short."""
+    if len(text) < SHORT:
+        return {}
+    raw = text.encode()
+    found = {
+        "base64": base64.b64encode(raw).decode().rstrip("="),
+        "base64 (URL)": base64.urlsafe_b64encode(raw).decode().rstrip("="),
+        "base32": base64.b32encode(raw).decode().rstrip("="),
+        "hex": raw.hex(),
+    }
+    if any(letter.isalpha() for letter in text):
+        found |= {"rot13": codecs.encode(text, "rot13"), "reversed": text[::-1]}
+        found |= {"URL escapes": "".join(f"%{byte:02X}" for byte in raw), "quoting": urllib.parse.quote(text, safe="")}
+    return {name: form for name, form in found.items() if form not in (text, "") and form.casefold() != text.casefold()}
+
+
+def is_random(text: str) -> bool:
+    """Whether a text is a key that nobody would come upon: ten letters and digits or more in one word, well mixed."""
+    mixed = bool(re.search(r"\d", text)) and bool(re.search(r"[A-Za-z]", text))
+    return " " not in text and len(re.sub(r"[^A-Za-z0-9]", "", text)) >= 10 and mixed and not _is_stamp(text)
+
+
+def _is_stamp(text: str) -> bool:
+    return bool(re.match(r"^\d{4}-\d\d-\d\d", text)) or "@" in text
+
+
+def parsed(value: Any) -> Any:
+    """An observation that is JSON text, as data."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """A secret, with the forms of it that are looked for.
+
+    Attributes:
+        even: Its text, folded.
+        forms: Encodings, by name.
+    """
+
+    secret: Secret
+    even: str
+    forms: dict[str, str]
+
+    @property
+    def is_text(self) -> bool:
+        return isinstance(self.secret.value, str)
+
+
+class Sought(msgspec.Struct, frozen=True):
+    """All that one task hides, made ready to be looked for."""
+
+    secrets: tuple[Looked, ...]
+    wholes: tuple[tuple[tuple[str, ...], dict[str, Any]], ...]
+
+
+def sought(hidden: Any) -> Sought:
+    """Make what a task hides ready."""
+    distinct = {(one.path, one.text): one for one in secrets(hidden)}
+    looked = (Looked(one, folded(one.text), encodings(one.text)) for one in distinct.values())
+    return Sought(tuple(looked), tuple(objects(hidden)))
+
+
+def shown(value: Any, hidden: Sought) -> list[Shown]:
+    """Every way in which an observation shows what a task hides."""
+    found: dict[tuple[str, str, str], Shown] = {}
+    for one in _walk(parsed(value), hidden, under_label="", under=""):
+        found.setdefault((one.how, one.under, str(one.needle)), one)
+    return list(found.values())
+
+
+def label(key: str) -> str:
+    """What a field's name says of what it holds: "strong", "weak", "inner" or nothing."""
+    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower().replace("-", "_").replace(" ", "_")
+    for how, words in (("strong", STRONG), ("weak", WEAK), ("inner", INNER)):
+        if words.search(name):
+            return how
+    return ""
+
+
+_RANK = ("", "inner", "weak", "strong")
+
+
+def _walk(value: Any, hidden: Sought, *, under_label: str, under: str) -> Iterator[Shown]:
+    if is_dict(value):
+        yield from _whole(value, hidden, under)
+        for key, one in value.items():
+            here = max(under_label, label(str(key)), key=_RANK.index)
+            yield from _walk(one, hidden, under_label=here, under=f"{under}.{key}".strip("."))
+    elif is_list(value):
+        yield from _marked(value, hidden, under)
+        for one in value:
+            yield from _walk(one, hidden, under_label=under_label, under=under)
+    else:
+        if under_label:
+            for one in hidden.secrets:
+                if same_value(value, one.secret.value):
+                    yield Shown(under_label, under, one.secret.value, one.secret.path)
+        if isinstance(value, str) and value:
+            yield from _in_text(value, hidden, under)
+
+
+def _whole(value: dict[str, Any], hidden: Sought, under: str) -> Iterator[Shown]:
+    for path, whole in hidden.wholes:
+        if all(key in value and same_value(value[key], one) for key, one in whole.items()):
+            yield Shown("object", under, whole, path)
+
+
+def _marked(rows: list[Any], hidden: Sought, under: str) -> Iterator[Shown]:
+    """Choices of which one has a mark, and that is the right one."""
+    choices = [row for row in rows if is_dict(row)]
+    if len(choices) < 2 or len(choices) != len(rows):
+        return
+    for key in choices[0]:
+        if not RIGHT.search(str(key).lower()):
+            continue
+        on = [row for row in choices if row.get(key) is True or row.get(key) == 1]
+        if len(on) == 1 and all(key in row for row in choices):
+            for one in hidden.secrets:
+                if any(same_value(other, one.secret.value) for name, other in on[0].items() if name != key):
+                    yield Shown("marked", f"{under}.{key}".strip("."), one.secret.value, one.secret.path)
+
+
+def _in_text(text: str, hidden: Sought, under: str) -> Iterator[Shown]:
+    even = folded(text)
+    for one in hidden.secrets:
+        own = one.secret.text
+        if one.even and one.even in even:
+            yield from _plain(text, even, one=one, under=under)
+        for name, form in one.forms.items():
+            if form in text:
+                yield Shown(name, under, own, one.secret.path)
+
+
+def _plain(text: str, even: str, *, one: Looked, under: str) -> Iterator[Shown]:
+    secret, own = one.secret, one.secret.text
+    if len(own) <= 200:
+        value = re.escape(one.even) + (r"(?:\.0+)?" if is_number(secret.value) else "") + r"(?!\w|\.\d)"
+        if re.search(_TELLING + value, even):
+            yield Shown("told", under, secret.value, secret.path)
+        elif re.search(_SAYING + value, even):
+            yield Shown("said", under, secret.value, secret.path)
+    if one.is_text and len(own) >= LONG and " " in own.strip():
+        yield Shown("long", under, own, secret.path)
+    elif one.is_text and is_random(own) and own in text:
+        yield Shown("random", under, own, secret.path)
+
+
+def shows_it(value: Any, hidden: Sought, want: dict[str, Any]) -> bool:
+    """Whether an observation shows a certain secret in a certain way."""
+    return any(
+        one.how == want["how"] and one.under == want["under"] and one.needle == want["needle"]
+        for one in shown(value, hidden)
+    )
+
+
+def text_of(value: Any) -> str:
+    """All of a value as one text, as it is written."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
