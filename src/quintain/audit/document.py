@@ -13,6 +13,7 @@ from quintain.errors import UsageError
 
 from .auditor import Report
 from .finding import Finding
+from .page import page
 
 SCHEMA = 1
 """Version of the form; a new field does not change it."""
@@ -59,7 +60,10 @@ def _properties(report: Report) -> list[dict[str, Any]]:
 
 
 def save(report: Report, folder: Path) -> Report:
-    """Write each finding to a file of its own and the whole to report.json; returns the report with its commands.
+    """Write each finding to a file of its own, the whole to report.json and report.html.
+
+    Returns:
+        The report with its commands.
 
     Raises:
         UsageError: The folder cannot be written.
@@ -74,8 +78,9 @@ def save(report: Report, folder: Path) -> Report:
             file.write_bytes(msgspec.json.format(codec.json(again), indent=2) + b"\n")
             named.append(again)
         report = msgspec.structs.replace(report, findings=tuple(named))
-        whole = msgspec.json.format(codec.json(document(report)), indent=2)
-        (folder / "report.json").write_bytes(whole + b"\n")
+        whole = document(report)
+        (folder / "report.json").write_bytes(msgspec.json.format(codec.json(whole), indent=2) + b"\n")
+        (folder / "report.html").write_text(page(whole), "utf-8")
     except OSError as error:
         raise UsageError(f"cannot write the report into {str(folder)!r}: {error.strerror}") from error
     return report

@@ -41,8 +41,10 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 def measure(lab: Lab) -> Rate:
-    """Play at least `ENOUGH` episodes, each task in turn under new seeds; nothing where no task, no time or no subject
-    is left."""
+    """Play at least `ENOUGH` episodes, each task in turn under new seeds.
+
+    Nothing where no task, no time or no subject is left.
+    """
     if not lab.tasks:
         return Rate()
     rounds = itertools.product(range(ENOUGH), lab.tasks)

@@ -111,7 +111,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
         return f"{self.check}/{self.class_}/{self.part}/{self.title}"
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
+class Checked(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
     """What became of one check.
 
     Attributes:
