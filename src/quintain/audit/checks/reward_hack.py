@@ -22,23 +22,28 @@ from quintain.audit.probe import Op, Probe, reset, score, state
 from . import _reward_claims as claims
 from ._reward_acts import scalars, words, writes_by_name
 from ._reward_battery import KINDS, Attempt, attempts
+from ._reward_cases import labelled_cases
 from ._reward_damage import collateral_damage
 from ._reward_form import reward_well_formed, score_asked_twice
 from ._reward_read import scorer_code
 from ._reward_runs import Run, Solved, lacking, paid, runs, runs_of, seeing, survives
 from ._reward_search import shortest_path
+from ._reward_tamper import verifier_tampering, write_watch
 from ._reward_tasks import Asked, asked
 
 __all__ = [
     "answer_battery",
     "collateral_damage",
     "forged_result",
+    "labelled_cases",
     "oracle_ablation",
     "reward_well_formed",
     "score_asked_twice",
     "scorer_code",
     "shortest_path",
     "task_swap",
+    "verifier_tampering",
+    "write_watch",
     "wrong_argument",
 ]
 

@@ -17,6 +17,11 @@ from quintain.audit.probe import Op, Probe, Record, Seen, answer, number, reset
 
 from . import _reward_claims as claims
 from ._reward_facts import facts
+from ._reward_origin import provenance
+from ._reward_random import aimless
+from ._reward_strict import strictness
+
+__all__ = ["aimless", "budget", "floor_gap", "oracle_max", "provenance", "strictness", "task_set"]
 
 TOP = 1.0
 """The best reward of an environment that pays within [0, 1]."""

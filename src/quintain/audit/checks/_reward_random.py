@@ -1,0 +1,66 @@
+"""An agent without aim: calls drawn from the schemas, nothing thought. What it solves, everybody solves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quintain.audit.check import check
+from quintain.audit.finding import Finding
+from quintain.audit.generate import valid
+from quintain.audit.lab import Lab, solves
+from quintain.audit.probe import Op, call
+
+from ._reward_facts import facts
+from ._reward_runs import runs_of
+
+_TRIES = 6
+"""Episodes on each task."""
+_CALLS = 6
+"""Calls in an episode."""
+_SHARE = 0.3
+"""Of the episodes: so many solved by chance are no chance."""
+
+
+@check("x.aimless", "unsolvable", needs=("tasks", "tools"), value=66, severity="warning")
+def aimless(lab: Lab) -> Iterator[Finding | None]:
+    """Calls that are drawn at random do not solve tasks."""
+    tasks = [task for task in lab.some(4) if _is_known(lab, task)]
+    if not tasks:
+        raise lab.none("no task is known to be paid more for its solution than for nothing")
+    solved: list[tuple[str, tuple[Op, ...]]] = []
+    for task in tasks:
+        ways = [tuple(_draw(lab) for _ in range(_CALLS)) for _ in range(_TRIES)]
+        full = facts(lab)[task].full or 1.0
+        lab.looking(len(ways))
+        found = runs_of(lab, task, ways)
+        solved += [
+            (task, way)
+            for way, run in zip(ways, found, strict=True)
+            if run.score is not None and run.score >= full - 1e-9
+        ]
+    if len(solved) < _SHARE * _TRIES * len(tasks):
+        return
+    task, way = solved[0]
+    yield lab.finding(
+        "calls that are drawn at random are paid in full",
+        solves(task, way),
+        relation="pays",
+        marks=("score",),
+        data=facts(lab)[task].full or 1.0,
+        part="V",
+        at_most="likely",
+        tasks=list(dict.fromkeys(task for task, _ in solved)),
+        expected=f"that fewer than {_SHARE:.0%} of {_TRIES * len(tasks)} aimless episodes are paid in full",
+        observed=f"{len(solved)} are",
+        teaches="nothing that had not been there before",
+    )
+
+
+def _is_known(lab: Lab, task: str) -> bool:
+    fact = facts(lab)[task]
+    return bool(fact.full) and fact.floor is not None and fact.floor < (fact.full or 0.0) - 1e-9
+
+
+def _draw(lab: Lab) -> Op:
+    tool = lab.rng.choice(lab.about.tools)
+    return call(tool.name, valid(tool, lab.survey.values, lab.rng))

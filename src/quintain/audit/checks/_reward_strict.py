@@ -1,0 +1,136 @@
+"""Strictness: right work that is done, or said, in another way that means the same must be paid the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_number
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab, solves
+from quintain.audit.probe import Op
+
+from . import _reward_claims as claims
+from ._reward_acts import reads_by_name, scalars
+from ._reward_battery import numeric
+from ._reward_runs import Solved, runs, runs_of, solve
+from ._reward_tasks import Asked, asked
+
+Severity = Literal["error", "warning", "note"]
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """Another way to do the same.
+
+    Attributes:
+        said: What is other.
+        ops: The way.
+        severity, at_most: What it weighs when it is not paid: some of it may be meant.
+    """
+
+    said: str
+    ops: tuple[Op, ...]
+    severity: Severity = "warning"
+    at_most: str = "likely"
+
+
+@check("x.strictness", "unsolvable", needs=("oracle|hidden", "tasks"), value=70, severity="warning")
+def strictness(lab: Lab) -> Iterator[Finding | None]:
+    """The same work in another order or spelling, and more looks than needed, are paid the same."""
+    told: set[str] = set()
+    for one in [one for one in solve(lab, lab.some(4)) if one.full and one.full > 0]:
+        yield from _judged(lab, (one.task, one.ops, one.full or 0.0), list(_done_otherwise(lab, one)), told)
+    for said in asked(lab, 8)[:8]:
+        yield from _judged(lab, (said.task, (said.say,), said.full), list(_said_otherwise(said)), told)
+
+
+def _judged(
+    lab: Lab, plain: tuple[str, tuple[Op, ...], float], variants: Sequence[Variant], told: set[str]
+) -> Iterator[Finding | None]:
+    """Variants of a plain way: its task, its ops, and what they are paid."""
+    task, ops, full = plain  # fmt: skip
+    fresh = [variant for variant in variants if variant.said not in told]
+    for variant, run in zip(fresh, runs_of(lab, task, [list(one.ops) for one in fresh]), strict=True):
+        lab.looking()
+        if run.errors or run.score is None or run.score >= full - 1e-9 or variant.said in told:
+            continue
+        told.add(variant.said)
+        yield lab.finding(
+            f"a right solution with {variant.said} is paid less",
+            solves(task, variant.ops),
+            solves(task, ops),
+            relation=claims.LOSES,
+            marks=("score",),
+            data=full,
+            minimise=0,
+            part="V",
+            severity=variant.severity,
+            at_most=variant.at_most,
+            expected=f"{full:g}, as without",
+            observed=run.score,
+            teaches="one spelling in place of the work",
+        )
+
+
+def _done_otherwise(lab: Lab, one: Solved) -> Iterator[Variant]:
+    looks = [place for place, op in enumerate(one.ops) if reads_by_name(op) and place not in one.errors]
+    room = lab.attribute("budget")
+    calls = sum(op.do == "call" for op in one.ops)
+    if looks and (not isinstance(room, int) or calls + 2 <= room):
+        twice = [op for place, op in enumerate(one.ops) for _ in range(2 if place in looks[:2] else 1)]
+        yield Variant("a look taken twice", tuple(twice))
+    for place, following in zip(one.writes, one.writes[1:], strict=False):
+        if following == place + 1 and _commute(one, place):
+            ops = [*one.ops[:place], one.ops[following], one.ops[place], *one.ops[following + 1 :]]
+            if one.sees and not _ends_alike(lab, one, ops):
+                continue
+            yield Variant("two independent writes in the other order", tuple(ops), "error", "proven")
+    yield from _as_float(lab, one)
+
+
+def _commute(one: Solved, place: int) -> bool:
+    """Whether two writes one after the other are of one tool, and of different things."""
+    first, second = one.ops[place], one.ops[place + 1]
+    shared = set(map(str, scalars(first.value))) & set(map(str, scalars(second.value)))
+    ids = {str(value) for value in scalars(second.value) if any(sign.isdigit() for sign in str(value))}
+    told = str(one.said[place].value)
+    apart = not any(any(sign.isdigit() for sign in value) for value in shared)
+    return (
+        first.name == second.name and first.value != second.value and apart and not any(value in told for value in ids)
+    )
+
+
+def _ends_alike(lab: Lab, one: Solved, ops: Sequence[Op]) -> bool:
+    [run] = runs(lab, one, [ops])
+    return not run.lacks
+
+
+def _as_float(lab: Lab, one: Solved) -> Iterator[Variant]:
+    for place in one.writes:
+        op = one.ops[place]
+        spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+        for key, value in op.value.items() if spec else ():
+            schema: Any = spec.properties.get(key, {}) if spec else {}
+            if schema.get("type") != "number" or not is_number(value) or value != int(value) or abs(value) > 1e15:
+                continue
+            other = float(value) if isinstance(value, int) else int(value)
+            changed = msgspec.structs.replace(op, value=op.value | {key: other})
+            yield Variant("a number as 5.0 in place of 5", (*one.ops[:place], changed, *one.ops[place + 1 :]))
+            return
+
+
+def _said_otherwise(one: Asked) -> Iterator[Variant]:
+    own = one.own
+    if not one.key or isinstance(one.say.value.get(one.key), str):
+        yield Variant("space around the answer", (one.saying(f" {own}\n"),))
+        if numeric(own) is None and own.isalpha():
+            yield Variant("the answer in capitals", (one.saying(own.upper()),), "note", "hint")
+        if own[-1:].isalnum():
+            yield Variant("a full stop behind the answer", (one.saying(f"{own}."),), "note", "hint")
+    value = numeric(own)
+    if value is not None and value == int(value) and abs(value) < 1e15 and not one.key:
+        other = str(int(value)) if "." in own else f"{int(value)}.0"
+        yield Variant("a number as 5.0 in place of 5", (one.saying(other),))
