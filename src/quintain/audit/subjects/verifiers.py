@@ -1,0 +1,227 @@
+"""A taskset of verifiers (v1) as a plain subject, as far as it goes without a model: its tasks, and its scoring.
+
+An episode is one answer. What a task's rewards need beyond the conversation (a runtime, a judge's model) is not there:
+then "score" is absent, rather than a sum of the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import inspect
+import itertools
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from quintain.errors import UsageError
+
+from . import loops, spaces
+from .failure import SubjectFailure, package
+from .matching import sealed
+
+MOST = 1000
+"""Tasks that are read of a taskset without end."""
+FORMS = ("{}", "\\boxed{{{}}}", "#### {}", "<answer>{}</answer>", "The answer is {}.")
+"""Ways to say an answer, of which a task may want one."""
+
+
+def make(text: str) -> Callable[[], VerifiersSubject]:
+    """A factory of sessions.
+
+    Args:
+        text: "package.module", "path/to/file.py" or the name of an installed taskset; behind ":" the Taskset in it, as
+            a class, an instance, or a function that makes one. Without that the only one there.
+
+    Raises:
+        UsageError: verifiers is not installed, or there is no such taskset.
+    """
+    package("verifiers", extra="audit-verifiers")
+    place, _, name = text.partition(":")
+    taskset = _taskset(_module(place), name, text)
+    tasks = {_name(task): task for task in itertools.islice(iter(taskset), MOST if not taskset.bounded else None)}
+    if not tasks:
+        raise UsageError(f"verifiers:{text} has no tasks")
+    return functools.partial(VerifiersSubject, tasks)
+
+
+class VerifiersSubject:
+    """One session.
+
+    Attributes:
+        absent: "score" where a reward needs what is not here.
+        lacking: The rewards and judges that do.
+    """
+
+    def __init__(self, tasks: dict[str, Any]) -> None:
+        self._tasks = tasks
+        self._task: Any = None
+        self._said: str | None = None
+        self.lacking = _lacking(next(iter(tasks.values())))
+        self.absent = ("score", "oracle") if self.lacking else ()
+
+    def tasks(self) -> list[str]:
+        """Ids, else names, else places in the taskset."""
+        return list(self._tasks)
+
+    def prompt(self, task: str) -> str:
+        """System prompt and prompt."""
+        data = self._known(task).data
+        return "\n\n".join(filter(None, (data.system_prompt, data.prompt_text)))
+
+    def hidden(self, task: str) -> dict[str, Any]:
+        """The task's own fields that bear the name of an answer; else all that do not stand in the prompt."""
+        vf: Any = importlib.import_module("verifiers.v1")
+        data: Any = self._known(task).data
+        own = {name: value for name, value in data.model_dump().items() if name not in vf.TaskData.model_fields}
+        plain = {name: spaces.plain(value) for name, value in own.items()}
+        told = self.prompt(task)
+        return sealed(plain) or {name: value for name, value in plain.items() if str(value) not in told}
+
+    def oracle(self, task: str) -> list[Any] | None:
+        """The task's answer in the first of `FORMS` that scores best; None where no form scores above 0."""
+        answers = [value for value in sealed(self.hidden(task)).values() if isinstance(value, str | int | float)]
+        said = [form.format(answer) for answer in answers for form in FORMS]
+        scored = [(self._scored(self._known(task), one)["score"], one) for one in said]
+        best = max((score for score, _ in scored if score is not None), default=0.0)
+        return [{"answer": next(one for score, one in scored if score == best)}] if best > 0 else None
+
+    def reset(self, task: str, seed: int) -> str:
+        """Take a task; its prompt."""
+        self._task, self._said = self._known(task), None
+        return self.prompt(task)
+
+    def answer(self, text: str) -> None:
+        """The reply that is to be scored."""
+        self._said = text
+
+    def score(self) -> dict[str, float | None] | None:
+        """The weighted sum of the rewards, and each of them by name; None when there is none or one is not finite.
+
+        Raises:
+            SubjectFailure: A reward raised.
+        """
+        if self._task is None:
+            raise UsageError("no task has begun: call reset(task, seed) first")
+        found = self._scored(self._task, self._said)
+        total = found["score"]
+        return found if total is not None and math.isfinite(total) else None
+
+    def close(self) -> None:
+        """Nothing is left."""
+        loops.release(self)
+
+    def _known(self, task: str) -> Any:
+        if task not in self._tasks:
+            raise UsageError(f"no task {task!r}; there are {', '.join(list(self._tasks)[:5])}...")
+        return self._tasks[task]
+
+    def _scored(self, task: Any, said: str | None) -> dict[str, float | None]:
+        trace = _trace(task, said)
+        try:
+            loops.run(self, task.score(trace))
+        except Exception as error:
+            cause = error.__cause__ or error
+            words = f"{type(cause).__name__}: {cause}"
+            raise SubjectFailure(words, kind="verifier_error", part="V") from error
+        given: dict[str, Any] = trace.rewards
+        parts = {name: None if reward is None else float(reward.score) for name, reward in given.items()}
+        whole = bool(given) and None not in parts.values()
+        return parts | {"score": float(trace.reward) if whole else None}
+
+
+def _lacking(task: Any) -> list[str]:
+    """Names of the rewards that need a runtime, and of the judges, which need a model."""
+    found = ["a container"] if task.NEEDS_CONTAINER else []
+    for reward in task.hooks("reward"):
+        wanted = inspect.signature(reward).parameters.get("runtime")
+        if wanted is not None and wanted.default is inspect.Parameter.empty:
+            found.append(reward.__name__)
+    return [*found, *(judge.reward_name for judge in task.plugged_judges())]
+
+
+def _trace(task: Any, said: str | None) -> Any:
+    """The record of a conversation in which the agent said one thing, or nothing."""
+    vf = importlib.import_module("verifiers.v1")
+    node = importlib.import_module("verifiers.v1.graph").MessageNode
+    states = importlib.import_module("verifiers.v1.state")
+    records = importlib.import_module("verifiers.v1.trace")
+    prompt = task.data.prompt
+    messages: list[Any] = [vf.SystemMessage(content=task.data.system_prompt)] if task.data.system_prompt else []
+    messages += [vf.UserMessage(content=prompt)] if isinstance(prompt, str) else list(prompt or ())
+    trace = records.Trace(
+        task=records.TraceTask(type=type(task).__name__, data=task.data, key=task.key, hash=task.hash),
+        state=states.state_cls(type(task))(),
+        agent=vf.AgentInfo(config=vf.AgentConfig(), name="audit", trainable=False),
+    )
+    asked = len(messages)
+    messages += [] if said is None else [vf.AssistantMessage(content=said)]
+    for place, message in enumerate(messages):
+        trace.nodes.append(node(parent=place - 1 if place else None, message=message, sampled=place >= asked))
+    return trace
+
+
+def _taskset(module: ModuleType, name: str, text: str) -> Any:
+    taskset = importlib.import_module("verifiers.v1.taskset").Taskset
+    there = {key: one for key, one in vars(module).items() if _is_made(one, taskset) or _is_class(one, taskset)}
+    own = {key: one for key, one in there.items() if getattr(one, "__module__", module.__name__) == module.__name__}
+    if not name:
+        if len(own or there) != 1:
+            raise UsageError(f"{text} has the tasksets {', '.join(own or there) or 'none'}; name one behind ':'")
+        found: Any = next(iter((own or there).values()))
+    elif not hasattr(module, name):
+        raise UsageError(f"{text}: there is no {name!r}; it has the tasksets {', '.join(there) or 'none'}")
+    else:
+        found = getattr(module, name)
+    if _is_class(found, taskset):
+        generic = importlib.import_module("verifiers.v1.utils.generic")
+        configs = importlib.import_module("verifiers.v1.configs.taskset")
+        kind = generic.concrete_type(found, configs.TasksetConfig, origin=taskset) or configs.TasksetConfig
+        return found(kind())
+    made = found() if callable(found) and not _is_made(found, taskset) else found
+    if not _is_made(made, taskset):
+        raise UsageError(f"{text} must be a Taskset or a function that makes one, it is of {type(made)}")
+    return made
+
+
+def _is_class(found: Any, taskset: Any) -> bool:
+    return inspect.isclass(found) and issubclass(found, taskset) and not inspect.isabstract(found)
+
+
+def _is_made(found: Any, taskset: Any) -> bool:
+    return isinstance(found, taskset)
+
+
+def _module(place: str) -> ModuleType:
+    if place.endswith(".py"):
+        return _from_file(Path(place))
+    try:
+        return importlib.import_module(place)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{place}.".startswith(f"{error.name}."):
+            raise
+    try:
+        found: ModuleType = importlib.import_module("verifiers.v1.utils.loaders").import_taskset(place)
+    except Exception as error:
+        raise UsageError(f"verifiers:{place}: there is no such module and no such taskset: {error}") from error
+    return found
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise UsageError(f"there is no file {str(path)!r}")
+    spec = importlib.util.spec_from_file_location(f"taskset_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module  # Before it runs: pydantic looks its classes up there.
+    spec.loader.exec_module(module)
+    return module
+
+
+def _name(task: Any) -> str:
+    return str(next(one for one in (task.data.id, task.data.name, task.data.idx) if one is not None))
