@@ -15,7 +15,7 @@ from quintain.audit.probe import Op, Probe, Record, call, reset, together
 
 from ._same_reads import HERE, Pair, around, crossed, seen, writes
 from ._same_scripts import alone, bare, eye, marked, seems_to_read
-from ._same_splits import UNLIKE, apart, fewest, pair, split, wavers
+from ._same_splits import UNLIKE, apart, least, pair, split
 
 TEACHES = "not to believe what it reads after it has acted, or to act twice"
 DELAYS = (0.02, 0.2, 1.0)
@@ -68,23 +68,22 @@ def proved(lab: Lab, ops: Sequence[Op], marks: tuple[str, str, str], title: str)
     def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe(some), Probe(alone(some))
 
-    def holds(some: tuple[Op, ...]) -> bool:
-        return lab.shown(probes(some), evidence)
+    found = least(lab, ops, marks, probes, evidence)
+    return _told(lab, f"{title} before", found, evidence, mark=marks[2]) if found else None
 
-    if not holds(tuple(ops)):
-        return None
-    least = fewest(lab, ops, marks, holds)
-    if wavers(lab, alone(least), marks[2]):
-        return None
-    record = lab.play(*alone(least))
+
+def _told(lab: Lab, title: str, found: tuple[Probe, Probe], evidence: Evidence, *, mark: str) -> Finding | None:
+    """The finding that the first probe shows against the second, which is played twice."""
+    wrong, right = lab.play_all(found)
     return lab.finding(
-        f"{title} before",
-        *probes(least),
+        title,
+        *found,
+        found[1],
         relation=evidence.relation,
-        marks=marks,
+        marks=evidence.marks,
         minimise=0,
-        expected=record.at(marks[2]).value,
-        observed=lab.play(*least).at(marks[2]).value,
+        expected=right.at(mark).value,
+        observed=wrong.at(mark).value,
         teaches=TEACHES,
     )
 
@@ -101,25 +100,9 @@ def is_moved(lab: Lab, one: Pair, place: int, world: tuple[Op, ...]) -> Finding 
     def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe((*start, *some, write, op, *world)), Probe((*start, write, *some, op, *world))
 
-    def holds(some: tuple[Op, ...]) -> bool:
-        return lab.shown(probes(some), evidence)
-
-    looks = tuple(map(bare, (*one.reads, *one.reads)))
-    if not holds(looks):
-        return None
-    least = probes(fewest(lab, looks, (), holds))
-    if any(wavers(lab, probe.ops, NEW) for probe in least):
-        return None
-    return lab.finding(
-        f"what {op.name} gives after {one.write.name} depends on what was read before, though the world is the same",
-        *least,
-        relation=evidence.relation,
-        marks=marks,
-        minimise=0,
-        expected=lab.play(*least[1].ops).at(NEW).value,
-        observed=lab.play(*least[0].ops).at(NEW).value,
-        teaches=TEACHES,
-    )
+    found = least(lab, tuple(map(bare, (*one.reads, *one.reads))), (), probes, evidence)
+    title = f"what {op.name} gives after {one.write.name} depends on what was read before, though the world is the same"
+    return _told(lab, title, found, evidence, mark=NEW) if found else None
 
 
 # --- time ---
@@ -139,8 +122,8 @@ def timed(one: Pair, op: Op, *, is_warm: bool, number: int) -> tuple[list[Op], l
 def sweep(sessions: Sequence[tuple[list[Op], list[list[Op]]]], *, wait: bool) -> tuple[Op, ...]:
     """All sessions; they wait together."""
     ops = [op for ready, _ in sessions for op in ready]
-    for place, delay in enumerate(DELAYS):
-        ops += [Op("wait", value=delay)] if wait else []
+    for place in range(max(len(afterwards) for _, afterwards in sessions)):
+        ops += [Op("wait", value=DELAYS[place])] if wait else []
         ops += [op for _, afterwards in sessions for op in afterwards[place]]
     return tuple(ops)
 
@@ -198,19 +181,10 @@ def confused(lab: Lab, first: tuple[Op, ...], second: tuple[Op, ...], *, same_se
     marks = (OLD, NEW, *(op.mark for op in world))
     both = (Probe(ops), Probe(mine))
     evidence = Evidence(HERE + "mistaken", marks, None, lab.volatile)
-    if not lab.shown(both, evidence) or wavers(lab, mine, NEW):
+    if not lab.shown(both, evidence):
         return None
     whose = "with other arguments" if within else "in another task" if same_session else "in another session"
-    return lab.finding(
-        f"{second[1].name} gives the answer that it gave {whose}",
-        *both,
-        relation=evidence.relation,
-        marks=marks,
-        minimise=0,
-        expected=lab.play(*mine).at(NEW).value,
-        observed=lab.play(*ops).at(NEW).value,
-        teaches=TEACHES,
-    )
+    return _told(lab, f"{second[1].name} gives the answer that it gave {whose}", both, evidence, mark=NEW)
 
 
 # --- many sessions ---
@@ -263,11 +237,12 @@ def in_threads(lab: Lab, one: Pair, clean: Record, count: int) -> Finding | None
     record = lab.play(*ops)
     for place in range(len(clean.seen)):
         evidence = Evidence(HERE + "crossed", ("all",), place, lab.volatile, 5)
-        if crossed((record, clean), evidence) and not wavers(lab, clean.ops, clean.ops[place].mark):
+        if crossed((record, clean), evidence):
             op = clean.ops[place]
             return lab.finding(
                 f"{op.name or op.do} gives something else in {count} threads, each with a session of its own",
                 Probe(ops),
+                Probe(clean.ops),
                 Probe(clean.ops),
                 relation=evidence.relation,
                 marks=evidence.marks,

@@ -17,7 +17,7 @@ from quintain.audit.probe import Op, Record, Seen, call
 from quintain.audit.survey import Known
 
 from ._same_scripts import bare, seems_to_read
-from ._same_splits import apart, read
+from ._same_splits import apart, read, steady
 
 HERE = "quintain.audit.checks._same_reads:"
 """Where the relations below are found by name."""
@@ -36,10 +36,10 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 def writes(lab: Lab, most: int, *, each: int = 2) -> list[Known]:
-    """Calls that write, of each tool a few; where no state can be seen, calls of tools whose names do not read."""
+    """Calls that write, of each tool a few: those that changed the state, and those of tools that do not read."""
     found: dict[str, list[Known]] = {}
     for one in lab.survey.calls:
-        if one.writes is False or seems_to_read(lab, one.op.name):
+        if seems_to_read(lab, one.op.name):
             continue
         of_tool = found.setdefault(one.op.name, [])
         if len(of_tool) < each:
@@ -120,9 +120,9 @@ def stale(records: Sequence[Record], evidence: Evidence) -> bool:
 
     Marks: the read before, the write, the read after. The second probe has no read before. Both writes worked.
     """
-    warm, cold = records
+    warm, cold = records[:2]
     before, write, after = evidence.marks
-    if any(record.at(write).is_error for record in records):
+    if not steady(records[1:], after, evidence.volatile) or any(record.at(write).is_error for record in records):
         return False
     old, new = warm.at(before), warm.at(after)
     return seen(old) and not apart(old, new, evidence.volatile) and apart(new, cold.at(after), evidence.volatile)
@@ -133,9 +133,11 @@ def moved(records: Sequence[Record], evidence: Evidence) -> bool:
 
     Marks: the write, the read that differs, the state at the end.
     """
-    warm, control = records
+    warm, control = records[:2]
     write, after, world = evidence.marks
-    if any(record.at(write).is_error or not record.at(world).fine for record in records):
+    if not steady(records[1:], after, evidence.volatile) or any(
+        record.at(write).is_error or not record.at(world).fine for record in records
+    ):
         return False
     if any(apart(warm.at(mark), control.at(mark), evidence.volatile) for mark in (write, world)):
         return False
@@ -166,9 +168,11 @@ def mistaken(records: Sequence[Record], evidence: Evidence) -> bool:
 
     Marks: the other read (in the first probe alone), the read, and where there is one the state at the end.
     """
-    mixed, alone = records
+    mixed, alone = records[:2]
     first, second, *world = evidence.marks
-    if any(apart(mixed.at(mark), alone.at(mark), evidence.volatile) for mark in world):
+    if not steady(records[1:], second, evidence.volatile) or any(
+        apart(mixed.at(mark), alone.at(mark), evidence.volatile) for mark in world
+    ):
         return False
     other, one = mixed.at(first), mixed.at(second)
     if any(not each.fine or each.is_error for each in (other, one)):
@@ -181,9 +185,11 @@ def crossed(records: Sequence[Record], evidence: Evidence) -> bool:
 
     `data`: the place of the read in a lane. The lanes are all alike, up to their instance.
     """
-    many, alone = records
+    many, alone, *again = records
     place: int = evidence.data
     right = alone.seen[place]
+    if any(apart(right, record.seen[place], evidence.volatile) for record in again):
+        return False
     lanes = [many.lane(evidence.marks[0], number) for number in range(len(many.ops[-1].lanes))]
     answers = [lane[place] for lane in lanes if len(lane) > place]
     return not right.is_error and any(not one.is_error and apart(one, right, evidence.volatile) for one in answers)

@@ -30,6 +30,13 @@ VERBS = (
     "track", "history", "lookup", "inspect", "peek", "status", "browse", "ls", "cat",
 )  # fmt: skip
 """Words that names of tools which only read are made of."""
+ACTS = (
+    "add", "append", "apply", "approve", "assign", "book", "buy", "cancel", "change", "clear", "close", "commit",
+    "create", "delete", "deposit", "edit", "insert", "lock", "log", "make", "mark", "merge", "modify", "move", "open",
+    "order", "pay", "place", "post", "put", "refund", "register", "remove", "rename", "reply", "reset", "save",
+    "schedule", "send", "set", "submit", "transfer", "unlock", "update", "upload", "withdraw", "write",
+)  # fmt: skip
+"""Words that names of tools which write begin with."""
 
 
 def eye(lab: Lab) -> str:
@@ -39,10 +46,14 @@ def eye(lab: Lab) -> str:
 
 
 def seems_to_read(lab: Lab, tool: str) -> bool:
-    """Whether a tool reads: no call of it changed the state, or its name says so (a read may be logged)."""
-    if any(word in VERBS for word in tool.lower().replace("-", "_").replace(".", "_").split("_")):
-        return True
-    return bool(eye(lab)) and tool in lab.survey.readers
+    """Whether a tool reads: its name says so (a read may be logged), or it never changed the state and no name objects.
+
+    A tool whose name says that it writes does so even if the state shows nothing at once: it may show it later.
+    """
+    words = tool.lower().replace("-", "_").replace(".", "_").split("_")
+    if any(word in VERBS for word in words):
+        return not any(word in ACTS for word in words[:1])
+    return bool(eye(lab)) and tool in lab.survey.readers and not any(word in ACTS for word in words)
 
 
 def reads(lab: Lab, task: str, most: int, *, each: int = 1) -> list[Op]:
@@ -141,10 +152,11 @@ def foreign_locale() -> str:
 
 
 def elsewhere() -> tuple[Context, ...]:
-    """Processes that differ from the usual one in everything but the clock; each difference is tried alone later."""
+    """Processes that differ from the usual one in everything; each difference is tried alone later."""
+    day = 1 if shim() is not None else 0  # Without a shim nothing is said about clocks here: see `days_ahead`.
     return (
-        Context(hash_seed=1, zone="LINT-14", locale=foreign_locale(), elsewhere=True),
-        Context(hash_seed=2, zone="PST8", thread=True),
+        Context(hash_seed=1, zone="LINT-14", locale=foreign_locale(), elsewhere=True, days=day),
+        Context(hash_seed=2, zone="PST8", thread=True, days=-day),
     )
 
 

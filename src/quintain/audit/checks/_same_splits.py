@@ -39,16 +39,26 @@ class Split(msgspec.Struct, frozen=True):
 
 
 def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
-    """At a mark two probes came to see something, and not the same."""
-    first, second = records
-    pairs = ((first.at(mark), second.at(mark)) for mark in evidence.marks)
-    return any(apart(one, other, evidence.volatile) for one, other in pairs)
+    """At a mark the first probe came to see something else than the others, which agree with each other."""
+    first, *clean = records
+    return any(
+        apart(first.at(mark), clean[0].at(mark), evidence.volatile) and steady(clean, mark, evidence.volatile)
+        for mark in evidence.marks
+    )
 
 
 def unlike_within(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The two marks of one probe came to see something, and not the same."""
-    one, other = (records[0].at(mark) for mark in evidence.marks)
-    return apart(one, other, evidence.volatile)
+    """Two marks of the first probe came to see something, and not the same; in the others they are the same."""
+    one, other = evidence.marks
+    first, *clean = records
+    return apart(first.at(one), first.at(other), evidence.volatile) and not any(
+        apart(record.at(one), record.at(other), evidence.volatile) for record in clean
+    )
+
+
+def steady(records: Sequence[Record], mark: str, volatile: Sequence[str]) -> bool:
+    """Equal probes have seen the same at a mark: what differs from them does not differ by chance."""
+    return not any(apart(records[0].at(mark), record.at(mark), volatile) for record in records[1:])
 
 
 def apart(one: Seen, other: Seen, volatile: Sequence[str]) -> bool:
@@ -154,28 +164,43 @@ def through(ops: Sequence[Op], target: str) -> tuple[Op, ...]:
     return tuple(ops[: place + 1])
 
 
-def pair(lab: Lab, ops: Sequence[Op], target: str, context: Context = HOME) -> tuple[Probe, Probe] | None:
-    """Two small probes that differ at the target: with what surrounds the script, in that context; and without.
+def pair(lab: Lab, ops: Sequence[Op], target: str, context: Context = HOME) -> tuple[Probe, Probe, Probe] | None:
+    """A small probe that differs at the target from the script alone, which is played twice; None when none does.
 
-    None when the two do not differ, or when the script by itself gives now this and now that.
+    The first has what surrounds the script, and is played in that context.
     """
-    evidence = Evidence(UNLIKE, (target,), None, lab.volatile)
 
     def probes(candidate: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe(candidate, context), Probe(alone(candidate))
 
+    found = least(lab, through(ops, target), (target,), probes, Evidence(UNLIKE, (target,), None, lab.volatile))
+    return None if found is None else (found[0], found[1], found[1])
+
+
+def least(
+    lab: Lab,
+    ops: Sequence[Op],
+    keep: Sequence[str],
+    probes: Callable[[tuple[Op, ...]], tuple[Probe, Probe]],
+    evidence: Evidence,
+) -> tuple[Probe, Probe] | None:
+    """The two smallest probes, made of the same ops, for which a claim holds; None when it does not hold.
+
+    Before time is spent, it must hold in fresh processes, with the second probe played twice.
+    """
+
     def holds(candidate: tuple[Op, ...]) -> bool:
         return lab.shown(probes(candidate), evidence)
 
-    cut = through(ops, target)
-    if not holds(cut) or wavers(lab, alone(cut), target):
+    whole = tuple(ops)
+    one, other = probes(whole)
+    if not holds(whole) or not lab.shown((one, other, other), evidence, fresh=True):
         return None
-    least = fewest(lab, cut, (target,), holds)
-    return None if wavers(lab, alone(least), target) else probes(least)
+    return probes(fewest(lab, whole, keep, holds))
 
 
-def wavers(lab: Lab, ops: Sequence[Op], target: str, times: int = 2) -> bool:
+def wavers(lab: Lab, ops: Sequence[Op], target: str) -> bool:
     """Whether a script gives different things in equal processes."""
     probe = Probe(tuple(ops))
     evidence = Evidence(UNLIKE, (target,), None, lab.volatile)
-    return any(lab.shown((probe, probe), evidence, fresh=True) for _ in range(times))
+    return lab.shown((probe, probe), evidence) or lab.shown((probe, probe), evidence, fresh=True)

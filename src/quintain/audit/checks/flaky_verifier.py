@@ -71,13 +71,12 @@ def verifier_portability(lab: Lab) -> Iterator[Finding | None]:
         for place, script in enumerate(scripts)
         for op in script
     )
-    contexts = (HOME, *elsewhere(), Context(loaded=True))
+    contexts: tuple[Context, ...] = (HOME, *elsewhere(), Context(loaded=True))
     if shim() is not None:
-        contexts += tuple(Context(days=days) for days in (200, 1, -1))
+        contexts += (Context(days=200),)
     usual, *records = lab.play_all([Probe(ops, context) for context in contexts])
-    contexts, records = (*contexts[1:], HOME), [*records, lab.pool.fresh(Probe(ops), lab.limit)]
     found: set[str] = set()
-    for context, record in zip(contexts, records, strict=True):
+    for context, record in zip(contexts[1:], records, strict=True):
         for place, (task, how, _) in enumerate(ends):
             lab.looking()
             apart = split(usual, record, [f"{place}"], lab.volatile)
@@ -149,13 +148,13 @@ def verifier_purity(lab: Lab) -> Iterator[Finding | None]:
 def equivalent_spelling(lab: Lab) -> Iterator[Finding | None]:
     """The same acts are paid alike when arguments stand in another order, or 4 is written as 4.0."""
     tools = {tool.name: tool for tool in lab.about.tools}
-    for task in lab.some(8):
-        ops = lab.oracle(task) or ()
+    for task in lab.some(6):
+        ops: tuple[Op, ...] = lab.oracle(task) or ()
         pay = lab.solved(task)
         if pay is None:
             continue
         for words, respelled in (("in another order", reordered), ("as 4.0 instead of 4", floated)):
-            other = tuple(respelled(op, tools.get(op.name)) for op in ops)
+            other: tuple[Op, ...] = tuple(respelled(op, tools.get(op.name)) for op in ops)
             if all(repr(one.value) == repr(two.value) for one, two in zip(ops, other, strict=True)):
                 continue
             lab.looking()

@@ -176,12 +176,11 @@ def snapshot_restore(lab: Lab) -> Iterator[Finding | None]:
             pairs = (record.at(one.mark), record.at(other.mark))
             if told(one) not in found and differ(*pairs, lab.volatile):
                 found.add(told(one))
-                if wavers(lab, (reset(task), *first, kept, *before), one.mark):
-                    continue
                 once = other in after
                 yield lab.finding(
                     f"{told(one)} is not what it was when the snapshot was taken that has been restored",
                     Probe((reset(task), *first, kept, one, *rest, back, *(() if once else (*rest, back)), other)),
+                    Probe((reset(task), *first, kept, one, other)),
                     relation=WITHIN,
                     marks=(one.mark, other.mark),
                     expected=pairs[0].value,
@@ -247,7 +246,7 @@ def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], apart: Split, *, found:
         return None
     found.add(key)
     target = apart.op.mark
-    least = fewest(lab, through(ops, target), (target,), lambda some: wavers(lab, some, target, 1), trials=12)
+    least = fewest(lab, through(ops, target), (target,), lambda some: wavers(lab, some, target), trials=12)
     return lab.finding(
         f"{_of(apart)} is not the same in two equal processes",
         Probe(least),

@@ -49,7 +49,7 @@ def read_your_writes(lab: Lab) -> Iterator[Finding | None]:
 @check("x.visible_at_once", "stale_cache", needs=("tools", "tasks"), value=52)
 def visible_at_once(lab: Lab) -> Iterator[Finding | None]:
     """A write is visible at once: to wait changes no answer."""
-    pairs = cache.pairs(lab, 8, 4)
+    pairs = cache.pairs(lab, 6, 3)
     cases = [(one, op, is_warm) for one in pairs for op in one.reads for is_warm in (False, True)]
     sessions = [cache.timed(one, op, is_warm=is_warm, number=number) for number, (one, op, is_warm) in enumerate(cases)]
     waited, hurried = lab.play_all([Probe(cache.sweep(sessions, wait=True)), Probe(cache.sweep(sessions, wait=False))])
@@ -61,7 +61,8 @@ def visible_at_once(lab: Lab) -> Iterator[Finding | None]:
             evidence = Evidence(HERE + "late", marks, None, lab.volatile)
             if late((waited, hurried), evidence) and (one.write.name, op.name) not in found:
                 found.add((one.write.name, op.name))
-                session = cache.timed(one, op, is_warm=is_warm, number=number)
+                ready, afterwards = cache.timed(one, op, is_warm=is_warm, number=number)
+                session = ready, afterwards[: cache.DELAYS.index(delay) + 1]
                 yield lab.finding(
                     f"{op.name} does not show what {one.write.name} wrote until time has passed",
                     Probe(cache.sweep([session], wait=True)),
@@ -85,6 +86,7 @@ def cache_keys(lab: Lab) -> Iterator[Finding | None]:
     orders = [[(reset(task)), *marked(calls, tag="read ")], [reset(task), *reversed(marked(calls, tag="read "))]]
     forth, back = lab.play_all([Probe(tuple(ops)) for ops in orders])
     found: set[str] = set()
+    tries = 12
     for place, op in enumerate(calls):
         lab.looking()
         mark = f"read {place}"
@@ -93,7 +95,8 @@ def cache_keys(lab: Lab) -> Iterator[Finding | None]:
         for record in (forth, back):
             for other, first in enumerate(calls):
                 taken = not apart(record.at(f"read {other}"), record.at(mark), lab.volatile)
-                if other != place and first.name == op.name and taken and op.name not in found:
+                if other != place and first.name == op.name and taken and op.name not in found and tries > 0:
+                    tries -= 1
                     finding = cache.confused(lab, (reset(task), first), (reset(task), op), same_session=True)
                     found |= {op.name} if finding is not None else set()
                     yield finding
@@ -164,9 +167,12 @@ def concurrent_reads(lab: Lab) -> Iterator[Finding | None]:
             if finding is not None:
                 yield finding
                 return
-        for one, clean in zip(pairs, alone, strict=True):
+        for one, clean in list(zip(pairs, alone, strict=True))[: 1 if count > MANY[0] else len(pairs)]:
             lab.looking()
-            yield cache.in_threads(lab, one, clean, count)
+            finding = cache.in_threads(lab, one, clean, count)
+            if finding is not None:
+                yield finding
+                return
 
 
 @check("x.read_orders", "stale_cache", needs=("tools", "tasks"), value=46)
