@@ -1,4 +1,4 @@
-"""A headless Chromium, driven over its debugging pipe: JSON messages, each ended by a zero byte, on descriptors 3 and 4."""
+"""A headless Chromium, driven over its debugging pipe: JSON messages, each ended by a zero byte."""
 
 from __future__ import annotations
 

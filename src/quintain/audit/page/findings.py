@@ -16,6 +16,8 @@ from .markup import Html, join, lines, plural, tag, text, words
 LETTERS = {"T": "the tasks", "H": "the harness", "V": "the verifier", "S": "the state", "C": "the configuration"}
 _LONG = 700
 """Characters of a value beyond which it is folded."""
+_MOST = 20_000
+"""Characters of a value that the page holds."""
 _SIDES = ("expected", "observed")
 _BESIDE = 2
 """Probes that stand beside the first in one table; more come in further tables."""
@@ -65,7 +67,7 @@ def _sides(one: Finding) -> Html | None:
     """Expected against observed; what differs is marked where both have the same build."""
     drawn = {name: list(pictures.found(one[name])) for name in _SIDES}
     values = {name: _undrawn(one[name]) if drawn[name] else one[name] for name in _SIDES}
-    said = {name: lines(value) for name, value in values.items() if value is not None}
+    said = {name: _clipped(lines(value)) for name, value in values.items() if value is not None}
     shown: dict[str, Html | None] = dict.fromkeys(said)
     if len(said) == 2 and all("\n" in one for one in said.values()):
         shown = dict(zip(said, differing(*said.values()), strict=True))
@@ -80,7 +82,13 @@ def _sides(one: Finding) -> Html | None:
         for name in _SIDES
         if name in said or drawn[name]
     ]
-    return tag("div", *sides, class_="sides") if sides else None
+    style = "sides drawn" if any(drawn.values()) else "sides"
+    return tag("div", *sides, class_=style) if sides else None
+
+
+def _clipped(said: str) -> str:
+    """No more than a page can bear."""
+    return said if len(said) <= _MOST else f"{said[:_MOST]}... ({len(said):,} characters, all of them in report.json)"
 
 
 def _undrawn(value: dict[str, Any]) -> dict[str, Any] | None:
@@ -130,10 +138,14 @@ def _line(row: Row, number: str, heads: list[str]) -> Html:
     ]
     base = outcome(row[0]) if row[0] is not None else None
     differs = any(line is None or outcome(line) != base for line in row)
+    if base is not None and not differs:
+        said = "All the same" if len(row) > 1 else heads[0]
+        first = tag("td", folded(base), class_=_style(row[0]), colspan=len(row), data_label=said)
+        return tag("tr", *cells, first)
     for place, line in enumerate(row):
         if line is None:
             said = tag("span", "not done", class_="quiet")
-        elif base is None or not differs:
+        elif base is None:
             said = folded(outcome(line))
         elif place:
             said = folded(outcome(line), differing(base, outcome(line))[1])
@@ -141,7 +153,7 @@ def _line(row: Row, number: str, heads: list[str]) -> Html:
             other = next((outcome(one) for one in row[1:] if one is not None and outcome(one) != base), base)
             said = folded(base, differing(base, other)[0])
         cells.append(tag("td", said, class_=_style(line), data_label=heads[place]))
-    return tag("tr", *cells, class_="differs" if differs and len(row) > 1 else None)
+    return tag("tr", *cells, class_="differs")
 
 
 def _asked(line: Line) -> Any:
@@ -237,6 +249,7 @@ def _replay(one: Finding) -> Html | None:
 
 def folded(said: str, shown: Html | None = None) -> Html:
     """A value as it is; a long one behind its beginning."""
+    said = _clipped(said)
     body = tag("pre", shown if shown is not None else text(said), tabindex=0 if len(said) > _LONG else None)
     if len(said) <= _LONG:
         return body

@@ -150,7 +150,8 @@ def _every(checks: list[dict[str, Any]]) -> Html | None:
         )
         for one in checks
     ]
-    table = tag("table", tag("thead", tag("tr", *(tag("th", said, scope="col") for said in head))), tag("tbody", *rows))
+    heads = tag("thead", tag("tr", *(tag("th", said, scope="col") for said in head)))
+    table = tag("table", heads, tag("tbody", *rows), class_="every")
     region = tag("div", table, class_="scroll", tabindex=0, role="region", aria_label="All checks")
     return tag("details", tag("summary", f"All {plural(len(checks), 'check')}: what each asks, and how often"), region)
 
