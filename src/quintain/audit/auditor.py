@@ -21,7 +21,7 @@ from .finding import CLASSES, Checked, Finding
 from .lab import Lab, OutOfTime
 from .opening import About, Subject
 from .pool import Pool
-from .probe import Context
+from .probe import Context, reset
 
 TASKS = 100
 """Tasks that are looked at when nobody says how many."""
@@ -102,6 +102,7 @@ def audit(
     try:
         lab = Lab(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         lab.digest = about.fingerprint or _digest(about)
+        _begins(lab)
         found: list[Finding] = []
         done: list[Checked] = []
         for place, check in enumerate(checks):
@@ -162,6 +163,23 @@ def _run(check: Check, lab: Lab, found: list[Finding]) -> Checked:
         findings=len(found) - before,
         seconds=time.monotonic() - started,
     )
+
+
+def _begins(lab: Lab) -> None:
+    """Whether any task can be begun at all.
+
+    Raises:
+        SubjectBroken: None of three can.
+    """
+    broken = ""
+    for task in lab.some(3):
+        record = lab.play(reset(task, mark="begin"))
+        seen = record.at("begin")
+        if seen.how in ("", "refused") and not record.died:
+            return
+        broken = f"task {task!r}: {record.died or seen.raised} {seen.where}".rstrip()
+    if broken:
+        raise SubjectBroken(f"no task can be begun; {broken}")
 
 
 def digest_of(subject: Subject) -> tuple[About, str]:
