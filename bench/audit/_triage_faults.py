@@ -29,7 +29,7 @@ from quintain.task import Call
 from quintain.tools import Tool
 from quintain.trace import End, Level, Message, Reply, Tokens, ToolCall, Trace, Usage
 
-HANG_S = 0.5
+HANG_S = 1.0
 _READING = ("get", "search", "history", "read", "list", "sent_to", "free", "agenda", "find", "track")
 READS = {name for name in (*sales.tools, *support.tools) if any(word in name for word in _READING)}
 DONE = ("done", "repaired")

@@ -53,6 +53,8 @@ from quintain.state import Rng
 from quintain.trace import Trace
 
 GOAL = 0.95
+ACCIDENT = "accident"
+"""Of an episode that broke without our doing, as when a tool hits its limit on a busy machine. It counts nowhere."""
 FAULTY = 0.4
 """Share of the episodes into which a fault is put; fewer come about."""
 
@@ -125,6 +127,8 @@ async def play(env: qn.Environment[Any], n: int, rng: Rng, *, fault: str, spoil:
         fate.fired = trace.failure is not None
     if fate.fired:
         return Known(trace, what.owner, fault, what.loud)
+    if trace.failure is not None:
+        return Known(trace, ACCIDENT, "", loud=True)
     return Known(trace, "task", spoil[n], loud=False) if n in spoil else Known(trace, "policy", "", loud=False)
 
 
@@ -193,6 +197,8 @@ async def filed(played: list[Known], env: qn.Environment[Any]) -> list[Filed]:
 
 def figures(found: list[Filed]) -> dict[str, Any]:
     """Confusion by owner; precision and recall of "not the policy's fault", with 95 % bounds; recall by fault."""
+    accidents = sum(one.known.owner == ACCIDENT for one in found)
+    found = [one for one in found if one.known.owner != ACCIDENT]
     matrix: dict[str, Counter[str]] = {owner: Counter() for owner in OWNERS}
     by_fault: dict[str, list[Filed]] = defaultdict(list)
     for one in found:
@@ -202,6 +208,7 @@ def figures(found: list[Filed]) -> dict[str, Any]:
     real = [one for one in found if one.known.owner != "policy"]
     return {
         "episodes": len(found),
+        "accidents": accidents,
         "confusion": {owner: dict(row) for owner, row in matrix.items() if row},
         "precision": rate(said, lambda one: one.known.owner != "policy"),
         "recall": rate(real, lambda one: one.owner != "policy"),
@@ -258,7 +265,7 @@ def show(result: dict[str, Any]) -> None:
         console.print(
             f"{name:<24}{one['right']} of {one['of']}: {one['rate']:.3f} ({one['low']:.3f} to {one['high']:.3f})"
         )
-    console.print(f"goal: precision >= {GOAL}; {result['episodes']} episodes in {result['seconds']:.0f} s")
+    console.print(f"goal: precision >= {GOAL}; {result['episodes']} episodes, {result['accidents']} accidents")
 
 
 async def measure(size: int, seed: int) -> dict[str, Any]:

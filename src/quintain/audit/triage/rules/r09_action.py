@@ -47,7 +47,9 @@ def _label(call: Call, why: str, **fields: Any) -> Label:
 
 def _of_none(call: Call) -> Label:
     if call.is_error:
-        return _label(call, f"there is no tool {call.name!r}", owner="policy", classes=(), confidence="likely")
+        return _label(
+            call, f"there is no tool {call.name!r}", owner="policy", classes=(), visibility="loud", confidence="likely"
+        )
     return _label(call, f"{call.name!r} was carried out, and is not among the advertised tools", confidence="hint")
 
 
@@ -57,7 +59,9 @@ def _of_tool(case: Case, call: Call, schema: dict[str, Any]) -> Label | None:
         why = f"{call.name!r} is advertised, and the world says that there is no such tool"
         return _label(call, why, visibility="loud")
     if broken and call.is_error:
-        return _label(call, f"{call.name} refused: {broken}", owner="policy", classes=(), confidence="likely")
+        return _label(
+            call, f"{call.name} refused: {broken}", owner="policy", classes=(), visibility="loud", confidence="likely"
+        )
     if broken and call.answered and not case.lenient:
         return _label(call, f"{call.name} accepted what its schema forbids: {broken}", confidence="hint")
     if not broken and call.is_error and _NO_FIT.search(call.observation):
