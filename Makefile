@@ -39,14 +39,16 @@ $(VENV)/.dev: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-# Sandboxes need bubblewrap, and worlds on a server PostgreSQL. Whatever can't be installed here is skipped, with a reason.
-SYSTEM := bubblewrap postgresql
+# Sandboxes need bubblewrap, worlds on a server PostgreSQL, and tests of pages Chromium. Whatever can't be installed
+# here is skipped, with a reason.
+SYSTEM := bubblewrap postgresql chromium
 INSTALL := apt-get install --yes --no-install-recommends $(SYSTEM)
 
 $(VENV)/.system: Makefile | $(VENV)/.base
-	@if command -v bwrap >/dev/null && ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then :; \
+	@if command -v bwrap >/dev/null && command -v chromium >/dev/null \
+	&& ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		(apt-get update --quiet=2; DEBIAN_FRONTEND=noninteractive $(INSTALL) --quiet=2) >/dev/null 2>&1 \
-		|| echo "tests of sandboxes and of PostgreSQL will be skipped, for this failed: $(INSTALL)"; \
-	else echo "tests of sandboxes and of PostgreSQL will be skipped; to run them: sudo $(INSTALL)"; fi
+		|| echo "tests of what is missing will be skipped, for this failed: $(INSTALL)"; \
+	else echo "tests of what is missing will be skipped; to run them: sudo $(INSTALL)"; fi
 	@touch $@

@@ -18,7 +18,7 @@ def aligned(trajectories: Sequence[Sequence[Line]]) -> list[Row]:
     """Rows of ops that correspond, in the order of the first trajectory; what others have more stands between."""
     first = list(trajectories[0])
     rows: list[Row] = [[line, *([None] * (len(trajectories) - 1))] for line in first]
-    extra: list[tuple[int, Row]] = []
+    gaps: dict[int, list[Row]] = {}
     for column, other in enumerate(trajectories[1:], 1):
         matcher = difflib.SequenceMatcher(
             None, [_what(one) for one in first], [_what(one) for one in other], autojunk=False
@@ -30,10 +30,12 @@ def aligned(trajectories: Sequence[Sequence[Line]]) -> list[Row]:
             for line in other[there + paired : until]:
                 row: Row = [None] * len(trajectories)
                 row[column] = line
-                extra.append((end, row))
-    for place, row in sorted(extra, key=lambda one: -one[0]):
-        rows.insert(place, row)
-    return rows
+                gaps.setdefault(end, []).append(row)
+    found: list[Row] = []
+    for place in range(len(first) + 1):
+        found += gaps.get(place, [])
+        found += rows[place : place + 1]
+    return found
 
 
 def _what(line: Line) -> str:

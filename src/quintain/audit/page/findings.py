@@ -67,7 +67,7 @@ def _sides(one: Finding) -> Html | None:
     """Expected against observed; what differs is marked where both have the same build."""
     drawn = {name: list(pictures.found(one[name])) for name in _SIDES}
     values = {name: _undrawn(one[name]) if drawn[name] else one[name] for name in _SIDES}
-    said = {name: _clipped(lines(value)) for name, value in values.items() if value is not None}
+    said = {name: _said(value) for name, value in values.items() if value is not None}
     shown: dict[str, Html | None] = dict.fromkeys(said)
     if len(said) == 2 and all("\n" in one for one in said.values()):
         shown = dict(zip(said, differing(*said.values()), strict=True))
@@ -86,8 +86,9 @@ def _sides(one: Finding) -> Html | None:
     return tag("div", *sides, class_=style) if sides else None
 
 
-def _clipped(said: str) -> str:
-    """No more than a page can bear."""
+def _said(value: Any) -> str:
+    """A value in words, and no more than a page can bear."""
+    said = lines(value)
     return said if len(said) <= _MOST else f"{said[:_MOST]}... ({len(said):,} characters, all of them in report.json)"
 
 
@@ -171,7 +172,7 @@ def _op(line: Line) -> Html:
     lanes = [" → ".join(lane) for lane in line.get("lanes", ())]
     told = [tag("span", line["do"] + on, class_="do"), " ", tag("code", name, class_="name") if name else None]
     told += [tag("div", tag("code", lane)) for lane in lanes]
-    return join([*told, folded(lines(asked)) if asked not in (None, {}) else None])
+    return join([*told, folded(_said(asked)) if asked not in (None, {}) else None])
 
 
 def _world(one: Finding) -> Iterator[Html]:
@@ -206,7 +207,7 @@ def _reasons(one: Finding) -> Iterator[Html]:
         return
     yield tag("h4", "Why it was paid so")
     if not is_list(reasons) or not all(is_dict(reason) and "name" in reason for reason in reasons):
-        yield folded(lines(reasons))
+        yield folded(_said(reasons))
         return
     last = [reason for reason in reasons if reason.get("level", "trajectory") == "trajectory"]
     earlier = [reason for reason in reasons if reason not in last]
@@ -249,7 +250,6 @@ def _replay(one: Finding) -> Html | None:
 
 def folded(said: str, shown: Html | None = None) -> Html:
     """A value as it is; a long one behind its beginning."""
-    said = _clipped(said)
     body = tag("pre", shown if shown is not None else text(said), tabindex=0 if len(said) > _LONG else None)
     if len(said) <= _LONG:
         return body
