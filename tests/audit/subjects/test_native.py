@@ -138,6 +138,9 @@ def test_the_oracle_of_our_own_environments_scores_one_and_nothing_scores_less(e
         assert (subject.score() or {})["score"] == 1.0
         after = subject.state()
         assert before != after
+        fresh = native.of(env, tasks=3)()
+        fresh.restore(subject.snapshot())
+        assert fresh.state() == after
         json.dumps([before, after, subject.hidden(name), subject.explain(), subject.tools()])
     subject.close()
 

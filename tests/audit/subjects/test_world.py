@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from hypothesis import given, strategies
 
 import quintain as qn
 from quintain.audit.subjects import world
@@ -33,3 +35,23 @@ def test_tables_on_a_server() -> None:
         here = world.Memory().tables("db", shop(None))
         assert tables == here != {}
         database.close()  # type: ignore[attr-defined]  # only the one on a server has it
+
+
+class Row(msgspec.Struct):
+    name: str
+    data: bytes = b""
+    at: tuple[int, float] = (0, 0.5)
+
+
+@given(strategies.lists(strategies.tuples(strategies.sampled_from("abc"), strategies.none() | strategies.text())))
+def test_a_table_that_was_read_before_reads_as_one_that_was_not(changes: list[tuple[str, str | None]]) -> None:
+    table, memory = qn.Table(Row, {"a": Row("x", b"\xff")}), world.Memory()
+    for key, name in changes:
+        assert memory.rows("t", table) == world.Memory().rows("t", table)
+        if name is not None:
+            table[key] = Row(name)
+        elif key in table:
+            del table[key]
+    rows = memory.rows("t", table.fork())
+    assert rows == world.Memory().rows("t", table)
+    assert set(rows) == set(table)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Container
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeGuard, cast
 
 import msgspec
 
@@ -35,7 +35,7 @@ class Listed(NamedTuple):
 
 
 class Memory:
-    """The tables of databases as they were read last: a world is a fork of one that was seen before, mostly.
+    """Tables as they were read last: a world is a fork of one that was seen before, mostly.
 
     May be used by several threads.
     """
@@ -43,6 +43,21 @@ class Memory:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: dict[str, tuple[Any, Any, Tables]] = {}
+        self._rows: dict[str, tuple[Table[Any], dict[str, Any]]] = {}
+
+    def rows(self, name: str, table: Table[Any]) -> dict[str, Any]:
+        """The rows of a table by key; those that did not change are the ones that were given before."""
+        with self._lock:
+            known = self._rows.get(name)
+            if known is None:
+                rows = _rows(table)
+            else:
+                changes = known[0].diff(table)
+                changed = {change.key: plain(change.after) for change in changes if change.key in table}
+                gone = {change.key for change in changes} - changed.keys()
+                rows = {key: row for key, row in (known[1] | changed).items() if key not in gone}
+            self._rows[name] = (table.fork(), rows)
+            return dict(rows)
 
     def tables(self, name: str, database: Any) -> Tables:
         """The rows of each table; those of an unchanged table are the list that was given before."""
@@ -91,6 +106,8 @@ async def _fields(state: State, prefix: str, found: dict[str, Any], *, memory: M
 async def _put(name: str, value: Any, found: dict[str, Any], *, memory: Memory) -> None:
     if isinstance(value, State):
         await _fields(value, f"{name}.", found, memory=memory)
+    elif _is_table(value):
+        found[name] = memory.rows(name, value)
     elif _is_database(value):
         found |= {f"{name}.{table}": rows for table, rows in memory.tables(name, value).items()}
     else:
@@ -99,8 +116,8 @@ async def _put(name: str, value: Any, found: dict[str, Any], *, memory: Memory) 
 
 
 async def _resource(one: Any) -> Any:
-    if isinstance(one, Table):
-        return plain(dict(codec.loads(one.dump(), list[tuple[str, Any]])))
+    if _is_table(one):
+        return _rows(one)
     if hasattr(one, "walk") and hasattr(one, "read"):
         return plain({_shown(entry.path): _file(one, entry) for entry in one.walk()})
     if hasattr(one, "rows") and hasattr(one, "__getitem__"):
@@ -118,6 +135,11 @@ def _file(files: Any, entry: Any) -> dict[str, Any]:
     return shown | {"text": data.decode()} if _is_text(data) else shown | {"data": data}
 
 
+def _rows(table: Table[Any]) -> dict[str, Any]:
+    rows: dict[str, Any] = plain(dict(codec.loads(table.dump(), list[tuple[str, Any]])))
+    return rows
+
+
 def _shown(path: str) -> str:
     """A path as text; bytes that are no UTF-8 are surrogates in it, which no JSON can hold."""
     return path.encode(errors="backslashreplace").decode()
@@ -129,6 +151,10 @@ def _is_text(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def _is_table(value: object) -> TypeGuard[Table[Any]]:
+    return isinstance(value, Table)
 
 
 def _is_database(value: object) -> bool:
