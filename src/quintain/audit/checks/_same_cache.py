@@ -10,6 +10,7 @@ import msgspec
 from quintain.audit.check import NotChecked
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
+from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset, together
 
@@ -20,6 +21,8 @@ from ._same_splits import UNLIKE, apart, least, pair, split
 TEACHES = "not to believe what it reads after it has acted, or to act twice"
 DELAYS = (0.02, 0.2, 1.0)
 """Seconds that are waited after a write, one after the other."""
+VARIANTS = 6
+"""Ways in which a tool that reads is called."""
 OLD, WRITE, NEW = "old", "step write", "step new"
 
 
@@ -131,24 +134,24 @@ def sweep(sessions: Sequence[tuple[list[Op], list[list[Op]]]], *, wait: bool) ->
 # --- keys ---
 
 
-def variants(lab: Lab) -> Iterator[Op]:
-    """Reads of which each tool's differ in their arguments: known ones, and those with one argument changed."""
-    for tool in lab.about.tools:
-        if not seems_to_read(lab, tool.name):
-            continue
-        known = [bare(one.op) for one in lab.survey.of(tool.name)][:3]
-        found = {repr(sorted(op.value.items())): op for op in known}
-        for name, schema in tool.properties.items():
-            base: dict[str, Any] = known[0].value if known else {}
-            for value in _other_values(lab, name, schema, base.get(name)):
-                changed = call(tool.name, {**base, name: value})
-                if all(need in changed.value for need in tool.required):
-                    found.setdefault(repr(sorted(changed.value.items())), changed)
-            if name in base and name not in tool.required:
-                less = call(tool.name, {key: one for key, one in base.items() if key != name})
-                found.setdefault(repr(sorted(less.value.items())), less)
-        if len(found) > 1:
-            yield from list(found.values())[:8]
+def variants(lab: Lab) -> list[list[Op]]:
+    """Reads by tool, which differ in their arguments: known ones, and those with one argument changed or left out."""
+    rows = [list(_variants(lab, tool))[:VARIANTS] for tool in lab.about.tools if seems_to_read(lab, tool.name)]
+    return [row for row in rows if len(row) > 1]
+
+
+def _variants(lab: Lab, tool: ToolSpec) -> Iterator[Op]:
+    known = [bare(one.op) for one in lab.survey.of(tool.name)][:3]
+    base: dict[str, Any] = known[0].value if known else {}
+    found = {repr(sorted(op.value.items())): op for op in known}
+    for name, schema in tool.properties.items():
+        others: list[dict[str, Any]] = [{**base, name: one} for one in _other_values(lab, name, schema, base.get(name))]
+        if name in base:
+            others.append({key: one for key, one in base.items() if key != name})
+        for arguments in others:
+            if all(need in arguments for need in tool.required):
+                found.setdefault(repr(sorted(arguments.items())), call(tool.name, arguments))
+    yield from found.values()
 
 
 def _other_values(lab: Lab, name: str, schema: Any, value: Any) -> list[Any]:

@@ -21,6 +21,8 @@ from ._same_splits import apart as differ
 from ._same_static import reset_hints
 
 TEACHES = "what it learned in one episode does not hold in the next: the same acts in the same place have other results"
+MOST = 2
+"""Findings of one check: more of them say no more."""
 WITHIN = "quintain.audit.checks._same_splits:unlike_within"
 
 
@@ -108,7 +110,7 @@ def episode_isolation(lab: Lab) -> Iterator[Finding | None]:
             for place, stage in enumerate(one.stages):
                 lab.looking()
                 apart = one.split(clean, record, place, lab.volatile)
-                if apart is not None and (key := f"{told(apart.op)} {apart.path}") not in found:
+                if apart is not None and len(found) < MOST and (key := f"{told(apart.op)} {apart.path}") not in found:
                     found.add(key)
                     leak = _leaks(lab, task, stage.ops, mine, apart=apart, after=stage.after)
                     if leak is None and place:
@@ -128,7 +130,7 @@ def session_isolation(lab: Lab) -> Iterator[Finding | None]:
         lab.looking()
         apart = split(clean, lab.play(*ops), [op.mark for op in mine], lab.volatile)
         key = f"{told(apart.op)} {apart.path}" if apart else ""
-        if apart is not None and key not in found:
+        if apart is not None and len(found) < MOST and key not in found:
             found.add(key)
             yield _leaks(lab, task, ops, (), apart=apart, after=after)
 
@@ -174,7 +176,7 @@ def snapshot_restore(lab: Lab) -> Iterator[Finding | None]:
         for one, other in zip((*before, *before), (*after, *again), strict=True):
             lab.looking()
             pairs = (record.at(one.mark), record.at(other.mark))
-            if told(one) not in found and differ(*pairs, lab.volatile):
+            if told(one) not in found and len(found) < MOST and differ(*pairs, lab.volatile):
                 found.add(told(one))
                 once = other in after
                 yield lab.finding(
@@ -242,7 +244,7 @@ def _severity(apart: Split) -> str:
 
 def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], apart: Split, *, found: set[str]) -> Finding | None:
     key = f"{told(apart.op)} {apart.path}"
-    if key in found:
+    if key in found or len(found) >= MOST:
         return None
     found.add(key)
     target = apart.op.mark
@@ -267,7 +269,7 @@ def _in_context(
     lab: Lab, task: str, ops: tuple[Op, ...], apart: Split, *, context: Context, found: set[str]
 ) -> Finding | None:
     key = f"{told(apart.op)} {apart.path}"
-    if key in found:
+    if key in found or len(found) >= MOST:
         return None
     target = apart.op.mark
     for words, part in (*parts(context), ("the process", context)):

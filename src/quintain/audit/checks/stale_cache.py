@@ -23,6 +23,8 @@ from ._same_static import cache_hints
 
 WRITES, READS = 20, 16
 """Writes that are looked at, and reads around each."""
+MOST = 3
+"""Findings of one kind: more of them say no more."""
 MANY = (8, 64)
 """Sessions at the same time."""
 
@@ -40,7 +42,11 @@ def read_your_writes(lab: Lab) -> Iterator[Finding | None]:
         for place, op in enumerate(one.reads):
             lab.looking()
             key = (one.write.name, op.name)
-            if key not in found and apart(warm.at(f"new {place}"), control.at(f"new {place}"), lab.volatile):
+            if (
+                key not in found
+                and len(found) < MOST
+                and apart(warm.at(f"new {place}"), control.at(f"new {place}"), lab.volatile)
+            ):
                 finding = cache.is_stale(lab, one, op) or cache.is_moved(lab, one, place, world)
                 found |= {key} if finding is not None else set()
                 yield finding
@@ -59,7 +65,7 @@ def visible_at_once(lab: Lab) -> Iterator[Finding | None]:
             lab.looking()
             marks = tuple(f"{number} {word}" for word in ("old", "write", "soon", f"after {delay}"))
             evidence = Evidence(HERE + "late", marks, None, lab.volatile)
-            if late((waited, hurried), evidence) and (one.write.name, op.name) not in found:
+            if late((waited, hurried), evidence) and not found:
                 found.add((one.write.name, op.name))
                 ready, afterwards = cache.timed(one, op, is_warm=is_warm, number=number)
                 session = ready, afterwards[: cache.DELAYS.index(delay) + 1]
@@ -80,26 +86,28 @@ def visible_at_once(lab: Lab) -> Iterator[Finding | None]:
 def cache_keys(lab: Lab) -> Iterator[Finding | None]:
     """A read answers for its own arguments, not for those of the read before."""
     task = lab.some(1)[0]
-    calls = list(cache.variants(lab))
-    if len(calls) < 2:
+    rows = [marked(row, tag=f"{row[0].name} ") for row in cache.variants(lab)]
+    if not rows:
         raise NotChecked("no tool that reads was called in two ways")
-    orders = [[(reset(task)), *marked(calls, tag="read ")], [reset(task), *reversed(marked(calls, tag="read "))]]
-    forth, back = lab.play_all([Probe(tuple(ops)) for ops in orders])
-    found: set[str] = set()
+    turns = [[op for row in rows for op in (*row[turn:], *row[:turn])] for turn in range(max(map(len, rows)))]
+    records = lab.play_all([Probe((reset(task), *ops)) for ops in turns])
     tries = 12
-    for place, op in enumerate(calls):
-        lab.looking()
-        mark = f"read {place}"
-        if op.name in found or not apart(forth.at(mark), back.at(mark), lab.volatile):
-            continue
-        for record in (forth, back):
-            for other, first in enumerate(calls):
-                taken = not apart(record.at(f"read {other}"), record.at(mark), lab.volatile)
-                if other != place and first.name == op.name and taken and op.name not in found and tries > 0:
-                    tries -= 1
-                    finding = cache.confused(lab, (reset(task), first), (reset(task), op), same_session=True)
-                    found |= {op.name} if finding is not None else set()
-                    yield finding
+    for row in rows:
+        first = {op.mark: records[place].at(op.mark) for place, op in enumerate(row)}  # the tool's first call there
+        lab.looking(len(row))
+        wrong = [
+            (other, op)
+            for place, op in enumerate(row)
+            for other in row[:place]
+            if apart(records[0].at(op.mark), first[op.mark], lab.volatile)
+            and not apart(records[0].at(op.mark), first[other.mark], lab.volatile)
+        ]
+        for other, op in wrong[:tries]:
+            tries -= 1
+            finding = cache.confused(lab, (reset(task), bare(other)), (reset(task), bare(op)), same_session=True)
+            if finding is not None:
+                yield finding
+                break
 
 
 @check("x.cache_sessions", "stale_cache", needs=("tools", "state|digest", "tasks"), value=67)
