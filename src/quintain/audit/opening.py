@@ -15,6 +15,7 @@ from quintain.environment import Environment
 from quintain.errors import UsageError
 
 from .handle import ATTRIBUTES, Factory, Handle, ToolSpec, plain
+from .mutants.loading import Mutant
 
 FOREIGN = ("gymnasium", "mcp", "openapi", "openenv", "ors", "verifiers")
 """Prefixes of a spec, "KIND:TEXT"; the adapter is the module of that name in `quintain.audit.subjects`."""
@@ -30,12 +31,14 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
         options: Of the environment; `split` chooses its tasks.
         cases: File of cases; then the spec names a scoring function.
         names: Of its tasks, in order, when they are known: who is told can make one task without all before it.
+        mutant: A change of one of its files, for the process that opens it; see `mutants.loading`.
     """
 
     spec: str
     options: dict[str, str] = {}
     cases: str = ""
     names: tuple[str, ...] = ()
+    mutant: Mutant | None = None
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from quintain.errors import UsageError
 
+from .mutants.loading import install
 from .opening import Opened, Subject, describe, open_subject
 from .player import Player
 from .probe import Op, Probe, Seen
@@ -35,6 +36,8 @@ def main(inward: int, outward: int) -> None:
     wanted = receiver.receive(Subject)
     _adopt_orphans()
     try:
+        if wanted.mutant is not None:
+            install(wanted.mutant)
         opened = open_subject(wanted)
         about = _in_fork(outward, opened)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (it is told to the auditor)

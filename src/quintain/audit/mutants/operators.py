@@ -1,0 +1,368 @@
+"""Mutation operators: each small change that can be made to the functions of a Python file, as an edit of its text.
+
+The verifier's conditions and numbers are mutated, and what it returns. Of tools, what they write: a write is skipped,
+written otherwise, or a guard before it is gone. An edit replaces one expression or one simple statement and leaves the
+rest of the text as it is. Texts are left alone where nothing can hang on them: messages, docstrings, annotations.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+Part = Literal["V", "S"]
+
+WATCH = "__import__('quintain.audit.mutants.watch', fromlist=['saw']).saw"
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One edit.
+
+    Attributes:
+        operator: What kind of change it is.
+        told: The change in words.
+        owner: Qualified name of the function that it is in.
+        lines: First and last line of what is run otherwise.
+        at, before, after: As in `loading.Mutant`.
+        watched: The same edit as `at`, `before`, `after` of the whole expression around it, which then remembers
+            whether its value is another one; None where evaluating it twice could do something.
+    """
+
+    operator: str
+    told: str
+    owner: str
+    lines: tuple[int, int]
+    at: int
+    before: str
+    after: str
+    watched: tuple[int, str, str] | None = None
+
+
+def changes(source: bytes, part: Part) -> list[Change]:
+    """All changes of a file, in the order of its text.
+
+    Raises:
+        SyntaxError: It is no Python.
+        UnicodeDecodeError: It is not UTF-8.
+    """
+    tree = ast.parse(source.decode())
+    text = _Text(source)
+    return [one for owner, function in _functions(tree, "") for one in _of_function(text, owner, function, part)]
+
+
+class _Text:
+    """Source by the places of its nodes."""
+
+    def __init__(self, source: bytes) -> None:
+        self._source = source
+        self._starts = [0, *itertools.accumulate(len(line) for line in source.split(b"\n"))]
+        self._starts = [start + number for number, start in enumerate(self._starts)]
+
+    def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        first = self._starts[node.lineno - 1] + node.col_offset
+        return first, self._starts[node.end_lineno - 1] + node.end_col_offset
+
+    def of(self, node: ast.expr | ast.stmt) -> str:
+        first, last = self.span(node)
+        return self._source[first:last].decode()
+
+
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _functions(node: ast.AST, owner: str) -> Iterator[tuple[str, _Function]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, _Function | ast.ClassDef):
+            name = f"{owner}.{child.name}" if owner else child.name
+            if not isinstance(child, ast.ClassDef):
+                yield name, child
+            yield from _functions(child, name)
+        else:
+            yield from _functions(child, owner)
+
+
+def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements of a function, at any depth, without those of functions and classes in it."""
+    for one in body:
+        if isinstance(one, _Function | ast.ClassDef):
+            continue
+        yield one
+        for field in ("body", "orelse", "finalbody"):
+            yield from _statements(getattr(one, field, []))
+        for handler in getattr(one, "handlers", []):
+            yield from _statements(handler.body)
+        for case in getattr(one, "cases", []):
+            yield from _statements(case.body)
+
+
+def _of_function(text: _Text, owner: str, function: _Function, part: Part) -> Iterator[Change]:
+    for one in _statements(function.body):
+        if part == "S":
+            yield from _written(text, owner, one)
+        for whole in _expressions(one):
+            found = _judged(one, whole, function) if part == "V" else _guarding(one, whole)
+            for operator, node, after in found:
+                yield _change(text, owner, _Edit(operator, node, after, whole, _is_pure(one, whole)))
+
+
+class _Edit(msgspec.Struct, frozen=True):
+    operator: str
+    node: ast.expr
+    after: str
+    whole: ast.expr
+    is_pure: bool
+
+
+def _change(text: _Text, owner: str, edit: _Edit) -> Change:
+    first, last = text.span(edit.node)
+    begin, _ = text.span(edit.whole)
+    before, around = text.of(edit.node), text.of(edit.whole)
+    cut = around.encode()
+    mutated = (cut[: first - begin] + edit.after.encode() + cut[last - begin :]).decode()
+    watched = (begin, around, f"{WATCH}(({around}), ({mutated}))") if edit.is_pure else None
+    lines = edit.whole.lineno, edit.whole.end_lineno or edit.whole.lineno
+    told = f"`{_flat(around)}` becomes `{_flat(mutated)}`"
+    return Change(edit.operator, told, owner, lines, first, before, edit.after, watched)
+
+
+def _flat(code: str) -> str:
+    return re.sub(r"\s+", " ", code)[:160]
+
+
+def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
+    """The outermost expressions of a statement, those of the statements in it left out."""
+    if isinstance(statement, ast.AnnAssign):
+        if statement.value is not None:
+            yield statement.value
+        return
+    if isinstance(statement, ast.With | ast.AsyncWith):
+        yield from (item.context_expr for item in statement.items)
+        return
+    for name, value in ast.iter_fields(statement):
+        if name not in ("targets", "target"):
+            yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, ast.expr))
+
+
+def _is_pure(statement: ast.stmt, whole: ast.expr) -> bool:
+    """Whether an expression may be evaluated twice: nothing in it writes, as far as its names tell."""
+    if isinstance(statement, ast.Expr | ast.Raise | ast.For | ast.AsyncFor | ast.With | ast.AsyncWith):
+        return False
+    banned = (ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Await)
+    return not any(isinstance(one, banned) or _mutates(one) or _called(one) == "next" for one in ast.walk(whole))
+
+
+# --- what the verifier says ---
+
+_OPPOSITE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "!=", ast.NotEq: "==", ast.Lt: ">=", ast.GtE: "<", ast.Gt: "<=", ast.LtE: ">", ast.In: "not in",
+    ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is",
+}  # fmt: skip
+_BORDER: dict[type[ast.cmpop], str] = {ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">"}
+_SAME: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.GtE: ">=", ast.Gt: ">", ast.LtE: "<=", ast.In: "in",
+    ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
+}  # fmt: skip
+_ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
+    ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"),
+}  # fmt: skip
+_OTHER = {"min": "max", "max": "min", "any": "all", "all": "any"}
+_ANSWERS = {"bool": ("True", "False"), "float": ("1.0", "0.0"), "int": ("1", "0"), "str": ("''",), "list": ("[]",)}
+
+_Found = Iterator[tuple[str, ast.expr, str]]
+
+
+def _judged(statement: ast.stmt, whole: ast.expr, function: _Function) -> _Found:
+    if isinstance(statement, ast.Return) and whole is statement.value:
+        yield from _returned(whole, function)
+    if isinstance(statement, ast.If) and whole is statement.test and _leaves(statement.body):
+        yield "drop condition", whole, "False"
+    if isinstance(statement, ast.Raise | ast.Assert):
+        return
+    for node in _inside(whole):
+        yield from _condition(node)
+        yield from _number(node)
+
+
+def _inside(whole: ast.expr) -> Iterator[ast.expr]:
+    """The expressions in one, itself first; not those in f-strings, whose places are not known before Python 3.12."""
+    yield whole
+    for child in ast.iter_child_nodes(whole):
+        inner = [child.value] if isinstance(child, ast.keyword) else [child]
+        if isinstance(child, ast.comprehension):
+            inner = [child.iter, *child.ifs]
+        for one in inner:
+            if isinstance(one, ast.expr) and not isinstance(one, ast.JoinedStr):
+                yield from _inside(one)
+
+
+def _condition(node: ast.expr) -> _Found:
+    if isinstance(node, ast.Compare):
+        for place, op in enumerate(node.ops):
+            yield "negate comparison", node, _compared(node, place, _OPPOSITE[type(op)])
+            if type(op) in _BORDER:
+                yield "move border", node, _compared(node, place, _BORDER[type(op)])
+    elif isinstance(node, ast.BoolOp):
+        word = " and " if isinstance(node.op, ast.And) else " or "
+        for gone in range(len(node.values)):
+            kept = [f"({ast.unparse(one)})" for place, one in enumerate(node.values) if place != gone]
+            yield ("drop conjunct" if word == " and " else "drop alternative"), node, f"({word.join(kept)})"
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield "drop not", node, f"({ast.unparse(node.operand)})"
+    elif isinstance(node, ast.IfExp):
+        yield from (("choose one side", node.test, word) for word in ("True", "False"))
+    elif isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+        yield from (("drop filter", one, "True") for loop in node.generators for one in loop.ifs)
+
+
+def _compared(node: ast.Compare, place: int, op: str) -> str:
+    told = f"({ast.unparse(node.left)})"
+    for at, (each, right) in enumerate(zip(node.ops, node.comparators, strict=True)):
+        told += f" {op if at == place else _SAME[type(each)]} ({ast.unparse(right)})"
+    return f"({told})"
+
+
+def _number(node: ast.expr) -> _Found:
+    if _is_number(node):
+        yield "change number", node, _next(node)
+    elif isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC and not _speaks(node):
+        sign, other = _ARITHMETIC[type(node.op)]
+        left, right = ast.unparse(node.left), ast.unparse(node.right)
+        yield f"{sign} becomes {other}", node, f"(({left}) {other} ({right}))"
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id in _OTHER:
+            yield f"{node.func.id} becomes {_OTHER[node.func.id]}", node.func, _OTHER[node.func.id]
+        elif node.func.id == "round" and node.args:
+            yield "do not round", node, f"({ast.unparse(node.args[0])})"
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) in (int, float)
+
+
+def _next(node: ast.expr) -> str:
+    value = node.value if isinstance(node, ast.Constant) else 0
+    return repr(value + 1 if isinstance(value, int) else value * 2 if isinstance(value, float) and value else 1.0)
+
+
+def _speaks(node: ast.expr) -> bool:
+    return any(
+        isinstance(one, ast.JoinedStr) or (isinstance(one, ast.Constant) and isinstance(one.value, str))
+        for one in ast.walk(node)
+    )
+
+
+def _returned(value: ast.expr, function: _Function) -> _Found:
+    kind = function.returns.id if isinstance(function.returns, ast.Name) else ""
+    if isinstance(function.returns, ast.Subscript) and isinstance(function.returns.value, ast.Name):
+        kind = function.returns.value.id
+    if not kind:
+        kind = "bool" if _is_truth(value) else "float" if _counts(value) else ""
+    for answer in _ANSWERS.get(kind, ()):
+        if ast.unparse(value) not in (answer, f"{answer}.0", answer.removesuffix(".0"), '""'):
+            yield f"return {answer}", value, answer
+    if isinstance(value, ast.Call) and value.args and (_counts(value.args[0]) or _is_truth(value.args[0])):
+        yield from ((f"give {answer}", value.args[0], answer) for answer in _ANSWERS["float"])
+
+
+def _is_truth(node: ast.expr) -> bool:
+    is_not = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    return is_not or isinstance(node, ast.Compare | ast.BoolOp) or _called(node) in ("any", "all", "bool")
+
+
+def _counts(node: ast.expr) -> bool:
+    if isinstance(node, ast.IfExp):
+        return _counts(node.body) or _counts(node.orelse)
+    is_sum = isinstance(node, ast.BinOp) and not _speaks(node)
+    return is_sum or _is_number(node) or _called(node) in ("float", "max", "min", "round", "sum")
+
+
+def _called(node: ast.AST) -> str:
+    return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    return isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
+
+
+# --- what tools write ---
+
+_MUTATING = frozenset(
+    "append add pop update remove discard clear extend insert setdefault popitem set delete put write save store "
+    "insert_one update_one delete_one set_value create".split()
+)
+_SQL = re.compile(r"^\s*(insert|update|delete|replace)\b", re.IGNORECASE)
+
+
+def _mutates(node: ast.AST) -> bool:
+    """Whether a call changes what it is called on: by the method's name, or by the SQL that it executes."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return False
+    if node.func.attr in ("execute", "executemany", "run"):
+        first = node.args[0] if node.args else None
+        words = first.values[0] if isinstance(first, ast.JoinedStr) and first.values else first
+        return isinstance(words, ast.Constant) and isinstance(words.value, str) and bool(_SQL.match(words.value))
+    return node.func.attr in _MUTATING
+
+
+def _written(text: _Text, owner: str, one: ast.stmt) -> Iterator[Change]:
+    """Skip a statement that writes."""
+    if not _writes(one):
+        return
+    first, _ = text.span(one)
+    lines = one.lineno, one.end_lineno or one.lineno
+    before = text.of(one)
+    yield Change("skip write", f"`{_flat(before)}` is skipped", owner, lines, first, before, "pass")
+
+
+def _writes(one: ast.stmt) -> bool:
+    if isinstance(one, ast.Assign | ast.Delete):
+        return any(isinstance(target, ast.Attribute | ast.Subscript) for target in one.targets)
+    if isinstance(one, ast.AugAssign):
+        return isinstance(one.target, ast.Attribute | ast.Subscript)
+    if isinstance(one, ast.Expr):
+        value = one.value.value if isinstance(one.value, ast.Await) else one.value
+        return _mutates(value)
+    return False
+
+
+def _guarding(statement: ast.stmt, whole: ast.expr) -> _Found:
+    """A guard is gone; two arguments change places; another value is written."""
+    if isinstance(statement, ast.If) and whole is statement.test and _leaves(statement.body):
+        yield "drop guard", whole, "False"
+        return
+    if isinstance(statement, ast.Raise | ast.Assert | ast.Return | ast.If | ast.While):
+        return
+    for node in _inside(whole):
+        if isinstance(node, ast.Call):
+            yield from _swapped(node)
+    if _writes(statement) and not isinstance(statement, ast.Delete):
+        for node in _inside(whole):
+            named = [one.value for one in node.keywords] if isinstance(node, ast.Call) else []
+            for value in (*named, *([whole] if node is whole else [])):
+                yield from _otherwise(value)
+            if _is_number(node):
+                yield "change number", node, _next(node)
+
+
+def _otherwise(value: ast.expr) -> _Found:
+    """Another word or truth value, where a plain one is written into a field."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, str) and value.value:
+        yield "write another word", value, repr(f"{value.value}?")
+    elif isinstance(value, ast.Constant) and isinstance(value.value, bool):
+        yield "write another truth", value, repr(not value.value)
+
+
+def _swapped(node: ast.Call) -> _Found:
+    for left, right in itertools.pairwise(node.args):
+        both = isinstance(left, ast.Name | ast.Attribute) and isinstance(right, ast.Name | ast.Attribute)
+        if both and type(left) is type(right) and ast.unparse(left) != ast.unparse(right):
+            places = {id(left): right, id(right): left}
+            args = [places.get(id(one), one) for one in node.args]
+            yield "swap arguments", node, ast.unparse(ast.Call(node.func, args, node.keywords))
