@@ -1,0 +1,187 @@
+"""The fault matrix of the verdict: what is paid when the verifier's own look at the world fails.
+
+On a good world a criterion that counts as held when it cannot be looked at pays what is right, so the verdict is asked
+for on worlds of many kinds: untouched, half done, done, done but for one change, and done with damage beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain import codec
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, number, reset, same, score
+
+from ._silent_faults import pair, sweep
+
+HERE = f"{__name__}:"
+WORLDS = 6
+"""Kinds of worlds of one task on which all faults are tried."""
+
+
+def pays_anyway(records: Sequence[Record], evidence: Evidence) -> bool:
+    """With the fault there is a verdict, and not the one that there is without."""
+    faulted, free = records
+    got, true = faulted.at("score"), free.at("score")
+    is_sure = true.fine and same(true, free.at("score again"), evidence.volatile)
+    is_told = faulted.at("inject").fine and number(got) is not None
+    return is_sure and is_told and not _equal(got, true, evidence.volatile) and _went_alike(faulted, free)
+
+
+def uses_up(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The verdict is the same with the fault, and the fault is gone afterwards: it was met and not told."""
+    asked, alone, free = records
+    equal = _equal(asked.at("score"), free.at("score"), evidence.volatile)
+    is_met = not asked.at("next").is_error and alone.at("next").is_error and not free.at("next").is_error
+    return asked.at("inject").fine and alone.at("inject").fine and equal and is_met
+
+
+def _equal(one: Seen, other: Seen, volatile: Sequence[str]) -> bool:
+    """The same score, and the same numbers beside it; words may differ, and what is not there was not measured."""
+    if number(one) != number(other):
+        return False
+    mine, theirs = ({**seen.value} if is_dict(seen.value) else {} for seen in (one, other))
+    both = (mine.keys() & theirs.keys()) - {*volatile}
+    return all(mine[name] == theirs[name] for name in both if is_number(mine[name]) and is_number(theirs[name]))
+
+
+def _went_alike(faulted: Record, free: Record) -> bool:
+    """The last words were taken, or not, in the same way, where the fault already lay in wait for them."""
+    if all(op.mark != "said" for op in faulted.ops):
+        return True
+    return faulted.at("said").is_error == free.at("said").is_error
+
+
+class World(msgspec.Struct, frozen=True):
+    """A way to a world, and the verdict on it.
+
+    Attributes:
+        name: Of which kind it is.
+    """
+
+    task: str
+    name: str
+    ops: tuple[Op, ...]
+    verdict: Any = None
+
+    @property
+    def speaks(self) -> bool:
+        """Whether it ends in words, which may be judged at once."""
+        return bool(self.ops) and self.ops[-1].do == "answer"
+
+    def _ways(self, *, words: bool) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
+        cut = len(self.ops) - 1 if words else len(self.ops)
+        return (reset(self.task), *self.ops[:cut]), self.ops[cut:]
+
+    def pair(self, fault: str, *, words: bool = False) -> tuple[Probe, Probe]:
+        """With the fault, already while the last words are said if `words`; and twice without."""
+        head, said = self._ways(words=words)
+        return pair(head, _scored(said, "", fault), _scored(said, ""), _scored(said, " again"))
+
+    def sweep(self, lab: Lab, faults: Sequence[str], *, words: bool = False) -> Probe:
+        """All faults, each from the same moment, then twice without."""
+        head, said = self._ways(words=words)
+        ways = [_scored(said, f" {fault}", fault) for fault in faults]
+        return sweep(lab, head, [*ways, _scored(said, ""), _scored(said, " again")])
+
+
+def _scored(said: Sequence[Op], tag: str, fault: str = "") -> tuple[Op, ...]:
+    inject = (Op("inject", name=fault, mark=f"inject{tag}"),) if fault else ()
+    return (*inject, *(op.marked(f"said{tag}") for op in said), score(mark=f"score{tag}"))
+
+
+def worlds(lab: Lab, task: str) -> list[World]:
+    """Worlds of a task that are judged differently, one of each kind."""
+    candidates = list(_candidates(lab, task))
+    records = lab.play_all([Probe((reset(task), *one.ops, score())) for one in candidates])
+    found: dict[bytes, World] = {}
+    for one, record in zip(candidates, records, strict=True):
+        seen = record.at("score")
+        if number(seen) is None or (record.broken is not None):
+            continue
+        kind = one.name if one.name in ("untouched", "done") else ""
+        key = codec.dumps((seen.value, kind), repr)
+        found.setdefault(key, msgspec.structs.replace(one, verdict=seen.value))
+    return list(found.values())[:WORLDS]
+
+
+def _candidates(lab: Lab, task: str) -> Iterator[World]:
+    ops = lab.oracle(task) or ()
+    acts = tuple(op for op in ops if op.do != "answer")
+    words = ops[len(acts) :]
+    yield World(task, "untouched", ())
+    if ops:
+        yield World(task, "done", ops)
+    for damage in _damages(lab, task, acts):
+        yield World(task, "damaged", (*acts, *damage, *words))
+    writers = set(lab.survey.writers)
+    writes = [place for place, op in enumerate(acts) if op.name in writers] or list(range(len(acts)))
+    for place in writes[:3]:
+        yield World(task, "not quite done", (*acts[:place], *acts[place + 1 :], *words))
+    if words and acts:
+        yield World(task, "only said", words)
+        yield World(task, "done in silence", acts)
+    elif words:
+        yield World(task, "wrong words", (Op("answer", value="something else"),))
+    if len(acts) > 1:
+        yield World(task, "half done", acts[: len(acts) // 2])
+
+
+def _damages(lab: Lab, task: str, acts: Sequence[Op]) -> list[tuple[Op, ...]]:
+    """Writes that the solution does not make: those of other tasks, and the solution's own with other values."""
+    mine = {(op.name, str(op.value)) for op in acts}
+    writes = sorted(lab.survey.writes(), key=lambda one: (bool(one.before), one.task != task))
+    if not writes:  # Nobody can see what writes: take what worked.
+        writes = list(lab.survey.calls)
+    found: dict[str, tuple[Op, ...]] = {}
+    for one in writes:
+        if (one.op.name, str(one.op.value)) not in mine:
+            found.setdefault(f"{one.op.name} {one.task == task}", (one.op,))
+    strange = list(found.values())[:4]
+    writers = set(lab.survey.writers)
+    for op in acts:
+        if op.name in writers and is_dict(op.value):
+            strange += [(msgspec.structs.replace(op, value=value),) for value in _others(lab, op.name, op.value)]
+    return strange[:8]
+
+
+def _others(lab: Lab, tool: str, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The arguments with one other value: of the enum, beside it in the world, or seen under that name."""
+    properties = {
+        name: schema for one in lab.about.tools if one.name == tool for name, schema in one.properties.items()
+    }
+    for name, given in value.items():
+        schema = properties.get(name)
+        choices: list[Any] = list(schema.get("enum") or ()) if is_dict(schema) else []
+        beside = [one for state in lab.survey.states.values() for one in _beside(state, given)]
+        seen = [*choices, *beside, *lab.survey.values.of(name)] or ([given + 1] if is_number(given) else [])
+        seen = list(dict.fromkeys(one for one in seen if type(one) is type(given) and one != given))
+        yield from ({**value, name: one} for one in seen[:3])
+
+
+def _beside(value: Any, given: Any, depth: int = 0) -> Iterator[Any]:
+    """Other keys of a table that has this key, and other values of a column that has this value."""
+    if depth > 3:
+        return
+    if is_dict(value):
+        if isinstance(given, str) and given in value:
+            yield from value
+        for one in value.values():
+            yield from _beside(one, given, depth + 1)
+    elif is_list(value):
+        rows = [row for row in value if is_dict(row)]
+        columns = {name for row in rows for name, one in row.items() if one == given and type(one) is type(given)}
+        for name in sorted(columns):
+            yield from (row[name] for row in rows if isinstance(row.get(name), str | int))
+
+
+def components_never_move(found: Sequence[World]) -> bool:
+    """Whether some component of the verdict, or the score where there is but one, is the same on all these worlds."""
+    verdicts = [one.verdict if is_dict(one.verdict) else {"score": one.verdict} for one in found]
+    names = {name for one in verdicts for name in one}
+    return any(len({repr(one.get(name)) for one in verdicts}) < 2 for name in names)

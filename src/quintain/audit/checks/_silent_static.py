@@ -1,0 +1,210 @@
+"""What the source says of swallowed failures, without being run.
+
+Each pattern is legitimate somewhere (a page that does not exist is `[]`), so these are hints for a reader, at most one
+of each kind in a file; where the pattern stands around a reward it is a warning.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.finding import Finding, Severity
+from quintain.audit.lab import Lab
+from quintain.audit.opening import Letter
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_REWARD = re.compile(r"reward|score|grade|verdict|judge|verif|criteri|\bpaid|rubric|evaluate", re.IGNORECASE)
+_RESULT = re.compile(r"reward|score|grade|result|verdict|passed|status", re.IGNORECASE)
+_WIDE = {"Exception", "BaseException", "TimeoutError", "OSError", "ConnectionError", "asyncio.TimeoutError"}
+_WRITES = re.compile(r"\.(write|write_text|write_bytes|execute|commit|save|update|append|insert|remove|unlink|send)$")
+_VALIDATES = re.compile(r"^(is_|_is_|has_|check_?|_check|valid|_valid|verify|_verify)", re.IGNORECASE)
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A place in the source that deserves a look.
+
+    Attributes:
+        kind: What is swallowed, or how.
+    """
+
+    kind: str
+    title: str
+    part: Letter
+    where: str
+    near_reward: bool
+
+
+@check("x.swallowed_code", "silent_default", level="static", needs=("sources",), value=20, severity="note")
+def swallowed(lab: Lab) -> Iterator[Finding | None]:
+    """No exception handler, default or suppression in the code turns a failure into a value."""
+    for place in _places(lab):
+        severity: Severity = "warning" if place.near_reward else "note"
+        yield lab.finding(
+            place.title,
+            part=place.part,
+            where=place.where,
+            severity=severity,
+            at_most="hint",
+            teaches="that a failure is a fact about the world",
+        )
+
+
+def _places(lab: Lab) -> Iterator[Place]:
+    names: dict[str, list[str]] = {}
+    parts: dict[str, Letter] = {}
+    for source in lab.sources:
+        names.setdefault(source.path, []).extend(source.names)
+        parts.setdefault(source.path, source.part)
+    for path, own in names.items():
+        file = Path(path)
+        if file.suffix != ".py" or not file.is_file():
+            continue
+        lab.looking()
+        kept: dict[str, Place] = {}
+        for place in _File(_theirs(ast.parse(file.read_text("utf-8"), path), own), path, parts[path]).places():
+            if place.kind not in kept or (place.near_reward and not kept[place.kind].near_reward):
+                kept[place.kind] = place
+        yield from kept.values()
+
+
+def _theirs(tree: ast.Module, names: list[str]) -> list[ast.stmt]:
+    """Top-level statements that define these names or what they use; all where no name is given."""
+    if not names:
+        return tree.body
+    made: dict[str, ast.stmt] = {}
+    for node in tree.body:
+        if isinstance(node, Function | ast.ClassDef):
+            made[node.name] = node
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            made |= {target.id: node for target in targets if isinstance(target, ast.Name)}
+    todo, used = [name for name in names if name in made], dict[str, ast.stmt]()
+    while todo:
+        name = todo.pop()
+        if name not in used:
+            used[name] = made[name]
+            todo += [one.id for one in ast.walk(made[name]) if isinstance(one, ast.Name) and one.id in made]
+    return [node for node in tree.body if node in used.values()]
+
+
+class _File:
+    """One file, read."""
+
+    def __init__(self, body: list[ast.stmt], path: str, part: Letter) -> None:
+        self._body, self._path = body, path
+        self._part: Letter = part
+        self._function: Function | None = None
+
+    def places(self) -> Iterator[Place]:
+        for top in self._body:
+            for function in (node for node in ast.walk(top) if isinstance(node, Function)):
+                self._function = function
+                for node in ast.walk(function):
+                    yield from self._handler(node)
+                    yield from self._expression(node)
+                yield from self._unread(function)
+                yield from self._always(function)
+
+    def _place(self, kind: str, title: str, node: ast.AST) -> Place:
+        function = self._function
+        name = function.name if function else ""
+        line = getattr(node, "lineno", 0)
+        near = self._part == "V" or _REWARD.search(name) is not None
+        return Place(kind, f"{name} {title}", "V" if near else self._part, f"{self._path}:{line}", near)
+
+    def _handler(self, node: ast.AST) -> Iterator[Place]:
+        if isinstance(node, ast.ExceptHandler):
+            caught = _names(node.type)
+            wide = not caught or caught & _WIDE
+            if wide and all(isinstance(one, ast.Pass | ast.Continue | ast.Expr) and _idle(one) for one in node.body):
+                yield self._place("passes", f"catches {_told(caught)} and does nothing", node)
+            for one in node.body:
+                if wide and isinstance(one, ast.Return | ast.Assign) and _is_default(one.value):
+                    value = ast.unparse(one.value) if one.value else "None"
+                    yield self._place("defaults", f"makes {value} of {_told(caught)}", one)
+            raises = any(isinstance(one, ast.Raise) for one in ast.walk(node))
+            if (not caught or "BaseException" in caught) and not raises:
+                yield self._place("everything", "catches even what ends the process, and goes on", node)
+        if isinstance(node, ast.With):
+            for item in node.items:
+                text = ast.unparse(item.context_expr)
+                inner = ast.unparse(ast.Module(node.body, []))
+                if "suppress(" in text and re.search(r"Exception|OSError|Error", text) and _writes(node.body):
+                    yield self._place("suppresses", f"suppresses what fails in `{inner.splitlines()[0][:60]}`", node)
+
+    def _expression(self, node: ast.AST) -> Iterator[Place]:
+        if isinstance(node, ast.Call):
+            text = ast.unparse(node.func)
+            if text.endswith(".get") and len(node.args) == 2 and _is_number(node.args[1]):
+                key = ast.unparse(node.args[0])
+                if _RESULT.search(key) or _RESULT.search(text):
+                    yield self._place("missing", f"takes {ast.unparse(node.args[1])} for a missing {key}", node)
+            if any(word.arg == "errors" and _text(word.value) in ("ignore", "replace") for word in node.keywords):
+                yield self._place("decoding", "decodes with errors ignored or replaced", node)
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or) and _is_number(node.values[-1]):
+            last, text = ast.unparse(node.values[-1]), ast.unparse(node)
+            if _RESULT.search(text):
+                yield self._place("or", f"takes {last} for nothing: `{text[:60]}`", node)
+
+    def _unread(self, function: Function) -> Iterator[Place]:
+        """Parameters that the function never reads; those of an interface (one statement, `_x`, `seed`...) aside."""
+        if len(function.body) < 3 or function.decorator_list:
+            return
+        read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        listed = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
+        left = [one.arg for one in listed if one.arg not in {"self", "cls", *read} and not one.arg.startswith("_")]
+        if left and not (function.name.startswith("__") and function.name != "__init__"):
+            yield self._place("unread", f"never reads its parameter {left[0]}", function)
+
+    def _always(self, function: Function) -> Iterator[Place]:
+        """A validator whose every way ends in True."""
+        if not _VALIDATES.match(function.name):
+            return
+        returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
+        raises = any(isinstance(node, ast.Raise | ast.Assert) for node in ast.walk(function))
+        says = bool(returned) and all(isinstance(one, ast.Constant) and one.value is True for one in returned)
+        if says and not raises:
+            yield self._place("always", "can only say True", function)
+
+
+def _names(node: ast.expr | None) -> set[str]:
+    if node is None:
+        return set()
+    nodes = node.elts if isinstance(node, ast.Tuple) else [node]
+    return {ast.unparse(one) for one in nodes}
+
+
+def _told(names: set[str]) -> str:
+    return ", ".join(sorted(names)) or "everything"
+
+
+def _idle(node: ast.stmt) -> bool:
+    return not isinstance(node, ast.Expr) or isinstance(node.value, ast.Constant)
+
+
+def _is_default(node: ast.expr | None) -> bool:
+    """A constant, or an empty container."""
+    if node is None or isinstance(node, ast.Constant):
+        return True
+    if isinstance(node, ast.List | ast.Tuple | ast.Set):
+        return not node.elts
+    return isinstance(node, ast.Dict) and not node.keys
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+def _text(node: ast.expr) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _writes(body: list[ast.stmt]) -> bool:
+    calls = (node for one in body for node in ast.walk(one) if isinstance(node, ast.Call))
+    return any(_WRITES.search(ast.unparse(node.func)) for node in calls)

@@ -1,0 +1,220 @@
+"""Class 4: what fails says so. No fault of a backend, a verifier or a judge becomes a plain answer or a reward.
+
+Every fault that the subject can be asked for meets every tool, the verdict and the judge, each beside the same run
+without the fault: an answer that differs and is no error was made up, and a reward that differs pays for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, number, reset, score
+
+from . import _silent_faults as faults
+from . import _silent_score as verdicts
+from ._silent_faults import Cell, accepted, cells, read_sweep
+from ._silent_limits import effects, limits, misspelt, unknown_tasks
+from ._silent_score import World, worlds
+from ._silent_static import swallowed
+
+TEACHES = "that a failed look at the world is a fact about the world"
+TOOLS = 80
+"""Tools of which each meets every fault; of more, so many, spread evenly."""
+MOST = 6
+"""Findings of one kind; more of them say nothing new."""
+
+
+def _accepted(lab: Lab) -> list[str]:
+    known = accepted(lab)
+    if not known:
+        raise NotChecked("inject() takes none of the faults")
+    return known
+
+
+@check("x.tool_faults", "silent_default", needs=("inject", "tools", "call", "tasks"), value=88)
+def tool_faults(lab: Lab) -> Iterator[Finding | None]:
+    """A fault of a backend is an error to whoever called the tool, never an answer."""
+    known = _accepted(lab)
+    tools = [tool.name for tool in lab.about.tools if lab.survey.of(tool.name)]
+    tools = tools[:: -(-len(tools) // TOOLS)] if tools else []
+    there = cells(lab, tools)
+    told: set[str] = set()
+    for cell, record in zip(there, lab.play_all([cell.sweep(lab, known) for cell in there]), strict=True):
+        if cell.known.op.name in told or len(told) >= MOST:
+            continue
+        found = [(fault, kind) for fault in known if (kind := _kind(lab, record, fault))]
+        lab.looking(len(known))
+        if found:
+            finding = _silent(lab, cell, found, record)
+            told |= {cell.known.op.name} if finding is not None else set()
+            yield finding
+
+
+_KINDS = ("defaults", "loses", "lingers")
+
+
+def _kind(lab: Lab, record: Record, fault: str) -> str:
+    """What is wrong in this cell; empty for nothing."""
+    records = read_sweep(record, fault)
+    has = {op.mark for op in records[0].ops}
+    for name in _KINDS:
+        if (name == "loses" and "look" not in has) or (name == "lingers" and "after" not in has):
+            continue
+        if getattr(faults, name)(records, Evidence("", volatile=lab.volatile)):
+            return name
+    return ""
+
+
+_TITLES = {
+    "defaults": "{tool} gives an ordinary answer when its backend fails ({fault})",
+    "loses": "{tool} says that it is done when its backend fails ({fault}), and has not done it",
+    "lingers": "{tool} goes on giving a wrong answer after its backend failed ({fault})",
+}
+
+
+def _silent(lab: Lab, cell: Cell, found: Sequence[tuple[str, str]], record: Record) -> Finding | None:
+    kind = next(name for name in _KINDS if any(name == one for _, one in found))
+    fault = next(fault for fault, one in found if one == kind)
+    mark = "after" if kind == "lingers" else "call"
+    faulted, free = read_sweep(record, fault)
+    observed: dict[str, Any] = {"answer": faulted.at(mark).value, "faults": [one for one, _ in found]}
+    if kind == "loses":
+        observed["missing"] = faults.lost((faulted, free), lab.volatile)[:5]
+    return lab.finding(
+        _TITLES[kind].format(tool=cell.known.op.name, fault=fault),
+        *cell.pair(fault),
+        relation=f"{faults.HERE}{kind}",
+        marks=("inject", mark),
+        minimise=0,
+        expected={"an error": fault, "without the fault": free.at(mark).value},
+        observed=observed,
+        teaches=TEACHES,
+    )
+
+
+@check("x.verifier_faults", "silent_default", needs=("inject", "tasks"), value=87)
+def verifier_faults(lab: Lab) -> Iterator[Finding | None]:
+    """A fault that the verifier meets leaves no score: none at all, not a low one and not a high one."""
+    known = _accepted(lab)
+    met: list[World] = []
+    is_told = False
+    for task in lab.some(3):
+        there = worlds(lab, task)
+        ways = [(one, words) for one in there for words in ((False, True) if one.speaks else (False,))]
+        records = lab.play_all([one.sweep(lab, known, words=words) for one, words in ways])
+        for (one, words), record in zip(ways, records, strict=True):
+            lab.looking(len(known))
+            wrong = [fault for fault in known if _pays(lab, record, fault)]
+            is_told = is_told or any(number(record.at(f"score {fault}")) is None for fault in known)
+            finding = _paid(lab, one, wrong, record, words=words) if wrong else None
+            if finding is not None:
+                yield finding
+                return
+        met += there
+    if met and not is_told and verdicts.components_never_move(met):
+        yield _used_up(lab, met, known[0])
+
+
+def _pays(lab: Lab, record: Record, fault: str) -> bool:
+    return verdicts.pays_anyway(read_sweep(record, fault), Evidence("", volatile=lab.volatile))
+
+
+def _paid(lab: Lab, one: World, wrong: Sequence[str], record: Record, *, words: bool) -> Finding | None:
+    fault = wrong[0]
+    return lab.finding(
+        f"there is a score though the verifier met a fault ({fault}), on a world that is {one.name}",
+        *one.pair(fault, words=words),
+        relation=f"{verdicts.HERE}pays_anyway",
+        marks=("inject", "score"),
+        minimise=0,
+        part="V",
+        expected={"no score": None, "without the fault": record.at("score").value},
+        observed={"score": record.at(f"score {fault}").value, "faults": list(wrong)},
+        teaches="a reward that nobody measured",
+    )
+
+
+def _used_up(lab: Lab, there: Sequence[World], fault: str) -> Finding | None:
+    """A verdict that meets a fault and hides it, where no world shows by how much it may be wrong."""
+    one = there[-1]
+    for read in lab.survey.reads():
+        if read.task != one.task or read.before:
+            continue
+        next_ = read.op.marked("next")
+        head, inject = (reset(one.task), *one.ops), Op("inject", name=fault, mark="inject")
+        probes = tuple(
+            Probe(tuple(ops))
+            for ops in (
+                (*head, inject, score(), next_),
+                (*head, inject, next_),
+                (*head, score(), next_),
+            )
+        )
+        lab.looking()
+        if verdicts.uses_up(lab.play_all(probes), Evidence("", volatile=lab.volatile)):
+            return lab.finding(
+                f"the verifier meets a fault ({fault}) and scores as if there had been none",
+                *probes,
+                relation=f"{verdicts.HERE}uses_up",
+                marks=("score", "next"),
+                minimise=0,
+                part="V",
+                severity="warning",
+                at_most="likely",
+                expected="no score, or a second look that is known to have worked",
+                observed="the same score as without the fault, which is used up",
+                teaches="a reward that nobody measured",
+            )
+    return None
+
+
+# --- the judge ---
+
+
+@check("x.judge_faults", "silent_default", needs=("judge", "tasks"), value=79)
+def judge_faults(lab: Lab) -> Iterator[Finding | None]:
+    """A judge whose model does not answer gives no grade."""
+    for task in lab.some(3):
+        for text in ("42", "I do not know."):
+            lab.looking()
+            op = Op("judge", name=task, value={"answer": text, "raises": "timed out"}, mark="grade")
+            probe = Probe((reset(task), op))
+            record = lab.play_probe(probe)
+            if grades([record], Evidence("")):
+                yield lab.finding(
+                    "the judge gives a grade though its model never answered",
+                    probe,
+                    relation=f"{__name__}:grades",
+                    marks=("grade",),
+                    part="V",
+                    expected="no grade: None, or an exception",
+                    observed=_grade(record.at("grade")),
+                    teaches="whatever is judged while the judge is down",
+                )
+                return
+
+
+def grades(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The model was asked, it raised, and there is a grade."""
+    seen = records[0].at("grade")
+    asked = seen.value.get("asked") if seen.fine and is_dict(seen.value) else None
+    return bool(asked) and _grade(seen) is not None
+
+
+def _grade(seen: Seen) -> Any:
+    grade: Any = seen.value.get("grade") if is_dict(seen.value) else None
+    if is_dict(grade):
+        named = [key for key in ("score", "grade", "reward", "value") if key in grade]
+        return grade[named[0]] if named else None if grade.get("error") else grade
+    return grade
+
+
+__all__ = [
+    "effects", "judge_faults", "limits", "misspelt", "swallowed", "tool_faults", "unknown_tasks",
+    "verifier_faults",
+]  # fmt: skip
