@@ -1,0 +1,103 @@
+"""Tasks that are solved by saying a number: how near is near enough, and does it count how it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from quintain.audit.check import check
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, answer, number, reset, score
+
+from ._clip_numbers import APPROXIMATE, numeric, spelled, spellings, wrong
+from ._clip_states import EPSILON
+
+
+def pays_wrong(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The wrong answer is paid as much as the right one, and a far wrong one less."""
+    right, near, far = (number(record.at("score")) for record in records)
+    return right is not None and near is not None and far is not None and near >= right - EPSILON and far < right - 1e-6
+
+
+def pays_spelling_less(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The same number, spelled in another way, is paid less."""
+    right, other = (number(record.at("score")) for record in records)
+    return right is not None and right > EPSILON and (other is None or other < right - EPSILON)
+
+
+def _numeric(lab: Lab) -> Iterator[tuple[str, tuple[Op, ...], str, float]]:
+    """Tasks that are solved by saying a number: (task, ops before the words, the words, the number)."""
+    for task in lab.some(12):
+        ops = lab.oracle(task) or ()
+        if ops and ops[-1].do == "answer" and isinstance(ops[-1].value, str):
+            value = numeric(ops[-1].value)
+            if value is not None and lab.solved(task):
+                yield task, ops[:-1], ops[-1].value, value
+
+
+def _says(task: str, before: Sequence[Op], text: str) -> Probe:
+    return Probe((reset(task), *before, answer(text), score()))
+
+
+@check("x.near_numbers", "reward_clipping", needs=("oracle", "answer", "tasks"), value=62)
+def near(lab: Lab) -> Iterator[Finding | None]:
+    """A number is right within a tolerance that is small, and never by another sign or magnitude."""
+    told: set[str] = set()
+    for task, before, text, value in _numeric(lab):
+        far = _says(task, before, spelled(value * 37 + 1009, text))
+        tried = [one for one in wrong(value) if numeric(spelled(one.value, text)) != value]
+        records = lab.play_all([far, *(_says(task, before, spelled(one.value, text)) for one in tried)])
+        solved, least = lab.solved(task) or 0.0, number(records[0].at("score"))
+        lab.looking(len(tried))
+        if least is None or least >= solved - 1e-6:
+            continue  # Any number is paid: that is another class's finding.
+        vague = bool(APPROXIMATE.search(_prompt(lab, task).lower()))
+        for one, record in zip(tried, records[1:], strict=True):
+            paid = number(record.at("score"))
+            if paid is not None and paid >= solved - EPSILON and one.how not in told and not told & {"any"}:
+                told |= {one.how, "any"}
+                yield lab.finding(
+                    f"a wrong number is paid in full: {one.how}",
+                    _says(task, before, text),
+                    _says(task, before, spelled(one.value, text)),
+                    far,
+                    relation=f"{__name__}:pays_wrong",
+                    marks=("score",),
+                    minimise=0,
+                    part="V",
+                    expected=f"less for {spelled(one.value, text)} than for {text}",
+                    observed=paid,
+                    teaches="that near is right" if abs(one.value - value) < abs(value) else "that size does not count",
+                    at_most="hint" if vague or not one.is_plain else "proven",
+                    severity="error" if one.is_plain else "warning",
+                )
+
+
+def _prompt(lab: Lab, task: str) -> str:
+    seen = lab.play(reset(task, mark="reset")).at("reset")
+    return str(seen.value)
+
+
+@check("x.spellings_of_numbers", "reward_clipping", needs=("oracle", "answer", "tasks"), value=44, severity="warning")
+def spelling(lab: Lab) -> Iterator[Finding | None]:
+    """A right number is paid in full however it is spelled."""
+    told: set[str] = set()
+    for task, before, text, value in _numeric(lab):
+        for how, other, is_same in spellings(text, value):
+            lab.looking()
+            pair = (_says(task, before, text), _says(task, before, other))
+            if how not in told and pays_spelling_less(lab.play_all(pair), Evidence("")):
+                told.add(how)
+                yield lab.finding(
+                    f"the right number is paid less when it is spelled with {how}",
+                    *pair,
+                    relation=f"{__name__}:pays_spelling_less",
+                    marks=("score",),
+                    minimise=0,
+                    part="V",
+                    expected=f"as much for {other!r} as for {text!r}",
+                    observed="less",
+                    teaches="one way of writing it, not the answer",
+                    at_most="proven" if is_same else "hint",
+                    severity="error" if is_same else "note",
+                )

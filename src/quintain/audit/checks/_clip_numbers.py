@@ -1,0 +1,78 @@
+"""Answers near a right number: wrong ones that must not be paid, and other spellings of the right one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+APPROXIMATE = re.compile(r"about|approx|within|tolerance|nearest|rough|estimat|±|\+/-|at least|at most|or so|around|%")
+"""Words of a prompt after which a near number may be right."""
+
+
+class Near(msgspec.Struct, frozen=True):
+    """A number near the right one.
+
+    Attributes:
+        how: In what way it is another one.
+        is_plain: Whether nobody could take it for the right one.
+    """
+
+    how: str
+    value: float
+    is_plain: bool
+
+
+def numeric(text: str) -> float | None:
+    """The number that a text is, with nothing around it; None when it is none."""
+    bare = text.strip().replace(",", "")
+    return float(bare) if re.fullmatch(r"[-+]?\d{1,15}(?:\.\d{1,12})?", bare) else None
+
+
+def wrong(value: float) -> Iterator[Near]:
+    """Wrong numbers, the farthest first."""
+    if value:
+        yield Near("a hundred times it", value * 100, is_plain=True)
+        yield Near("a hundredth of it", value / 100, is_plain=True)
+        yield Near("ten times it", value * 10, is_plain=True)
+        yield Near("its negative", -value, is_plain=True)
+        yield Near("twice it", value * 2, is_plain=True)
+        yield Near("zero", 0.0, is_plain=True)
+        yield Near("10 % more", value * 1.1, is_plain=True)
+        yield Near("10 % less", value * 0.9, is_plain=True)
+    if float(value).is_integer() and abs(value) < 1e6:
+        yield Near("one more", value + 1, is_plain=abs(value) < 1000)
+        yield Near("one less", value - 1, is_plain=abs(value) < 1000)
+        yield Near("a half more", value + 0.5, is_plain=True)
+        yield Near("0.4 more", value + 0.4, is_plain=True)
+    elif value:
+        yield Near(
+            "rounded to a whole number", float(round(value)), is_plain=abs(round(value) - value) > 0.1 * abs(value)
+        )
+        yield Near("1 % more", value * 1.01, is_plain=False)
+
+
+def spelled(value: float, like: str) -> str:
+    """A number as text, with as many decimals as the right one has, where that is enough."""
+    decimals = len(like.strip().partition(".")[2])
+    if float(value).is_integer() and not decimals:
+        return str(int(value))
+    short = f"{value:.{max(decimals, 1)}f}"
+    return short if abs(float(short) - value) < 1e-9 * max(1.0, abs(value)) else f"{value:.6f}".rstrip("0")
+
+
+def spellings(text: str, value: float) -> Iterator[tuple[str, str, bool]]:
+    """(how, text, whether everybody would call it the same answer)."""
+    own = text.strip()
+    yield "white space around it", f" {own} ", True
+    if "." in own:
+        yield "a trailing zero", f"{own}0", True
+        if own.endswith("0"):
+            yield "no trailing zeros", own.rstrip("0").rstrip("."), True
+    else:
+        yield "decimals that are zero", f"{own}.0", False
+    if abs(value) >= 1000:
+        yield "thousands separators", f"{value:,.{len(own.partition('.')[2])}f}", False
+        yield "an exponent", f"{value:.12g}" if "e" in f"{value:.12g}" else f"{value:e}", False
+    yield "a plus sign", f"+{own}" if value > 0 else own, False

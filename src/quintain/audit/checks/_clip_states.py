@@ -1,0 +1,113 @@
+"""States of a task that are more or less done, with what each is paid: its oracle with some of the calls left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict, is_number
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, number, reset, score
+
+EPSILON = 1e-9
+WALKED = 8
+"""Tasks that are walked."""
+COSTS = ("step", "time", "call", "token", "count", "turn", "second", "latency", "length", "size", "price", "fee")
+"""Parts of names of what is told beside a score and need not count."""
+WHOLE = ("raw", "raw_score", "unclipped", "unrounded", "exact", "total", "raw_total", "sum", "weighted", "unscaled")
+"""Names under which a score stands before it was cut."""
+
+
+class Paid(msgspec.Struct, frozen=True):
+    """A state and its reward.
+
+    Attributes:
+        ops: What led there, after the reset.
+        score: What it is paid.
+        parts: The components told beside it.
+        done: Places of the oracle's writes that were played.
+    """
+
+    task: str
+    ops: tuple[Op, ...]
+    score: float
+    parts: dict[str, float]
+    done: frozenset[int]
+
+
+def parts_of(seen: Seen) -> dict[str, float]:
+    """The numeric components beside a score, nested ones by their path."""
+    return dict(_numbers(seen.value, "")) if seen.fine and is_dict(seen.value) else {}
+
+
+def _numbers(value: dict[str, Any], under: str) -> Iterator[tuple[str, float]]:
+    for name, one in value.items():
+        path = f"{under}.{name}" if under else str(name)
+        if is_dict(one):
+            yield from _numbers(one, path)
+        elif path != "score" and (is_number(one) or isinstance(one, bool)):
+            yield path, float(one)
+
+
+def counts(name: str) -> bool:
+    """Whether a component may be expected to count, by its name."""
+    return not any(word in name.lower() for word in COSTS)
+
+
+def writes_of(lab: Lab, task: str) -> tuple[int, ...] | None:
+    """Places of the oracle's ops that change the world, or are words; None when there is no oracle."""
+    ops = lab.oracle(task)
+    if ops is None:
+        return None
+    if "state" not in lab.offers:
+        return tuple(range(len(ops)))
+    looked: list[Op] = [reset(task), Op("changes", mark="look")]
+    for place, op in enumerate(ops):
+        looked += [op, Op("changes", mark=f"look {place}")]
+    record = lab.play(*looked)
+    before = record.at("look").value
+    found: list[int] = []
+    for place, op in enumerate(ops):
+        after = record.at(f"look {place}").value
+        if op.do == "answer" or _differs(before, after, lab.survey.background):
+            found.append(place)
+        before = after
+    return tuple(found)
+
+
+def _differs(before: Any, after: Any, background: frozenset[str]) -> bool:
+    if not (is_dict(before) and is_dict(after)):
+        return bool(before != after)
+    paths = [path for path in {*before, *after} if path.partition("/")[0] not in background]
+    return any(before.get(path) != after.get(path) for path in paths)
+
+
+def states(lab: Lab, task: str, writes: Sequence[int], kept: Sequence[frozenset[int]]) -> list[Paid]:
+    """Play the oracle with only these of its writes (reads all stay), each from the start, and score it."""
+    ops = lab.oracle(task) or ()
+    plays = [tuple(op for place, op in enumerate(ops) if place not in writes or place in some) for some in kept]
+    records = lab.play_all([Probe((reset(task), *play, score())) for play in plays])
+    found: list[Paid] = []
+    for some, play, record in zip(kept, plays, records, strict=True):
+        paid = number(record.at("score"))
+        if paid is not None and not any(seen.is_error for seen in record.seen[1:-1]):
+            found.append(Paid(task, play, paid, parts_of(record.at("score")), some))
+    return found
+
+
+def probe_of(state: Paid) -> Probe:
+    """What plays a state again."""
+    return Probe((reset(state.task), *state.ops, score()))
+
+
+def seen_parts(record: Record) -> tuple[float | None, dict[str, float]]:
+    """Score and components that a record saw."""
+    seen = record.at("score")
+    return number(seen), parts_of(seen)
+
+
+def is_graded(lab: Lab, paid: Sequence[Paid]) -> bool:
+    """Whether the author says that rewards have many levels, or more than two were seen."""
+    return lab.attribute("graded") is True or len({round(one.score, 9) for one in paid}) > 2

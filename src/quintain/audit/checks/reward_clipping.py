@@ -1,0 +1,365 @@
+"""Rounding and clipping: states that are not equally good and are paid the same, or the wrong way round.
+
+The oracle is a ladder. Each of its rungs left out, or taken alone, is a state that is more or less done, and the
+components of a reward say more than the reward. Rewards of two levels are legitimate: what is said of them needs either
+the author's word that they are graded, or components and levels that show it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from quintain.audit.check import check
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Probe, Record, number, reset, score
+
+from ._clip_near import near, spelling
+from ._clip_states import (
+    EPSILON,
+    WALKED,
+    WHOLE,
+    Paid,
+    counts,
+    is_graded,
+    probe_of,
+    seen_parts,
+    states,
+    writes_of,
+)  # fmt: skip
+
+FLAT = "that going on is worth nothing: between these states there is no gradient"
+
+
+# --- relations: each states the bug ---
+
+
+def is_flat(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first state, in which a component is better and none is worse, is paid no more than the second one."""
+    name = str(evidence.data["part"])
+    better, high = seen_parts(records[0])
+    worse, low = seen_parts(records[1])
+    if better is None or worse is None or high.keys() != low.keys() or high[name] <= low[name] + EPSILON:
+        return False
+    others = [one for one in high if one != name and counts(one) and one not in evidence.data["besides"]]
+    return better <= worse + EPSILON and all(high[one] >= low[one] - EPSILON for one in others)
+
+
+def two_levels(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Many states of a task, from nothing done to all of it, are paid one of two amounts; `data` counts them."""
+    scores = [number(record.at("score")) for record in records]
+    levels = {round(one, 9) for one in scores if one is not None}
+    return None not in scores and len(scores) >= int(evidence.data) and len(levels) == 2
+
+
+def stays(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Two states, of which the second is more nearly done, are paid the same, though more than two amounts are paid."""
+    scores = [number(record.at("score")) for record in records]
+    known = [one for one in scores if one is not None]
+    levels = {round(one, 9) for one in known}
+    return len(known) == len(scores) and len(levels) >= int(evidence.data) and abs(known[0] - known[1]) <= EPSILON
+
+
+def not_less(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Of two states, of which the second is the first with one right thing more, the second is paid less."""
+    less, more = (number(record.at("score")) for record in records)
+    return less is not None and more is not None and more < less - float(evidence.data)
+
+
+# --- what is looked at ---
+
+
+def _walks(lab: Lab) -> list[tuple[str, tuple[int, ...], list[Paid]]]:
+    """Tasks, their oracles' writes, and states: nothing, each write alone, all but each, prefixes, pairs, all."""
+    found: list[tuple[str, tuple[int, ...], list[Paid]]] = []
+    for task in lab.some(WALKED):
+        writes = writes_of(lab, task)
+        if not writes:
+            continue
+        whole = frozenset(writes)
+        kept = [frozenset[int](), whole]
+        kept += [frozenset(writes[:count]) for count in range(1, len(writes))]
+        kept += [whole - {one} for one in writes[:12]]
+        kept += [frozenset({one}) for one in writes[:12]]
+        if 3 <= len(writes) <= 7:
+            kept += [frozenset(pair) for pair in itertools.combinations(writes, 2)]
+        found.append((task, writes, states(lab, task, writes, list(dict.fromkeys(kept)))))
+    if not found:
+        raise lab.none("no task has a solution that does anything")
+    return found
+
+
+@check("x.components_add_up", "reward_clipping", needs=("oracle", "tasks"), value=66)
+def components(lab: Lab) -> Iterator[Finding | None]:
+    """A component that gets better makes the reward better: none is dead, cut, rounded away or of the wrong sign."""
+    every = [state for _, _, paid in _walks(lab) for state in paid]
+    told = [state for state in every if state.parts]
+    if not told:
+        raise lab.none("score() tells no components")
+    names = sorted({name for state in told for name in state.parts})
+    whole = [name for name in names if name.rpartition(".")[2].lower() in WHOLE]
+    for name in names:
+        lab.looking()
+        if not counts(name):
+            continue
+        found = _lost(told, name, whole) if name not in whole else _cut(lab, told, name)
+        if found is not None:
+            high, low = found
+            yield _flat_finding(lab, name, high, low=low, whole=whole)
+
+
+def _flat_finding(lab: Lab, name: str, high: Paid, *, low: Paid, whole: Sequence[str]) -> Finding | None:
+    falls = high.score < low.score - EPSILON
+    how = "makes the reward smaller" if falls else "does not change the reward"
+    return lab.finding(
+        f"component {name} {how} where it alone gets better"
+        if name not in whole
+        else f"rewards are cut: {name} differs and the score {'falls' if falls else 'does not'}",
+        probe_of(high),
+        probe_of(low),
+        relation=f"{__name__}:is_flat",
+        marks=("score",),
+        data={"part": name, "besides": list(whole)},
+        minimise=0,
+        part="V",
+        expected=f"more than {low.score:g} where {name} goes from {low.parts[name]:g} to {high.parts[name]:g}",
+        observed={"score": [low.score, high.score], name: [low.parts[name], high.parts[name]]},
+        teaches=FLAT if not falls else "to do worse",
+    )
+
+
+def _lost(told: Sequence[Paid], name: str, whole: Sequence[str]) -> tuple[Paid, Paid] | None:
+    """Two states that differ in one component alone, all others being as good as they ever get, paid alike or worse.
+
+    A component may be worth nothing while another one is bad (a product, a least): so the others must be at their best.
+    What is only worth something together with others in an all-or-nothing reward is left alone, too.
+    """
+    best: dict[str, float] = {}
+    for state in told:
+        for one, value in state.parts.items():
+            best[one] = max(best.get(one, value), value)
+    others = [one for one in best if one != name and counts(one) and one not in whole]
+    at_best = [
+        state
+        for state in told
+        if name in state.parts and all(abs(state.parts.get(one, best[one]) - best[one]) <= EPSILON for one in others)
+    ]
+    rising = _rises(told, name)
+    for low, high in itertools.permutations(at_best, 2):
+        if low.task == high.task and high.parts[name] > low.parts[name] + EPSILON and rising:
+            if high.score < low.score - EPSILON:
+                return high, low
+            if abs(high.score - low.score) <= EPSILON and (_levels(told) > 2 or high.score >= max(_scores(told))):
+                return high, low
+    return None
+
+
+def _rises(told: Sequence[Paid], name: str) -> bool:
+    """Whether a component is better at the oracle's end than at the start, in each task where it changes."""
+    by_task: dict[str, list[Paid]] = {}
+    for state in told:
+        by_task.setdefault(state.task, []).append(state)
+    gains: list[float] = []
+    for mine in by_task.values():
+        first, last = min(mine, key=lambda one: len(one.done)), max(mine, key=lambda one: len(one.done))
+        gains.append(last.parts.get(name, 0.0) - first.parts.get(name, 0.0))
+    return any(gain > EPSILON for gain in gains) and not any(gain < -EPSILON for gain in gains)
+
+
+def _cut(lab: Lab, told: Sequence[Paid], name: str) -> tuple[Paid, Paid] | None:
+    """Two states of which the score before it was cut differs, and the score does not."""
+    if not is_graded(lab, told) or not _rises(told, name):
+        return None
+    for low, high in itertools.permutations([state for state in told if name in state.parts], 2):
+        gains = high.parts[name] > low.parts[name] + EPSILON
+        same_others = all(
+            high.parts.get(one, 0.0) >= value - EPSILON
+            for one, value in low.parts.items()
+            if counts(one) and one != name
+        )
+        if low.task == high.task and gains and same_others and high.score <= low.score + EPSILON:
+            return high, low
+    return None
+
+
+def _scores(told: Sequence[Paid]) -> list[float]:
+    return [state.score for state in told]
+
+
+def _levels(told: Sequence[Paid]) -> int:
+    return len({round(one, 9) for one in _scores(told)})
+
+
+@check("x.ladder", "reward_clipping", needs=("oracle", "tasks"), value=64)
+def ladder(lab: Lab) -> Iterator[Finding | None]:
+    """Each further right thing is worth something, where rewards have more than two levels."""
+    walks = _walks(lab)
+    every = [state for _, _, paid in walks for state in paid]
+    lab.looking(len(every))
+    if not is_graded(lab, every):
+        return  # All or nothing is a legitimate reward.
+    told: set[str] = set()
+    for _, writes, paid in walks:
+        for kind, finding in _rungs(lab, writes, paid):
+            if kind not in told and finding is not None:
+                told.add(kind)
+                yield finding
+
+
+def _rungs(lab: Lab, writes: Sequence[int], paid: Sequence[Paid]) -> Iterator[tuple[str, Finding | None]]:
+    by = {state.done: state for state in paid}
+    whole, nothing = by.get(frozenset(writes)), by.get(frozenset())
+    if whole is None or nothing is None or len(writes) < 2 or whole.score <= nothing.score + EPSILON:
+        return
+    is_declared = lab.attribute("graded") is True
+    levels = {round(state.score, 9) for state in paid}
+    if is_declared and len(levels) == 2 and len(writes) >= 3 and len(paid) >= 5:
+        yield "two", _two(lab, paid, whole=whole, nothing=nothing)
+        return
+    worth = _worth(paid)
+    for place in writes:
+        short = by.get(frozenset(writes) - {place})
+        if short is not None and place in worth and abs(short.score - whole.score) <= EPSILON and len(levels) > 2:
+            yield "top", _plateau(lab, short, whole, others=[nothing, _between(paid, nothing, whole)])
+    yield from _counted(lab, paid, nothing=nothing, whole=whole)
+    yield from _falling(lab, writes, by, is_declared=is_declared)
+
+
+def _between(paid: Sequence[Paid], nothing: Paid, whole: Paid) -> Paid:
+    return next((one for one in paid if nothing.score + EPSILON < one.score < whole.score - EPSILON), nothing)
+
+
+def _worth(paid: Sequence[Paid]) -> set[int]:
+    """Writes that make some state better."""
+    by = {state.done: state for state in paid}
+    found: set[int] = set()
+    for done, state in by.items():
+        for place in done:
+            without = by.get(done - {place})
+            if without is not None and state.score > without.score + EPSILON:
+                found.add(place)
+    return found
+
+
+def _two(lab: Lab, paid: Sequence[Paid], *, whole: Paid, nothing: Paid) -> Finding | None:
+    chosen = sorted(paid, key=lambda one: len(one.done))[:12]
+    chosen += [whole] if whole not in chosen else []
+    return lab.finding(
+        "rewards are declared graded, but a task pays one of two amounts, however much of it is done",
+        *map(probe_of, chosen),
+        relation=f"{__name__}:two_levels",
+        marks=("score",),
+        data=5,
+        minimise=0,
+        part="V",
+        expected=f"something between {nothing.score:g} and {whole.score:g} for what is half done",
+        observed={len(one.done): one.score for one in chosen},
+        teaches=FLAT,
+    )
+
+
+def _plateau(lab: Lab, less: Paid, more: Paid, *, others: Sequence[Paid]) -> Finding | None:
+    last = [op.name or op.do for op in more.ops if op not in less.ops]
+    return lab.finding(
+        f"{last[0] if last else 'one more right thing'} is worth nothing there, though it is elsewhere: "
+        f"{less.score:g} before it and after it",
+        probe_of(less),
+        probe_of(more),
+        *(probe_of(one) for one in others),
+        relation=f"{__name__}:stays",
+        marks=("score",),
+        data=3,
+        minimise=0,
+        part="V",
+        expected=f"more than {less.score:g}",
+        observed=more.score,
+        teaches=FLAT,
+        at_most="proven" if lab.attribute("graded") is True else "likely",
+    )
+
+
+def _counted(lab: Lab, paid: Sequence[Paid], *, nothing: Paid, whole: Paid) -> Iterator[tuple[str, Finding | None]]:
+    """What is paid depends on how many right things are done, whichever they are, and for some counts not on that.
+
+    A reward that demands certain things together depends on which they are, and is left alone.
+    """
+    sizes: dict[int, list[Paid]] = {}
+    for state in paid:
+        sizes.setdefault(len(state.done), []).append(state)
+    count = len(whole.done)
+    several = [group for size, group in sizes.items() if 0 < size < count]
+    if count < 3 or any(len({round(one.score, 9) for one in group}) > 1 for group in several):
+        return
+    if any(len(sizes.get(size, [])) < 3 for size in (1, min(2, count - 1), count - 1)):
+        return
+    for size in range(count):
+        here, there = sizes.get(size), sizes.get(size + 1)
+        if here and there and abs(here[0].score - there[0].score) <= EPSILON:
+            others = [one for group in sizes.values() for one in group if abs(one.score - here[0].score) > EPSILON]
+            if len({round(one.score, 9) for one in others}) >= 2:
+                middle = _between(paid, nothing, whole)
+                yield "counted", _plateau(lab, here[0], there[0], others=[nothing, whole, middle, others[0]])
+                return
+
+
+def _falling(
+    lab: Lab, writes: Sequence[int], by: dict[frozenset[int], Paid], *, is_declared: bool
+) -> Iterator[tuple[str, Finding | None]]:
+    for count in range(len(writes)):
+        less, more = by.get(frozenset(writes[:count])), by.get(frozenset(writes[: count + 1]))
+        if less is not None and more is not None and more.score < less.score - EPSILON:
+            yield (
+                "falls",
+                lab.finding(
+                    "going on along the solution is paid less than stopping",
+                    probe_of(less),
+                    probe_of(more),
+                    relation=f"{__name__}:not_less",
+                    marks=("score",),
+                    data=EPSILON,
+                    minimise=0,
+                    part="V",
+                    expected=f"at least {less.score:g}",
+                    observed=more.score,
+                    teaches="to stop half way",
+                    at_most="likely" if is_declared else "hint",
+                    severity="warning",
+                ),
+            )
+            return
+
+
+@check("x.reward_reaches_its_bounds", "reward_clipping", needs=("oracle", "tasks"), value=42, severity="warning")
+def bounds(lab: Lab) -> Iterator[Finding | None]:
+    """With every component at its best, the reward is the most that can be had."""
+    tasks = lab.some(WALKED)
+    records = lab.play_all([Probe((reset(task), *(lab.oracle(task) or ()), score())) for task in tasks])
+    short: list[tuple[str, float, dict[str, float]]] = []
+    for task, record in zip(tasks, records, strict=True):
+        paid, parts = seen_parts(record)
+        if lab.oracle(task) is None or paid is None:
+            continue
+        lab.looking()
+        unit = {name: value for name, value in parts.items() if counts(name)}
+        if unit and all(abs(value - 1.0) <= EPSILON for value in unit.values()) and 0.0 < paid < 1.0 - 1e-6:
+            short.append((task, paid, unit))
+    if short:
+        task, paid, unit = short[0]
+        yield lab.finding(
+            f"the reward cannot reach 1: with every component at 1 it is {paid:g}",
+            Probe((reset(task), *(lab.oracle(task) or ()), score())),
+            relation="pays_less",
+            marks=("score",),
+            data=1.0,
+            minimise=0,
+            part="V",
+            tasks=[one for one, _, _ in short],
+            expected=1.0,
+            observed={"score": paid, **unit},
+            teaches="that something is always wrong",
+            at_most="likely",
+        )
+
+
+__all__ = ["bounds", "components", "ladder", "near", "spelling"]
