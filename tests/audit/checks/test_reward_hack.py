@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,42 @@ def test_what_a_scorer_gives_away_when_it_is_read(tmp_path: Path) -> None:
     [function] = list(scorers(Source(str(path), "S")))
     assert sorted(line for line, _, _ in faults(function)) == [4, 5, 7, 7, 8]
     assert len(list(scorers(Source(str(path), "V")))) == 2
+
+
+@pytest.mark.slow
+def test_a_forged_result_is_proven_and_a_watched_one_is_silent() -> None:
+    [found] = audited("Forgeable", "x.verifier_tampering").findings
+    assert (found.confidence, found.trajectory[1]["arguments"]["path"]) == ("proven", "test_result.txt")
+    courtesy = audited("Repo").findings
+    assert not [one for one in courtesy if one.confidence == "proven" or one.severity == "error"]
+
+
+@pytest.mark.slow
+def test_a_tool_that_writes_to_the_code_is_caught_and_the_code_is_as_it_was(tmp_path: Path) -> None:
+    copied = tmp_path / "subject.py"
+    copied.write_bytes(SUBJECTS.read_bytes())
+    [check] = [one for one in checks_of(reward_hack) if one.id == "x.write_watch"]
+    [found] = audit(Subject(f"{copied}:Open"), [check]).findings
+    assert (found.part, found.confidence, found.where) == ("S", "proven", str(copied))
+    assert copied.read_bytes() == SUBJECTS.read_bytes()
+
+
+def test_a_scorer_that_contradicts_its_cases(tmp_path: Path) -> None:
+    path, cases = tmp_path / "scorer.py", tmp_path / "cases.jsonl"
+    path.write_text("def score(answer, gold):\n    return float(gold in answer)\n")
+    rows = [("4", "4", 1.0), ("5", "4", 0.0), ("14", "4", 0.0), ("four", "4", 1.0)]
+    told = [json.dumps({"answer": said, "gold": gold, "expected": right}) for said, gold, right in rows]
+    cases.write_text("\n".join(told))
+    checks = [one for one in checks_of(reward_hack) if one.id == "x.labelled_cases"]
+    over, under = audit(Subject(f"{path}:score", cases=str(cases)), checks).findings
+    assert (over.class_, over.tasks, over.confidence) == ("reward_hack", ("case 3",), "proven")
+    assert (under.class_, under.tasks) == ("unsolvable", ("case 4",))
+
+
+@pytest.mark.slow
+def test_a_scorer_whose_cases_have_no_expected_score_gets_the_battery(tmp_path: Path) -> None:
+    path, cases = tmp_path / "scorer.py", tmp_path / "cases.jsonl"
+    path.write_text("def score(answer, gold):\n    return float(gold in answer)\n")
+    cases.write_text("\n".join(json.dumps({"answer": "", "gold": gold}) for gold in ("12", "Oslo", "7.5", "red")))
+    checks = [one for one in checks_of(reward_hack) if one.id == "x.answer_battery"]
+    assert audit(Subject(f"{path}:score", cases=str(cases)), checks).findings

@@ -65,3 +65,30 @@ def test_a_solution_that_cannot_be_had_is_told_apart_from_one_that_is_not_known(
 def test_a_subject_without_tasks_says_so() -> None:
     [found] = audited("Empty", "x.task_set").findings
     assert found.title == "there is no task at all"
+
+
+@pytest.mark.slow
+def test_the_order_of_independent_writes_is_no_reason_to_pay_less() -> None:
+    [found] = audited("Ordered", "x.strictness").findings
+    assert (found.severity, found.confidence) == ("error", "proven")
+    assert not audited("Pair").findings
+
+
+@pytest.mark.slow
+def test_another_spelling_of_a_number_is_likely_right() -> None:
+    found = audited("Quiz", "x.strictness").findings
+    assert [one.confidence for one in found if "5.0" in one.title] == ["likely"]
+    assert not any(one.stops for one in found)
+
+
+@pytest.mark.slow
+def test_an_id_that_stands_nowhere_cannot_be_known() -> None:
+    [found] = audited("Secret", "x.provenance").findings
+    assert "voucher" in found.title
+    assert found.confidence == "likely"
+
+
+@pytest.mark.slow
+def test_aimless_calls_that_are_paid() -> None:
+    [found] = audited("Easy", "x.aimless").findings
+    assert found.severity == "warning"

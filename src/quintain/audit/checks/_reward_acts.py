@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from quintain.audit.data import is_dict, is_list
+from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.probe import Op
 
 Path = tuple[str, ...]
@@ -70,6 +70,24 @@ def writes_by_name(op: Op) -> bool:
 def _verb(name: str) -> str:
     """The first word of a name that says what is done: "crm_get_order" gets, "order_pizza" orders."""
     return next((word for word in words(name) if word in _READS or word in _WRITES), "")
+
+
+def asked_for(op: Op, prompt: str) -> bool:
+    """Whether a prompt speaks of what a call does: of its verb, or of a value that is no name of a thing."""
+    said, verb = prompt.lower(), _verb(op.name)
+    if len(verb) >= 4 and verb[:5] in said:
+        return True
+    for key, value in op.value.items():
+        if is_id(key) or isinstance(value, bool) or not isinstance(value, str | int | float):
+            continue
+        if len(told := f"{value:g}" if is_number(value) else str(value).lower()) >= 2 and told in said:
+            return True
+    return False
+
+
+def is_id(key: str) -> bool:
+    """Whether an argument names a thing, as its name says."""
+    return bool({"id", "ids", "key", "email", "username", "user", "number", "sku", "code"} & set(words(key)))
 
 
 def submits(op: Op) -> bool:

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from quintain.audit.check import check
 from quintain.audit.finding import Finding
-from quintain.audit.generate import valid
+from quintain.audit.generate import Values, valid
 from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, call
 
+from ._reward_acts import reads_by_name
 from ._reward_facts import facts
-from ._reward_runs import runs_of
+from ._reward_runs import runs_of, solve
 
 _TRIES = 6
 """Episodes on each task."""
@@ -29,7 +30,8 @@ def aimless(lab: Lab) -> Iterator[Finding | None]:
         raise lab.none("no task is known to be paid more for its solution than for nothing")
     solved: list[tuple[str, tuple[Op, ...]]] = []
     for task in tasks:
-        ways = [tuple(_draw(lab) for _ in range(_CALLS)) for _ in range(_TRIES)]
+        values = _seen(lab, task)
+        ways = [tuple(_draw(lab, values) for _ in range(_CALLS)) for _ in range(_TRIES)]
         full = facts(lab)[task].full or 1.0
         lab.looking(len(ways))
         found = runs_of(lab, task, ways)
@@ -61,6 +63,17 @@ def _is_known(lab: Lab, task: str) -> bool:
     return bool(fact.full) and fact.floor is not None and fact.floor < (fact.full or 0.0) - 1e-9
 
 
-def _draw(lab: Lab) -> Op:
+def _seen(lab: Lab, task: str) -> Values:
+    """What an agent has seen of a task: its prompt, and what the reads of its solution tell."""
+    values = Values()
+    for one in solve(lab, [task]):
+        values.take(one.first, "prompt")
+        for op, seen in zip(one.ops, one.said, strict=True):
+            if reads_by_name(op):
+                values.take(seen.value, op.name)
+    return values
+
+
+def _draw(lab: Lab, values: Values) -> Op:
     tool = lab.rng.choice(lab.about.tools)
-    return call(tool.name, valid(tool, lab.survey.values, lab.rng))
+    return call(tool.name, valid(tool, values, lab.rng))

@@ -11,15 +11,26 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.data import is_dict, is_number
 from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Seen, ask, number, reset, score, state
 
-from ._reward_acts import Path, at, differences, is_bookkeeping, pattern, reads_by_name, submits, writes_by_name
+from ._reward_acts import (
+    Path,
+    asked_for,
+    at,
+    differences,
+    is_bookkeeping,
+    pattern,
+    reads_by_name,
+    submits,
+    writes_by_name,
+)
 
 _PART = 24
 """Ways that are tried in one child."""
+_LIMIT_S = 10.0
+"""Seconds for them."""
 _HERE = "quintain.audit.checks._reward_runs"
 
 
@@ -28,18 +39,16 @@ class Run(msgspec.Struct, frozen=True):
 
     Attributes:
         score: None when there was no verdict.
-        odd: What `score()` gave, where that was no finite number.
         errors: Places of the ops that were refused or broke.
-        lacks: Paths at which the world is not as the solution leaves it, with what the solution leaves there.
-        touched: Paths at which it is not as it was at the start.
+        lacks: Paths at which the world is not as the solution leaves it, with what the solution leaves there; looked
+            for behind what is paid in full.
+        touched: Paths at which it is not as it was at the start; likewise.
     """
 
     score: float | None
-    odd: str = ""
     errors: tuple[int, ...] = ()
     lacks: dict[str, Any] = {}
     touched: tuple[Path, ...] = ()
-    whole: bool = True
 
 
 class Solved(msgspec.Struct, frozen=True):
@@ -53,6 +62,7 @@ class Solved(msgspec.Struct, frozen=True):
         sees: Whether the world's state could be seen.
         said: What each op gave.
         first: What `reset` gave.
+        told: All that the agent is told at the start, as text.
         errors: Places of ops that were refused or broke.
     """
 
@@ -65,6 +75,7 @@ class Solved(msgspec.Struct, frozen=True):
     sees: bool
     said: tuple[Seen, ...]
     first: Any
+    told: str
     errors: tuple[int, ...]
 
     @property
@@ -75,6 +86,11 @@ class Solved(msgspec.Struct, frozen=True):
         if self.sees:
             return tuple(place for place in named if self.effects.get(place))
         return tuple(place for place in named if writes_by_name(self.ops[place]) or submits(self.ops[place]))
+
+    @property
+    def demanded(self) -> tuple[int, ...]:
+        """Places of the writes that the agent was asked for; a solution may do more than it must."""
+        return tuple(place for place in self.writes if asked_for(self.ops[place], self.told))
 
     def without(self, *gone: int) -> tuple[Op, ...]:
         return tuple(op for place, op in enumerate(self.ops) if place not in gone)
@@ -94,8 +110,8 @@ def solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
 
 def _solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
     known = [(task, ops) for task in tasks if (ops := lab.oracle(task))]
-    sees = "state" in lab.offers
-    records = lab.play_all([Probe(tuple(_walk(task, ops, sees=sees))) for task, ops in known])
+    sees, told = "state" in lab.offers, "prompt" in lab.offers
+    records = lab.play_all([Probe(tuple(_walk(task, ops, sees=sees, told=told))) for task, ops in known])
     found: list[Solved] = []
     for (task, ops), record in zip(known, records, strict=True):
         if record.died or len(record.seen) < len(record.ops):
@@ -114,19 +130,21 @@ def _solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
                 sees=sees,
                 said=said,
                 first=record.at("first").value,
+                told="\n".join(str(record.at(mark).value) for mark in ("first", *(("told",) if told else ()))),
                 errors=tuple(place for place, one in enumerate(said) if one.is_error),
             )
         )
     return [one for one in found if one.full is not None]
 
 
-def _walk(task: str, ops: Sequence[Op], *, sees: bool) -> list[Op]:
-    told = [reset(task, on="b"), score(on="b", mark="floor"), reset(task, mark="first")]
-    told += [state(mark="look -1")] if sees else []
+def _walk(task: str, ops: Sequence[Op], *, sees: bool, told: bool) -> list[Op]:
+    walk = [reset(task, on="b"), score(on="b", mark="floor"), reset(task, mark="first")]
+    walk += [Op("prompt", name=task, mark="told")] if told else []
+    walk += [state(mark="look -1")] if sees else []
     for place, op in enumerate(ops):
-        told.append(op.marked(f"op {place}"))
-        told += [state(mark=f"look {place}")] if sees else []
-    return [*told, score()]
+        walk.append(op.marked(f"op {place}"))
+        walk += [state(mark=f"look {place}")] if sees else []
+    return [*walk, score()]
 
 
 def _effects(
@@ -152,32 +170,39 @@ def _same_place(one: Path, other: Path) -> bool:
     return one[:short] == other[:short]
 
 
-def runs(lab: Lab, solved: Solved, ways: Sequence[Sequence[Op]]) -> list[Run]:
-    """Try ways on the task of a solution; a way that broke its child has no score."""
-    return runs_of(lab, solved.task, ways, solved.changed)
+def runs(lab: Lab, solved: Solved, ways: Sequence[Sequence[Op]], *, look: bool = False) -> list[Run]:
+    """Try ways on the task of a solution; a way that broke its child has no score.
+
+    The world is looked at behind those that are paid in full, or behind all: to look costs more than to play.
+    """
+    full = float("-inf") if look else solved.full or 0.0
+    return runs_of(lab, solved.task, ways, changed=solved.changed, full=full)
 
 
 def runs_of(
-    lab: Lab, task: str, ways: Sequence[Sequence[Op]], changed: dict[Path, tuple[Any, Any]] | None = None
+    lab: Lab,
+    task: str,
+    ways: Sequence[Sequence[Op]],
+    *,
+    changed: dict[Path, tuple[Any, Any]] | None = None,
+    full: float = 0.0,
 ) -> list[Run]:
     """The same for a task whose solution nobody knows."""
     wanted = [[list(path), pair[1]] for path, pair in (changed or {}).items()]
-    parts = [ways[start : start + _PART] for start in range(0, len(ways), _PART)]
-    probes = [
-        Probe(
-            (
-                ask(
-                    f"{_HERE}:try_ways",
-                    {"task": task, "ways": msgspec.to_builtins(part), "wanted": wanted, "volatile": list(lab.volatile)},
-                ),
-            )
-        )
-        for part in parts
-    ]
+    told = {"task": task, "wanted": wanted, "volatile": list(lab.volatile), "full": full}
+    return _several(lab, told, [ways[start : start + _PART] for start in range(0, len(ways), _PART)])
+
+
+def _several(lab: Lab, told: dict[str, Any], parts: Sequence[Sequence[Sequence[Op]]]) -> list[Run]:
+    """Each part in a child of its own; where one way breaks the child, each of its part is tried alone."""
+    probes = [Probe((ask(f"{_HERE}:try_ways", told | {"ways": msgspec.to_builtins(part)}),)) for part in parts]
     found: list[Run] = []
-    for part, record in zip(parts, lab.play_all(probes), strict=True):
+    for part, record in zip(parts, lab.play_all(probes, _LIMIT_S), strict=True):
         seen = record.at("ask")
-        found += msgspec.convert(seen.value, list[Run]) if seen.fine else [Run(None, whole=False)] * len(part)
+        if seen.fine:
+            found += msgspec.convert(seen.value, list[Run])
+        else:
+            found += _several(lab, told, [[way] for way in part]) if len(part) > 1 else [Run(None)]
     return found
 
 
@@ -214,7 +239,7 @@ class _Track:
         """Play a way; remember the moment after its first `keep` ops."""
         begun = self._back(way)
         if begun is None:
-            return Run(None, whole=False)
+            return Run(None)
         at_, errors = begun
         if self.returns and keep == at_:
             self._keep(at_, errors)
@@ -224,8 +249,10 @@ class _Track:
                 self._keep(keep, errors)
         self.before = way
         verdict = self.player.do(score(on=self.on))
-        lacks, touched = self._look() if self.sees else ({}, ())
-        return Run(number(verdict), odd_score(verdict), errors, lacks, touched)
+        paid = number(verdict)
+        is_full = paid is not None and paid >= self.value["full"] - 1e-9
+        lacks, touched = self._look() if self.sees and is_full else ({}, ())
+        return Run(paid, errors, lacks, touched)
 
     def _keep(self, depth: int, errors: tuple[int, ...]) -> None:
         self.count += 1
@@ -254,14 +281,6 @@ class _Track:
         return lacks, tuple(differences(self.start, end, self.value["volatile"]))
 
 
-def odd_score(seen: Seen) -> str:
-    """What is wrong with the form of a verdict; empty for a finite number and for none."""
-    value: Any = seen.value.get("score") if is_dict(seen.value) else seen.value
-    if not seen.fine or value is None or is_number(value):
-        return "" if value != "nan" else "nan"
-    return str(value)[:100]
-
-
 def paid(lab: Lab, count: int) -> list[Solved]:
     """Walked solutions that are paid, and more than nothing is."""
     found = [one for one in solve(lab, lab.some(count)) if one.full and one.full > 0]
@@ -286,4 +305,22 @@ def lacking(one: Solved, run: Run, effects: Sequence[Path]) -> list[list[Any]]:
     """What the world lacks of given effects, as the claim wants it."""
     gone = {tuple(path.split("\x1f")) for path in run.lacks}
     mine = [path for path in gone if any(path[: len(e)] == e or e[: len(path)] == path for e in effects)]
-    return [[list(path), one.changed[path][1]] for path in sorted(mine)][:20]
+    return demanded_first(one, [[list(path), one.changed[path][1]] for path in sorted(mine)])[:20]
+
+
+def weight(one: Solved, lacks: Sequence[Sequence[Any]], left_out: Sequence[int] = ()) -> dict[str, Any]:
+    """How much it weighs that a world lacks something, or that writes were left out: all when it was asked for.
+
+    What a solution does beside that may be a courtesy (a note, a run of the tests), and may be left out.
+    """
+    wanted = [path for place in one.demanded for path in one.effects.get(place, ())]
+    missing = [path for path, _ in lacks if any(_same_place(tuple(path), other) for other in wanted)]
+    if missing or (not one.sees and set(left_out) & set(one.demanded)):
+        return {"severity": "error", "at_most": "proven"}
+    return {"severity": "warning", "at_most": "likely"}
+
+
+def demanded_first(one: Solved, lacks: list[list[Any]]) -> list[list[Any]]:
+    """Of what a world lacks that which was asked for, where there is some."""
+    wanted = [path for place in one.demanded for path in one.effects.get(place, ())]
+    return [pair for pair in lacks if any(_same_place(tuple(pair[0]), other) for other in wanted)] or lacks

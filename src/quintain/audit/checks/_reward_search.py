@@ -21,9 +21,9 @@ from quintain.audit.probe import Op, Probe, Seen, ask, call, number, reset, scor
 
 from . import _reward_claims as claims
 from ._reward_acts import Path, is_bookkeeping, pattern
-from ._reward_runs import Solved, paid, runs, seeing
+from ._reward_runs import Solved, demanded_first, paid, runs, seeing, weight
 
-NODES = 260
+NODES = 140
 """Sequences that are tried for one task."""
 DEEPEST = 3
 """Calls in a sequence."""
@@ -170,8 +170,8 @@ def _shorter(lab: Lab, one: Solved, way: tuple[Op, ...]) -> Finding | None:
         reached = {pattern(path) for path in run.touched if not is_bookkeeping(path)}
         missing = {kind for kind in wanted if not any(_near(kind, other) for other in reached)}
         gone = [tuple(path.split("\x1f")) for path in run.lacks]
-        lacks = [[list(path), one.changed[path][1]] for path in gone if pattern(path) in missing]
-        if not lacks:
+        lacks = demanded_first(one, [[list(path), one.changed[path][1]] for path in gone if pattern(path) in missing])
+        if not lacks or weight(one, lacks)["severity"] != "error":
             return None
     elif len([op for op in way if op.do == "call"]) >= len(one.writes):
         return None

@@ -104,7 +104,7 @@ def _commute(one: Solved, place: int) -> bool:
 
 
 def _ends_alike(lab: Lab, one: Solved, ops: Sequence[Op]) -> bool:
-    [run] = runs(lab, one, [ops])
+    [run] = runs(lab, one, [ops], look=True)
     return not run.lacks
 
 

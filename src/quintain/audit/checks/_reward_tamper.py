@@ -17,7 +17,7 @@ from quintain.audit.probe import Op, Probe, ask, call, reset, score
 
 from . import _reward_claims as claims
 from ._reward_acts import reads_by_name, words
-from ._reward_runs import lacking, paid, runs, seeing, survives
+from ._reward_runs import lacking, paid, runs, seeing, survives, weight
 
 _PATHS = frozenset(("path", "file", "filename", "filepath", "target", "dest", "destination"))
 _TEXTS = frozenset(("content", "contents", "text", "data", "body", "source", "code", "value"))
@@ -48,14 +48,16 @@ def verifier_tampering(lab: Lab) -> Iterator[Finding | None]:
         for way, run in zip(ways, runs(lab, one, ways), strict=True):
             if not survives(one, run) or run.errors:
                 continue
+            lacks = lacking(one, run, tuple(one.changed)) if one.sees else []
             yield lab.finding(
                 f"{way[0].name} may overwrite what the verifier goes by, and that is paid in full",
                 Probe((reset(one.task), *way, *seeing(one), score())),
                 relation=claims.PAID,
                 marks=("score", "state") if one.sees else ("score",),
-                data={"full": one.full, "lacks": lacking(one, run, tuple(one.changed)) if one.sees else []},
+                data={"full": one.full, "lacks": lacks},
                 minimise=0,
                 part="V",
+                **weight(one, lacks, one.writes),
                 expected=f"less than {one.full:g}",
                 observed=run.score,
                 teaches="to edit the tests",

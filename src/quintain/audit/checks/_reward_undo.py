@@ -16,7 +16,7 @@ from quintain.audit.probe import Op, Probe, call, reset, score, state
 
 from . import _reward_claims as claims
 from ._reward_acts import MISSING, Path, names, scalars, words
-from ._reward_runs import Solved, paid, runs
+from ._reward_runs import Solved, paid, runs, weight
 
 _TAKES_BACK = names(
     "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "
@@ -114,6 +114,7 @@ def _taken_back(
         data={"full": one.full, "has": as_before, "done": ["back"]},
         minimise=20,
         part="V",
+        **weight(one, as_before),
         expected=f"less than {one.full:g}: {', '.join('/'.join(path) for path in gone[:4])} is as it was before",
         observed=f"{one.full:g}",
         teaches="to undo what it did, once it is paid",

@@ -16,7 +16,7 @@ from quintain.audit.probe import Op, Probe, answer, call, reset, same, score
 from . import _reward_claims as claims
 from ._reward_acts import SUCCESS, is_status, reads_by_name, words, writes_by_name
 from ._reward_facts import facts
-from ._reward_runs import Run, Solved, lacking, paid, runs, seeing, survives
+from ._reward_runs import Run, Solved, lacking, paid, runs, seeing, survives, weight
 from ._reward_undo import undo
 
 __all__ = ["already_true", "downstream", "say_the_outputs", "status_only", "undo"]
@@ -134,6 +134,8 @@ def _undone(one: Solved, run: Run, work: Sequence[int]) -> list[list[Any]]:
 
 
 def _claimed(lab: Lab, one: Solved, way: Sequence[Op], lacks: list[list[Any]], **told: Any) -> Finding | None:
+    done = {f"{op.name} {op.value}" for op in way}
+    left = [place for place in one.writes if f"{one.ops[place].name} {one.ops[place].value}" not in done]
     return lab.finding(
         told.pop("title"),
         Probe((reset(one.task), *way, *seeing(one), score())),
@@ -141,6 +143,7 @@ def _claimed(lab: Lab, one: Solved, way: Sequence[Op], lacks: list[list[Any]], *
         marks=("score", "state") if one.sees else ("score",),
         data={"full": one.full, "lacks": lacks},
         part="V",
+        **weight(one, lacks, left),
         expected=f"less than {one.full:g}; it lacks {', '.join('/'.join(path) for path, _ in lacks[:4]) or 'the work'}",
         **told,
     )

@@ -20,13 +20,13 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, reset, score, state
 
 from . import _reward_claims as claims
-from ._reward_acts import scalars, words, writes_by_name
+from ._reward_acts import is_id, scalars, words, writes_by_name
 from ._reward_battery import KINDS, Attempt, attempts
 from ._reward_cases import labelled_cases
 from ._reward_damage import collateral_damage
 from ._reward_form import reward_well_formed, score_asked_twice
 from ._reward_read import scorer_code
-from ._reward_runs import Run, Solved, lacking, paid, runs, runs_of, seeing, survives
+from ._reward_runs import Run, Solved, lacking, paid, runs, runs_of, seeing, survives, weight
 from ._reward_search import shortest_path
 from ._reward_tamper import verifier_tampering, write_watch
 from ._reward_tasks import Asked, asked
@@ -116,7 +116,9 @@ def _unchecked(lab: Lab, one: Solved, place: int, run: Run) -> Finding | None:
     lacks = lacking(one, run, one.effects.get(place, ()))
     if one.sees and not lacks:
         return None
-    asked_for = writes_by_name(op) and not _is_note(op)
+    weighs: dict[str, Any] = weight(one, lacks, (place,))
+    if not one.sees or not writes_by_name(op) or _is_note(op):
+        weighs = {"severity": "warning", "at_most": "likely"}
     return lab.finding(
         f"{op.name} is part of the solution, and is paid for when it is left out",
         Probe((reset(one.task), *one.without(place), *seeing(one), score())),
@@ -124,8 +126,7 @@ def _unchecked(lab: Lab, one: Solved, place: int, run: Run) -> Finding | None:
         marks=("score", "state") if one.sees else ("score",),
         data={"full": one.full, "lacks": lacks},
         part="V",
-        severity="error" if asked_for else "warning",
-        at_most="proven" if one.sees and asked_for else "likely",
+        **weighs,
         expected=f"less than {one.full:g} without {op.name}({op.value})",
         observed={"score": run.score, "the world lacks": ["/".join(path) for path, _ in lacks[:6]]},
         teaches=f"to leave out {op.name}",
@@ -168,11 +169,11 @@ def _wrong(lab: Lab, one: Solved, op: Op, others: Sequence[str]) -> Iterator[tup
         schema: Any = spec.properties.get(key, {}) if spec else {}
         if not _stands(value, told) or (others and all(_stands(value, other) for other in others)):
             continue
-        if is_number(value) and not _is_id(key):
+        if is_number(value) and not is_id(key):
             wrong: list[Any] = [type(value)(value * 3 + 1), type(value)(max(1, value // 2)), type(value)(value + 5)]
         elif schema.get("enum"):
             wrong = list(schema["enum"])
-        elif _is_id(key) or is_number(value):
+        elif is_id(key) or is_number(value):
             wrong = [other for other in lab.survey.values.of(key) if type(other) is type(value)][:6]
         else:
             continue
@@ -183,10 +184,6 @@ def _wrong(lab: Lab, one: Solved, op: Op, others: Sequence[str]) -> Iterator[tup
 
 def _is_note(op: Op) -> bool:
     return bool({"note", "notes", "log", "comment", "remember", "memo"} & set(words(op.name)))
-
-
-def _is_id(key: str) -> bool:
-    return bool({"id", "ids", "key", "email", "username", "user", "number", "sku", "code"} & set(words(key)))
 
 
 def _stands(value: Any, text: str) -> bool:
@@ -233,13 +230,15 @@ def task_swap(lab: Lab) -> Iterator[Finding | None]:
             continue
         if not one.sees and not _differs(one, other):
             continue
+        lacks = lacking(one, run, tuple(one.changed)) if one.sees else []
         yield lab.finding(
             "the solution of another task is paid in full",
             Probe((reset(one.task), *other.ops, *seeing(one), score())),
             relation=claims.PAID,
             marks=("score", "state") if one.sees else ("score",),
-            data={"full": one.full, "lacks": lacking(one, run, tuple(one.changed)) if one.sees else []},
+            data={"full": one.full, "lacks": lacks},
             part="V",
+            **(weight(one, lacks, one.writes) if one.writes else {}),
             expected=f"less than {one.full:g} for what {other.task} wants",
             observed=run.score,
             teaches="to do the same thing whatever is asked",
@@ -272,14 +271,19 @@ def forged_result(lab: Lab) -> Iterator[Finding | None]:
             if not survives(one, run):
                 continue
             repeated, tool = len(way) > 1, next(op.name for op in way)
+            left = [place for place in one.writes if _plain(one.ops[place]) not in {_plain(op) for op in way}]
+            lacks = lacking(one, run, tuple(one.changed)) if one.sees else []
+            if weight(one, lacks, left)["severity"] != "error":
+                continue
             yield lab.finding(
                 "one step, done over and over, is paid as the whole solution" if repeated
                 else f"{tool} is told that all went well, and that is paid in full",
                 Probe((reset(one.task), *way, *seeing(one), score())),
                 relation=claims.PAID,
                 marks=("score", "state") if one.sees else ("score",),
-                data={"full": full, "lacks": lacking(one, run, tuple(one.changed)) if one.sees else []},
+                data={"full": full, "lacks": lacks},
                 part="V",
+                at_most="proven" if one.sees else "likely",
                 expected=f"less than {full:g}",
                 observed=run.score,
                 teaches="to claim and not to do",
