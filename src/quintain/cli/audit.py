@@ -30,12 +30,8 @@ if TYPE_CHECKING:
 @click.option("--check", "checks", multiple=True, metavar="ID", help="Only this one; may be given several times.")
 @click.option("--class", "classes", multiple=True, metavar="CLASS", help="Only checks of this class.")
 @click.option("--plugin", type=click.Path(path_type=Path), multiple=True, metavar="FILE", help="Checks of your own.")
-@click.option(
-    "--cases", type=click.Path(path_type=Path), metavar="FILE", help="ENV is a scorer; its cases, JSON lines."
-)
-@click.option(
-    "--baseline", type=click.Path(path_type=Path), metavar="FILE", help="A report.json; tell only what is new."
-)
+@click.option("--cases", type=click.Path(path_type=Path), metavar="FILE", help="ENV is a scorer; its cases.")
+@click.option("--baseline", type=click.Path(path_type=Path), metavar="FILE", help="A report.json; tell what is new.")
 @click.option("--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Ask only whether it still holds.")
 @click.option("--list", "listing", is_flag=True, help="List the checks that would run, and run none.")
 @options.twin
@@ -49,11 +45,12 @@ def audit(**given: Any) -> None:
 
     ENV is a registered name, package.module:attr, path/to/file.py:attr (an Environment, or a function that returns a
     plain object with tasks, tools, reset, call and score), gymnasium:ID, verifiers:MODULE, openenv:URL, ors:URL,
-    openapi:URL, mcp:URL, or with --cases a scoring function. Ends with status 1 when an error is proven, 4 when the
-    subject cannot be run.
+    openapi:URL, mcp:URL, with --cases a scoring function, or a folder of traces. Ends with status 1 when an error is
+    proven, 4 when the subject cannot be run.
     """
     from quintain.audit.auditor import audit as run
     from quintain.audit.child import SubjectBroken
+    from quintain.audit.traces import audit_traces
 
     subject, chosen = _subject(given), _checks(given)
     if given["listing"]:
@@ -64,8 +61,11 @@ def audit(**given: Any) -> None:
             _still_holds(subject, given["certificate"], as_json=given["as_json"])
             return
         names = {name: given[name] for name in ("tasks", "seed", "budget", "limit")}
-        with _progress(len(chosen)) as watch:
-            report = run(subject, chosen, watch=watch, **names)
+        if _is_traces(given["env"]):
+            report = audit_traces(Path(given["env"]), chosen, seed=given["seed"])
+        else:
+            with _progress(len(chosen)) as watch:
+                report = run(subject, chosen, watch=watch, **names)
     except SubjectBroken as error:
         click.echo(f"Error: {given['env']} could not be run: {error}", err=True)
         raise click.exceptions.Exit(exits.SUBJECT) from None
@@ -82,15 +82,25 @@ def _subject(given: dict[str, Any]) -> Subject:
     names = ("data", "nl_assertions", "twin")
     made_with = options.environment_options(given["options"], **{name: given[name] for name in names})
     made_with |= {"split": given["split"]} if given["split"] is not None else {}
-    cases = str(given["cases"].absolute()) if given["cases"] is not None else ""
-    if cases and not given["cases"].is_file():
-        raise UsageError(f"there is no file of cases {str(given['cases'])!r}")
+    path: Path | None = given["cases"]
+    if path is not None and not path.is_file():
+        raise UsageError(f"there is no file of cases {str(path)!r}")
+    cases = str(path.absolute()) if path is not None else ""
     return Subject(anchored(given["env"]), made_with, cases)
+
+
+def _is_traces(env: str) -> bool:
+    """Whether ENV is a folder or a file of records, not something that can be run."""
+    path = Path(env)
+    return path.is_dir() or (path.suffix in (".json", ".jsonl") and path.is_file())
 
 
 def _checks(given: dict[str, Any]) -> list[Check]:
     from quintain.audit import check
+    from quintain.audit.traces import checks_of_traces
 
+    if _is_traces(given["env"]):
+        return check.chosen(checks_of_traces(), given["checks"], given["classes"])
     further = [one for path in given["plugin"] for one in check.from_file(path)]
     everything = check.ordered([*check.registered(), *further])
     if further and not given["checks"] and not given["classes"]:

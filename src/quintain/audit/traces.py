@@ -1,0 +1,142 @@
+"""The audit of a folder of traces alone: what records show without the environment that made them.
+
+Nothing can be played, so nothing is proven: what every record of a kind says is likely, what only the run as a whole
+suggests is a hint. The labels are those of triage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from quintain import codec
+from quintain.errors import UsageError
+
+from .auditor import Report
+from .bounds import bounds
+from .check import Check, check
+from .failing import Rate
+from .finding import Checked, Finding
+from .opening import About, Letter, Subject
+from .triage import read, triage
+from .triage import report as triaged
+from .triage.labels import Judged
+
+SHOWN: dict[str, str] = {
+    "stale_cache": "a read that gave what an acknowledged write had replaced",
+    "reward_hack": "success without work, hands on the verifier, failures that the agent can bring about",
+    "false_resolution": "a claim of success without a write",
+    "silent_default": "one answer to unrelated questions, durations at a limit, rewards without a record",
+    "reset_leak": "equal beginnings with different first observations",
+    "reward_clipping": "groups without variance, and rewards that pile up at a bound",
+    "action_drift": "calls that schema and environment judge differently, tools unknown or never used",
+    "races": "tracebacks that reached the agent",
+    "leak": "gold texts in the agent's words before it could have seen them",
+    "unsolvable": "many different ends that agree against the gold, tasks that all fail",
+    "flaky_verifier": "equal ends with different rewards",
+}
+"""What records alone can show, by class."""
+_NOT = "records alone do not show it"
+_PART: dict[str, Letter] = {"env": "S", "verifier": "V", "task": "T", "simulator": "H", "trainer": "C"}
+
+
+def audit_traces(path: Path, checks: Sequence[Check], *, seed: int = 0) -> Report:
+    """Look at the records in a folder or file.
+
+    Args:
+        path: A run folder of ours, a file of traces, or logs of other tools.
+        checks: Of `checks_of_traces`.
+        seed: Of the permutations.
+
+    Raises:
+        UsageError: There is nothing to read.
+    """
+    started = time.monotonic()
+    reading = read(path)
+    if not reading.played:
+        why = "; ".join(str(one.reason) for one in reading.unreadable[:3]) or "no traces"
+        raise UsageError(f"nothing in {path} can be read: {why}")
+    report = asyncio.run(triage(reading, _NOT, seed=seed))
+    classes = {one.class_ for one in checks}
+    subject, count = Subject(str(path)), len(report.judged)
+    digest = codec.digest(codec.dumps([one.row() for one in report.judged]))
+    found = [one for one in _findings(report, subject, digest) if one.class_ in classes]
+    tasks = tuple(dict.fromkeys(one.task for one in report.judged))
+    return Report(
+        subject=subject,
+        kind="traces",
+        digest=digest,
+        about=About("traces", tasks, (), frozenset({"traces"}), {}, ()),
+        checks=tuple(_checked(one, count, found) for one in checks),
+        findings=tuple(found),
+        tasks=(len(tasks), len(tasks)),
+        failures=_rate(report),
+        seed=seed,
+        seconds=time.monotonic() - started,
+    )
+
+
+def checks_of_traces() -> list[Check]:
+    """One check for each class that records can show, to choose from."""
+
+    def nothing(_lab: object) -> tuple[()]:
+        return ()
+
+    made: list[Check] = []
+    for class_, what in SHOWN.items():
+        nothing.__doc__ = what
+        made.append(check(f"x.traces_{class_}", class_, level="trace", needs=("traces",))(nothing))
+    return made
+
+
+def _checked(one: Check, count: int, found: Sequence[Finding]) -> Checked:
+    mine = sum(finding.check == one.id for finding in found)
+    return Checked(check=one.id, class_=one.class_, status="checked", about=one.about, looked=count, findings=mine)
+
+
+def _rate(report: triaged.Report) -> Rate:
+    failures = round(report.failures.rate * report.episodes)
+    return Rate(failures, report.episodes, *bounds(failures, report.episodes, one_sided=True))
+
+
+def _findings(report: triaged.Report, subject: Subject, digest: str) -> list[Finding]:
+    found = [
+        Finding(
+            check=f"x.traces_{sign.class_}",
+            class_=sign.class_,
+            part="S",
+            severity="warning",
+            confidence="hint",
+            title=sign.why,
+            observed={"what": sign.what, "episodes": list(sign.episodes)},
+            digest=digest,
+            subject=subject,
+        )
+        for sign in report.warnings
+    ]
+    groups: dict[tuple[str, int, str], list[Judged]] = defaultdict(list)
+    for judged in report.judged:
+        for label in judged.labels:
+            for class_ in label.classes if label.owner != "policy" else ():
+                groups[class_, label.rule, label.owner].append(judged)
+    for (class_, rule, owner), episodes in groups.items():
+        label = next(one for one in episodes[0].labels if one.rule == rule and class_ in one.classes)
+        found.append(
+            Finding(
+                check=f"x.traces_{class_}",
+                class_=class_,
+                part=_PART.get(owner, "S"),
+                severity="error",
+                confidence="hint" if label.confidence == "hint" else "likely",
+                title=f"{label.why} (rule {rule}, {len(episodes)} of {len(report.judged)} episodes)",
+                tasks=tuple(dict.fromkeys(one.task for one in episodes))[:20],
+                where=f"{episodes[0].place}, turn {label.turn}, step {label.step}",
+                observed=[one.place for one in episodes[:5]],
+                digest=digest,
+                subject=subject,
+            )
+        )
+    return found
