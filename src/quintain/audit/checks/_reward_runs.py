@@ -110,41 +110,62 @@ def solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
 
 def _solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
     known = [(task, ops) for task in tasks if (ops := lab.oracle(task))]
-    sees, told = "state" in lab.offers, "prompt" in lab.offers
-    records = lab.play_all([Probe(tuple(_walk(task, ops, sees=sees, told=told))) for task, ops in known])
+    told: dict[str, Any] = {
+        "sees": "state" in lab.offers,
+        "told": "prompt" in lab.offers,
+        "volatile": list(lab.volatile),
+    }
+    probes = [
+        Probe((ask(f"{_HERE}:walk", told | {"task": task, "ops": msgspec.to_builtins(ops)}),)) for task, ops in known
+    ]
     found: list[Solved] = []
-    for (task, ops), record in zip(known, records, strict=True):
-        if record.died or len(record.seen) < len(record.ops):
-            continue
-        said = tuple(record.at(f"op {place}") for place in range(len(ops)))
-        looks = [record.at("look -1").value, *(record.at(f"look {p}").value for p in range(len(ops)))] if sees else []
-        effects, changed = _effects(ops, looks, lab.volatile) if sees else ({}, {})
-        found.append(
-            Solved(
-                task=task,
-                ops=ops,
-                full=number(record.at("score")),
-                floor=number(record.at("floor")),
-                effects=effects,
-                changed=changed,
-                sees=sees,
-                said=said,
-                first=record.at("first").value,
-                told="\n".join(str(record.at(mark).value) for mark in ("first", *(("told",) if told else ()))),
-                errors=tuple(place for place, one in enumerate(said) if one.is_error),
-            )
-        )
-    return [one for one in found if one.full is not None]
+    for (task, ops), record in zip(known, lab.play_all(probes), strict=True):
+        seen = record.at("ask")
+        if seen.fine and seen.value["full"] is not None:
+            found.append(_solved(task, ops, seen.value, sees=told["sees"]))
+    return found
 
 
-def _walk(task: str, ops: Sequence[Op], *, sees: bool, told: bool) -> list[Op]:
-    walk = [reset(task, on="b"), score(on="b", mark="floor"), reset(task, mark="first")]
-    walk += [Op("prompt", name=task, mark="told")] if told else []
-    walk += [state(mark="look -1")] if sees else []
-    for place, op in enumerate(ops):
-        walk.append(op.marked(f"op {place}"))
-        walk += [state(mark=f"look {place}")] if sees else []
-    return [*walk, score()]
+def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool) -> Solved:
+    said = tuple(msgspec.convert(one, Seen) for one in walked["said"])
+    return Solved(
+        task=task,
+        ops=ops,
+        full=walked["full"],
+        floor=walked["floor"],
+        effects={place: tuple(map(tuple, paths)) for place, paths in walked["effects"]},
+        changed={tuple(path): (old, new) for path, old, new in walked["changed"]},
+        sees=sees,
+        said=said,
+        first=walked["first"],
+        told=walked["told"],
+        errors=tuple(place for place, one in enumerate(said) if one.is_error),
+    )
+
+
+def walk(player: Player, on: str, value: Any) -> Any:
+    """In the child: a solution, with a look at the world around each op; states are compared here, being large."""
+    task, ops = value["task"], msgspec.convert(value["ops"], list[Op])
+    idle = f"{on} idle"
+    player.do(reset(task, on=idle))
+    floor = number(player.do(score(on=idle)))
+    first = player.do(reset(task, on=on)).value
+    told = [first] + ([player.do(Op("prompt", on, task)).value] if value["told"] else [])
+    looks = [player.do(state(on=on)).value] if value["sees"] else []
+    said: list[Seen] = []
+    for op in ops:
+        said.append(msgspec.structs.replace(player.do(op.moved(on)), seconds=0.0))
+        looks += [player.do(state(on=on)).value] if value["sees"] else []
+    effects, changed = _effects(ops, looks, value["volatile"]) if value["sees"] else ({}, {})
+    return {
+        "full": number(player.do(score(on=on))),
+        "floor": floor,
+        "first": first,
+        "told": "\n".join(map(str, told)),
+        "said": msgspec.to_builtins(said),
+        "effects": [[place, list(paths)] for place, paths in effects.items()],
+        "changed": [[list(path), old, new] for path, (old, new) in changed.items()],
+    }
 
 
 def _effects(
