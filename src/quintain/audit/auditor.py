@@ -103,11 +103,7 @@ def audit(
         lab = Lab(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
         lab.digest = about.fingerprint or _digest(about)
         _begins(lab)
-        found: list[Finding] = []
-        done: list[Checked] = []
-        for place, check in enumerate(checks):
-            watch(check, place, len(checks))
-            done.append(_run(check, lab, found))
+        done, found = _all(checks, lab, watch)
         failures = measure(lab)
         findings = detailed(_distinct(found), lab)
     finally:
@@ -124,6 +120,16 @@ def audit(
         seed=seed,
         seconds=time.monotonic() - started,
     )
+
+
+def _all(checks: Sequence[Check], lab: Lab, watch: Watch) -> tuple[list[Checked], list[Finding]]:
+    """Each in its turn: what became of it, and what all of them found."""
+    found: list[Finding] = []
+    done: list[Checked] = []
+    for place, check in enumerate(checks):
+        watch(check, place, len(checks))
+        done.append(_run(check, lab, found))
+    return done, found
 
 
 def _run(check: Check, lab: Lab, found: list[Finding]) -> Checked:
@@ -166,14 +172,17 @@ def _run(check: Check, lab: Lab, found: list[Finding]) -> Checked:
 
 
 def _begins(lab: Lab) -> None:
-    """Whether any task can be begun at all.
+    """Whether any task can be begun at all, as far as the budget goes.
 
     Raises:
         SubjectBroken: None of three can.
     """
     broken = ""
     for task in lab.some(3):
-        record = lab.play(reset(task, mark="begin"))
+        try:
+            record = lab.play(reset(task, mark="begin"))
+        except OutOfTime:
+            return
         seen = record.at("begin")
         if seen.how in ("", "refused") and not record.died:
             return
