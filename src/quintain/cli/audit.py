@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option("--cases", type=click.Path(path_type=Path), metavar="FILE", help="ENV is a scorer; its cases.")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="FILE", help="A report.json; tell what is new.")
 @click.option("--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Ask only whether it still holds.")
+@click.option("--mutate", is_flag=True, help="Change its code in small ways, too: is each paid otherwise? Minutes.")
 @click.option("--list", "listing", is_flag=True, help="List the checks that would run, and run none.")
 @options.twin
 @options.data
@@ -97,13 +98,15 @@ def _is_traces(env: str) -> bool:
 
 def _checks(given: dict[str, Any]) -> list[Check]:
     from quintain.audit import check
+    from quintain.audit.mutants import checks as mutants
     from quintain.audit.traces import checks_of_traces
 
     if _is_traces(given["env"]):
         return check.chosen(checks_of_traces(), given["checks"], given["classes"])
     further = [one for path in given["plugin"] for one in check.from_file(path)]
+    further += mutants.CHECKS if given["mutate"] else ()
     everything = check.ordered([*check.registered(), *further])
-    if further and not given["checks"] and not given["classes"]:
+    if given["plugin"] and not given["checks"] and not given["classes"]:
         return check.ordered(further)
     return check.chosen(everything, given["checks"], given["classes"])
 

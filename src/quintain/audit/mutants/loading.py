@@ -1,4 +1,4 @@
-"""How a mutant runs: the loader of one source file is told another text. The file itself and its cache stay as they are."""
+"""How a mutant runs: the loader of one source file is told another text; the file and its cache stay as they are."""
 
 from __future__ import annotations
 

@@ -145,9 +145,10 @@ def _expressions(statement: ast.stmt) -> Iterator[ast.expr]:
     if isinstance(statement, ast.With | ast.AsyncWith):
         yield from (item.context_expr for item in statement.items)
         return
-    for name, value in ast.iter_fields(statement):
-        if name not in ("targets", "target"):
-            yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, ast.expr))
+    targets = {id(one) for one in (*getattr(statement, "targets", ()), getattr(statement, "target", None))}
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, ast.expr) and id(child) not in targets:
+            yield child
 
 
 def _is_pure(statement: ast.stmt, whole: ast.expr) -> bool:
@@ -293,10 +294,10 @@ def _leaves(body: Sequence[ast.stmt]) -> bool:
 
 # --- what tools write ---
 
-_MUTATING = frozenset(
-    "append add pop update remove discard clear extend insert setdefault popitem set delete put write save store "
-    "insert_one update_one delete_one set_value create".split()
-)
+_MUTATING = frozenset((
+    "append", "add", "pop", "update", "remove", "discard", "clear", "extend", "insert", "setdefault", "popitem", "set",
+    "delete", "put", "write", "save", "store", "insert_one", "update_one", "delete_one", "set_value", "create",
+))  # fmt: skip
 _SQL = re.compile(r"^\s*(insert|update|delete|replace)\b", re.IGNORECASE)
 
 
@@ -362,7 +363,7 @@ def _otherwise(value: ast.expr) -> _Found:
 def _swapped(node: ast.Call) -> _Found:
     for left, right in itertools.pairwise(node.args):
         both = isinstance(left, ast.Name | ast.Attribute) and isinstance(right, ast.Name | ast.Attribute)
-        if both and type(left) is type(right) and ast.unparse(left) != ast.unparse(right):
+        if both and type(left) is type(right) and len({"self", ast.unparse(left), ast.unparse(right)}) == 3:
             places = {id(left): right, id(right): left}
             args = [places.get(id(one), one) for one in node.args]
             yield "swap arguments", node, ast.unparse(ast.Call(node.func, args, node.keywords))

@@ -47,7 +47,8 @@ def reach(lab: Lab, episodes: Sequence[Sequence[Op]]) -> Reach:
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for record in lab.play_all(probes):
         seen = record.at("ask")
-        for phase, paths in (seen.value if seen.fine else {}).items():
+        run: dict[str, dict[str, list[int]]] = seen.value if seen.fine else {}
+        for phase, paths in run.items():
             for path, lines in paths.items():
                 found[phase][path].update(lines)
     acts, scores, resets = found["act"], found["score"], found["reset"]
@@ -55,7 +56,9 @@ def reach(lab: Lab, episodes: Sequence[Sequence[Op]]) -> Reach:
 
 
 def _minus(one: dict[str, set[int]], *others: dict[str, set[int]]) -> Lines:
-    left = {path: frozenset(lines.difference(*(other.get(path, ()) for other in others))) for path, lines in one.items()}
+    left = {
+        path: frozenset(lines.difference(*(other.get(path, ()) for other in others))) for path, lines in one.items()
+    }
     return {path: lines for path, lines in left.items() if lines}
 
 
@@ -71,7 +74,7 @@ def trace(player: Player, on: str, value: Any) -> dict[str, dict[str, list[int]]
             sys.settrace(None)
     finally:
         sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]  # None ends it; typeshed does not know
+        threading.settrace(None)
     return {phase: {path: sorted(lines) for path, lines in by.items()} for phase, by in tracer.seen.items()}
 
 

@@ -1,0 +1,249 @@
+"""Three checks that run with `quintain audit --mutate`: what can be changed without anybody being paid otherwise?
+
+A survivor is a requirement that nobody checks, or one that need not be checked; so each is a warning, never proven,
+and is shown with the state that is another one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import Check, check
+from quintain.audit.finding import Evidence, Finding, trajectory
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, number
+
+from . import battery, judging
+from .judging import Tally, Verdict
+from .reach import reach
+
+REPORTED = 20
+"""Findings of one check, at most."""
+_JUDGING = "quintain.audit.mutants.judging"
+
+
+@check("x.mutant_tool", "false_resolution", needs=("oracle", "state", "sources", "tasks"), value=3, severity="warning")
+def mutant_tool(lab: Lab) -> Iterator[Finding | None]:
+    """A tool that leaves out a write, writes another value or lets a wrong call pass is noticed by the verifier."""
+    verdicts, counted = tools(lab)
+    for group in _grouped(verdicts, _ORDER_OF_TOOLS):
+        first = group[0]
+        guard = first.change.operator == "drop guard"
+        assert first.episode is not None
+        yield _finding(
+            lab,
+            group,
+            counted,
+            f"{first.change.owner}: {first.change.told}, and {first.episode.told} is paid in full all the same",
+            class_="reward_hack" if guard else "false_resolution",
+            part="V",
+            relation=f"{_JUDGING}:still_paid",
+            knows={"sound": first.sound, "differs": list(first.differs)[:20]},
+            teaches="that this effect need not happen" if not guard else "that this rule need not be kept",
+        )
+
+
+@check("x.mutant_verifier", "reward_hack", needs=("oracle", "sources", "tasks"), value=2, severity="warning")
+def mutant_verifier(lab: Lab) -> Iterator[Finding | None]:
+    """Each condition and each number of the verifier decides what somebody is paid."""
+    verdicts, counted = verifier(lab)
+    for group in _grouped(verdicts, ()):
+        first = group[0]
+        assert first.episode is not None
+        yield _finding(
+            lab,
+            group,
+            counted,
+            f"{first.change.owner}: {first.change.told}, and no episode is paid otherwise",
+            part="V",
+            severity="note",
+            relation=f"{_JUDGING}:still_masked",
+            knows={},
+            teaches="nothing, but this line may not check what it is meant to check",
+        )
+
+
+@check("x.mutant_oracle", "reward_hack", needs=("oracle", "state", "tasks"), value=4, severity="warning")
+def mutant_oracle(lab: Lab) -> Iterator[Finding | None]:
+    """A solution with a step left out, steps in another order or another argument is paid less."""
+    found = list(_solutions(lab))
+    for told, one, sound, differs in found[:REPORTED]:
+        yield lab.finding(
+            f"a solution with {told} is paid in full, and leaves another world behind",
+            battery.probe([one], [Op("changes")]),
+            relation=f"{_JUDGING}:still_paid",
+            marks=("0 score", "0 changes"),
+            data={"paid": lab.solved(one.task), "sound": sound, "differs": list(differs)[:20]},
+            minimise=0,
+            part="V",
+            at_most="likely",
+            expected="less pay than for the whole solution, or the same world",
+            observed={"state, as it should be and as it is": dict(itertools.islice(differs.items(), 5))},
+            teaches="that this part of the task need not be done",
+        )
+
+
+CHECKS: tuple[Check, ...] = (mutant_oracle, mutant_tool, mutant_verifier)
+"""What `--mutate` adds."""
+
+
+def tools(lab: Lab) -> tuple[list[Verdict], Tally]:
+    """Judge mutants of the tools.
+
+    Raises:
+        NotChecked: No solution is known, or no line that can be mutated is run.
+    """
+    tried = battery.deeds(lab)
+    lines = reach(lab, [one.ops for one in _scored(tried)]).tools
+    wanted = judging.candidates(lines, "S")
+    if not wanted:
+        raise lab.none("no line that only tools run can be mutated")
+    worlds = judging.Worlds(lab, tried)
+    verdicts = judging.each(lab, judging.drawn(lab, wanted), lambda one: worlds.judge(*one))
+    return verdicts, judging.tally(verdicts, len(wanted))
+
+
+def verifier(lab: Lab) -> tuple[list[Verdict], Tally]:
+    """Judge mutants of the verifier.
+
+    Raises:
+        NotChecked: As for `tools`.
+    """
+    tried = battery.verdicts(lab)
+    lines = reach(lab, [one.ops for one in _scored(tried)]).verifier
+    wanted = judging.candidates(lines, "V")
+    if not wanted:
+        raise lab.none("no line that only the verifier runs can be mutated")
+    verdicts = judging.each(
+        lab, judging.drawn(lab, wanted), lambda one: judging.judge_verifier(lab, tried, one[0], one[1])
+    )
+    return verdicts, judging.tally(verdicts, len(wanted))
+
+
+class _Scored(msgspec.Struct, frozen=True):
+    ops: tuple[Op, ...]
+
+
+def _scored(tried: Sequence[battery.Tried]) -> list[_Scored]:
+    return [_Scored(battery.probe([episode]).ops) for one in tried for episode in one.episodes]
+
+
+_ORDER_OF_TOOLS = ("skip write", "drop guard", "write another word", "write another truth", "change number")
+
+
+def _grouped(verdicts: Sequence[Verdict], order: Sequence[str]) -> list[list[Verdict]]:
+    """Survivors by what they show: one function and one kind of difference make one group; the worst kind first."""
+    groups: dict[tuple[Any, ...], list[Verdict]] = {}
+    ranked = [*order, "swap arguments"]
+
+    def rank(one: Verdict) -> int:
+        return ranked.index(one.change.operator) if one.change.operator in ranked else len(ranked)
+
+    for one in sorted((one for one in verdicts if one.status == "survived"), key=lambda one: (rank(one), one.where)):
+        kinds = frozenset(_kind(path) for path in one.differs) if one.sound else one.change.lines
+        groups.setdefault((one.path, one.change.owner, rank(one) == 1, kinds), []).append(one)
+    return list(groups.values())[:REPORTED]
+
+
+def _kind(path: str) -> tuple[str, ...]:
+    """A path without the key of the row."""
+    table, _, rest = path.partition("/")
+    return table, rest.rpartition("/")[2] if "/" in rest else ""
+
+
+def _finding(
+    lab: Lab,
+    group: Sequence[Verdict],
+    counted: Tally,
+    title: str,
+    /,
+    *,
+    relation: str,
+    knows: dict[str, Any],
+    **told: Any,
+) -> Finding | None:
+    first = group[0]
+    assert first.record is not None
+    assert first.probe is not None
+    paid = number(first.record.at("0 score"))
+    found = lab.finding(
+        title,
+        where=f"{first.path}:{first.change.lines[0]}",
+        expected="another score, as another thing happened",
+        observed={
+            "score": paid,
+            "as it should be and as it is": dict(itertools.islice(first.differs.items(), 5)),
+            "mutants": [f"{Path(one.path).name}:{one.change.lines[0]} {one.change.told}" for one in group[:5]],
+            "of all mutants": str(counted),
+        },
+        at_most="likely",
+        **told,
+    )
+    if found is None:
+        return None
+    return msgspec.structs.replace(
+        found,
+        tasks=(first.episode.task,) if first.episode else (),
+        trajectory=trajectory(first.record),
+        probes=(first.probe,),
+        evidence=Evidence(relation, ("0 score",), {"paid": paid, **knows}, lab.volatile),
+        subject=first.subject,
+    )
+
+
+# --- mutants of solutions ---
+
+_Solution = tuple[str, battery.Episode, dict[str, Any], dict[str, list[Any]]]
+
+
+def _solutions(lab: Lab) -> Iterator[_Solution]:
+    """Solutions that were altered, are paid in full, and leave another world behind; one of each kind."""
+    known: set[Any] = set()
+    for task in battery.solved(lab):
+        full = lab.solved(task)
+        if not full:
+            continue
+        ways = list(_ways(lab, task))
+        ways = ways if len(ways) <= judging.MOST // 3 else lab.rng.sample(ways, judging.MOST // 3)
+        whole = battery.Episode(task, "the solution", lab.oracle(task) or (), is_solution=True)
+        records = lab.play_all([battery.probe([one], [Op("changes")]) for one in (whole, *(way for _, way in ways))])
+        sound = records[0].at("0 changes").value
+        for (kind, one), record in zip(ways, records[1:], strict=True):
+            lab.looking()
+            paid = number(record.at("0 score"))
+            if paid is None or paid < full - 1e-9:
+                continue
+            differs = judging.differing(lab, sound, record.at("0 changes").value)
+            if _leaves(differs, 0) == _leaves(differs, 1):
+                continue  # The same rows under other keys.
+            key = (kind, frozenset(_kind(path) for path in differs))
+            if key not in known:
+                known.add(key)
+                yield one.told, one, {path: pair[1] for path, pair in sound.items()}, differs
+
+
+def _ways(lab: Lab, task: str) -> Iterator[tuple[tuple[str, ...], battery.Episode]]:
+    ops = lab.oracle(task) or ()
+    for place, op in enumerate(ops):
+        name = op.name if op.do == "call" else "its last words"
+        yield ("drop", name), battery.Episode(task, f"{name} left out", (*ops[:place], *ops[place + 1 :]))
+        if op.do == "call":
+            for told, other in battery.alterations(lab, op):
+                altered = next(key for key, value in other.value.items() if value != op.value[key])
+                if isinstance(op.value[altered], str) and " " in op.value[altered]:
+                    continue  # Any words may do.
+                way = (*ops[:place], other, *ops[place + 1 :])
+                yield ("alter", name, altered), battery.Episode(task, told, way)
+    for place, (one, other) in enumerate(itertools.pairwise(ops)):
+        if one.do == other.do == "call":
+            swapped = (*ops[:place], other, one, *ops[place + 2 :])
+            yield ("swap", one.name, other.name), battery.Episode(task, f"{other.name} before {one.name}", swapped)
+
+
+def _leaves(differs: dict[str, list[Any]], side: int) -> list[tuple[tuple[str, ...], str]]:
+    return sorted((_kind(path), repr(pair[side])) for path, pair in differs.items())
