@@ -1,0 +1,320 @@
+"""Odd input: every tool and the scorer with values that nobody thought of.
+
+An agent says what it likes, so a wrong call must be answered with an error that it can read. Whatever else happens is
+the environment's: it crashes, it never comes back, it refuses and has written all the same, or it is not itself again.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.finding import Evidence, Finding, Severity
+from quintain.audit.generate import ODD, fits, odd, valid
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, answer, call, reset, same, score
+from quintain.audit.relations import breakage
+from quintain.audit.survey import Known
+
+HERE = f"{__name__}:"
+TEACHES = "nothing: the episode is lost, and with it every group in which a model tries this"
+CALLS, PART = 1200, 20
+"""Odd calls in all, and in one episode."""
+LONG_S = 15.0
+"""Seconds in which an episode of odd calls must end."""
+MOST = 6
+
+
+class Odd(msgspec.Struct, frozen=True):
+    """A tool, and strange calls near one that works.
+
+    Attributes:
+        known: Where the tool is known to work; None where no call of it is.
+    """
+
+    tool: ToolSpec
+    known: Known | None
+    task: str
+    calls: tuple[Op, ...]
+
+    @property
+    def head(self) -> tuple[Op, ...]:
+        return (reset(self.task), *(self.known.before if self.known else ()))
+
+
+def odds(lab: Lab, tools: Sequence[ToolSpec], most: int) -> Iterator[Odd]:
+    """So many strange calls of each tool."""
+    for tool in tools:
+        known = min(lab.survey.of(tool.name), key=lambda one: len(one.before), default=None)
+        base: dict[str, Any] = known.op.value if known else valid(tool, lab.survey.values, lab.rng)
+        every = list(odd(tool, base, lab.survey.values, lab.rng))
+        drawn = [valid(tool, lab.survey.values, lab.rng, optional=0.6) for _ in range(3)]
+        picked = [*every[-2:], *lab.rng.sample(every, min(most, len(every))), *drawn]
+        yield Odd(tool, known, known.task if known else lab.tasks[0], tuple(call(tool.name, one) for one in picked))
+
+
+def is_plain(value: Any) -> bool:
+    """Whether an agent may well say it: no number beyond 2^53, no NaN, no text of thousands of letters, no NUL."""
+    if is_dict(value):
+        return all(is_plain(one) for one in value.values())
+    if is_list(value):
+        return all(map(is_plain, value))
+    if isinstance(value, float):
+        return math.isfinite(value) and abs(value) < 2**53
+    if isinstance(value, int):
+        return abs(value) < 2**53
+    return not isinstance(value, str) or (len(value) < 2000 and "\x00" not in value)
+
+
+def is_right(tool: ToolSpec, arguments: Any) -> bool:
+    """Whether the schema allows a call."""
+    known = all(name in tool.properties for name in arguments) or not tool.parameters
+    return bool(tool.parameters) and known and fits(arguments, tool.parameters, tool.parameters)
+
+
+# --- relations ---
+
+
+def breaks_there(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The op at the mark crashes at that line in that way, or hangs; if `right` is demanded, by a call that is right."""
+    mark, data = evidence.marks[0], evidence.data
+    seen = records[0].at(mark)
+    if data["how"] == "hung":
+        return seen.how == "hung"
+    op = next(op for op in records[0].ops if op.mark == mark)
+    tool = msgspec.convert(data["tool"], ToolSpec) if data.get("tool") else None
+    right = tool is None or (is_right(tool, op.value) and is_plain(op.value))
+    return breakage(seen) == data["how"] and seen.where == data["where"] and right
+
+
+def is_unplain(records: Sequence[Record], evidence: Evidence) -> bool:
+    """An answer that is not plain data, or longer than anybody can read."""
+    return unplain(records[0].at(evidence.marks[0]))
+
+
+def unplain(seen: Seen) -> bool:
+    return seen.odd or (is_dict(seen.value) and "<longer than can be kept>" in seen.value)
+
+
+# --- crashes ---
+
+
+@check("x.odd_calls", "races", needs=("tools", "call", "tasks"), value=83)
+def odd_calls(lab: Lab) -> Iterator[Finding | None]:
+    """Each tool answers calls with missing, extra, empty, huge, foreign and hostile arguments, and never breaks."""
+    tools = lab.about.tools[:: -(-len(lab.about.tools) // 120)]
+    there = list(odds(lab, tools, max(6, CALLS // len(tools))))
+    cases = [(one, one.calls[start : start + PART]) for one in there for start in range(0, len(one.calls), PART)]
+    cases.append((Odd(ToolSpec(""), None, lab.tasks[0], ()), (call("no_such_tool", {}), call("", {}))))
+    told: dict[tuple[str, bool], None] = {}
+    probes = [Probe((*one.head, *calls, score())) for one, calls in cases]
+    for (one, calls), record in zip(cases, lab.play_all(probes, LONG_S), strict=True):
+        start = len(one.head)
+        lab.looking(len(calls))
+        for place, op in enumerate((*calls, score())):
+            seen = record.seen[start + place] if start + place < len(record.seen) else Seen(how="hung")
+            if seen.how not in ("crashed", "hung") and not unplain(seen):
+                continue
+            right = op.do == "score" or (is_right(one.tool, op.value) and is_plain(op.value))
+            key = (f"{seen.how} {seen.where or op.name}", right)
+            if key not in told and len(told) < MOST:
+                told[key] = None
+                yield _broken(lab, one, (*one.head, *calls[:place], op.marked("call")), seen, right=right)
+            if seen.how == "hung":
+                break
+
+
+def _broken(lab: Lab, one: Odd, ops: Sequence[Op], seen: Seen, *, right: bool) -> Finding | None:
+    op, how = ops[-1], breakage(seen)
+    name = f"{op.name}()" if op.do == "call" else "score(), after a call that was answered,"
+    ways = "breaks" if seen.how == "crashed" else "never comes back" if how else "answers with what is no plain data"
+    input_ = "" if op.do == "score" else ", on a call that its schema allows" if right else ", on a wrong call"
+    severity: Severity = "error" if how == "hung" or (how and right) else "warning"
+    where = seen.where
+    tool = msgspec.to_builtins(one.tool) if right and op.do == "call" and how != "hung" else None
+    return lab.finding(
+        f"{name} {ways}{input_}" + (f" ({seen.raised.partition(':')[0]})" if seen.raised else ""),
+        Probe(tuple(ops)),
+        relation=f"{HERE}breaks_there" if how else f"{HERE}is_unplain",
+        marks=("call",),
+        data={"how": how, "where": where, "tool": tool},
+        minimise=0 if how == "hung" else 30,
+        part="V" if op.do == "score" else "S",
+        severity=severity,
+        expected="a verdict" if op.do == "score" else "an answer, or an error that the agent can read",
+        observed=seen.raised or seen.value or "it was killed when its time was over",
+        where=where,
+        teaches=TEACHES,
+    )
+
+
+@check("x.odd_answers", "races", needs=("answer", "tasks"), value=81)
+def odd_answers(lab: Lab) -> Iterator[Finding | None]:
+    """Whatever the agent says last, there is a verdict."""
+    texts = [one for one in ODD if isinstance(one, str)]
+    texts += ["x " * 100_000, "9" * 5000, "((((" * 500, "[" * 2000, '{"a": ' * 500, "\\boxed{", "```", "1/0", "%", "\\"]
+    told: set[str] = set()
+    for task in lab.some(3):
+        ways = [(reset(task), answer(text, mark="answer"), score()) for text in texts]
+        records = lab.play_all([Probe(ops) for ops in ways], LONG_S)
+        for ops, record in zip(ways, records, strict=True):
+            lab.looking()
+            for mark in ("answer", "score"):
+                seen = record.at(mark)
+                how = breakage(seen)
+                key = f"{seen.how} {seen.where}"
+                if not how or key in told or len(told) >= MOST:
+                    continue
+                told.add(key)
+                words = "breaks" if seen.how == "crashed" else "never comes back"
+                yield lab.finding(
+                    f"{mark}() {words} on odd last words" + (f" ({seen.raised.partition(':')[0]})" if how else ""),
+                    Probe(ops),
+                    relation=f"{HERE}breaks_there",
+                    marks=(mark, "answer"),
+                    data={"how": how, "where": seen.where},
+                    minimise=0,
+                    part="V",
+                    expected="a verdict",
+                    observed=seen.raised or "it was killed when its time was over",
+                    where=seen.where,
+                    teaches=TEACHES,
+                )
+                break
+
+
+# --- refused calls ---
+
+
+_KEPT = re.compile(
+    r"attempt|fail|tries|count|log|history|event|error|declin|last|clock|time|steps?$|calls?$|usage|_at$|trace"
+)
+
+
+def written(before: Any, after: Any, background: Sequence[str]) -> list[str]:
+    """Paths that changed between two differences, without what keeps count of calls and failures."""
+    if not (is_dict(before) and is_dict(after)):
+        return []
+    paths = [path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path)]
+    names = set(background)
+    kept = [path for path in paths if path.partition("/")[0] not in names and not _KEPT.search(path.lower())]
+    return [path for path in kept if not re.search(r"fail|declin|reject|error", str(after.get(path)).lower())]
+
+
+def refuses_and_writes(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The call is an error to the agent, and the world is another one."""
+    record = records[0]
+    refused = record.at("call")
+    done = written(record.at("was").value, record.at("look").value, evidence.data["background"])
+    return refused.is_error and refused.how != "hung" and bool(done)
+
+
+def goes_on_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
+    """After a refused call a good one does not give what it gives without."""
+    after, alone, again = (records[0].at(mark) for mark in ("good", "alone", "again"))
+    is_sure = not alone.is_error and same(alone, again, evidence.volatile)
+    return records[0].at("call").is_error and is_sure and not same(after, alone, evidence.volatile)
+
+
+@check("x.refused_calls", "races", needs=("tools", "call", "state", "tasks"), value=72)
+def refused_calls(lab: Lab) -> Iterator[Finding | None]:
+    """A call that is refused has changed nothing."""
+    writers = [tool for tool in lab.about.tools if tool.name in set(lab.survey.writers)][:30]
+    if not writers:
+        raise NotChecked("no tool is known to write")
+    control = lab.play(reset(lab.tasks[0]), call("no_such_tool", {}), Op("changes", mark="look")).at("look").value
+    quiet = {path.partition("/")[0] for path in control} if is_dict(control) else set[str]()
+    background = sorted({*quiet, *lab.survey.background, *lab.volatile})
+    for one in odds(lab, writers, 8):
+        others = [_elsewhere(lab, one, name) for name in one.tool.properties] if one.known else []
+        calls = [*one.calls, *(op for op in others if op is not None)]
+        looks = [x for place, op in enumerate(calls) for x in (op.marked(f"c{place}"), Op("changes", mark=f"l{place}"))]
+        record = lab.play(*one.head, Op("changes", mark="l-1"), *looks)
+        for place, op in enumerate(calls):
+            before, after = record.at(f"l{place - 1}").value, record.at(f"l{place}").value
+            seen = record.at(f"c{place}")
+            lab.looking()
+            done = written(before, after, background) if seen.is_error and seen.how != "hung" else []
+            if done:
+                yield _wrote(lab, one, op, background, calls[:place])
+                break
+
+
+def _elsewhere(lab: Lab, one: Odd, name: str) -> Op | None:
+    """The good call with a value that stands nowhere in the world, in one place."""
+    assert one.known is not None
+    given = one.known.op.value.get(name)
+    strange = {str: "nowhere-99999", int: 99999}.get(type(given))
+    return call(one.tool.name, {**one.known.op.value, name: strange}) if strange is not None else None
+
+
+def _wrote(lab: Lab, one: Odd, op: Op, background: list[str], earlier: Sequence[Op]) -> Finding | None:
+    wrong = not is_right(one.tool, op.value)
+    changed = {_pattern(path) for known in lab.survey.of(one.tool.name) for path in known.changed or ()}
+    probe = Probe((*one.head, *earlier, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
+    short = Probe((*one.head, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
+    evidence = Evidence("", data={"background": background})
+    record = lab.play_probe(short)
+    if refuses_and_writes([record], evidence):
+        probe = short
+    else:
+        record = lab.play_probe(probe)
+    done = written(record.at("was").value, record.at("look").value, background)
+    sure = wrong or any(_pattern(path) in changed for path in done)
+    return lab.finding(
+        f"{op.name} refuses a call and has written all the same",
+        probe,
+        relation=f"{HERE}refuses_and_writes",
+        marks=("was", "call", "look"),
+        data={"background": background},
+        severity="error" if sure else "warning",
+        at_most="proven" if sure else "likely",
+        expected="an error, and the world as it was",
+        observed={"error": record.at("call").value or record.at("call").raised, "changed": done[:6]},
+        teaches="that an error is not an error",
+    )
+
+
+def _pattern(path: str) -> str:
+    """A path without the keys of rows: "accounts/7/balance" is "accounts/*/balance"."""
+    first, *rest = path.split("/")
+    return "/".join(
+        [first, *("*" if len(rest) == 1 or place < len(rest) - 1 else one for place, one in enumerate(rest))]
+    )
+
+
+@check("x.goes_on", "races", needs=("tools", "call", "tasks"), value=64)
+def goes_on(lab: Lab) -> Iterator[Finding | None]:
+    """After a wrong call that was refused the session works as if it had not been made."""
+    reads = [one for one in lab.survey.reads() if not one.before]
+    for one in list({read.op.name: read for read in reads}.values())[:12]:
+        lab.looking()
+        for wrong in (call(one.op.name, {"no_such_parameter": None}), call("no_such_tool", {}), call("", {})):
+            head = reset(one.task)
+            ops = (
+                head,
+                wrong.marked("call"),
+                one.op.marked("good"),
+                head.moved("b"),
+                one.op.moved("b").marked("alone"),
+            )
+            probe = Probe((*ops, head.moved("c"), one.op.moved("c").marked("again")))
+            if goes_on_otherwise([lab.play_probe(probe)], Evidence("", volatile=lab.volatile)):
+                yield lab.finding(
+                    f"after a refused call {one.op.name} does not do what it does without it",
+                    probe,
+                    relation=f"{HERE}goes_on_otherwise",
+                    marks=("call", "good", "alone", "again"),
+                    minimise=0,
+                    expected="the same answer",
+                    observed="another one",
+                    teaches="that one mistake spoils the world",
+                )
+                return

@@ -1,0 +1,116 @@
+"""What must run inside the subject's process: hurried threads, and histories of one instance that many call at once.
+
+A concurrent history is right when some serial order of the same calls explains it (Herlihy and Wing, TOPLAS 1990). The
+subject is its own model: the serial orders are played on fresh instances. Calls that are all equal have one order only,
+so a great many of them can be looked at; of different calls a few are, in every order (Wing and Gong, JPDC 1993).
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from quintain import codec
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Seen, masked, reset
+
+HERE = f"{__name__}:"
+ORDERS = 24
+"""Serial orders that are played at most."""
+
+
+def hurry(_player: Player, _on: str, _value: Any) -> str:
+    """Let threads take turns as often as the interpreter can; the process ends with the probe."""
+    sys.setswitchinterval(1e-6)
+    return "threads take turns every microsecond"
+
+
+def hammer(player: Player, on: str, value: Any) -> dict[str, Any]:
+    """Call one instance from several threads, until what came of it is what no serial order gives.
+
+    Args:
+        player: Makes the instances.
+        on: Begin of their names.
+        value: {"task", "before": ops, "lanes": a list of ops per thread, "rounds", "volatile"}.
+
+    Returns:
+        "serial" and "concurrent", what came of it, when there was such a round; else only "rounds".
+    """
+    hurry(player, on, None)
+    before = [reset(value["task"]), *(msgspec.convert(op, Op) for op in value["before"])]
+    lanes = [[msgspec.convert(op, Op) for op in lane] for lane in value["lanes"]]
+    history = _History(player, before, lanes, tuple(value["volatile"]))
+    orders = [history.serial(f"{on} serial {n}", order) for n, order in enumerate(_orders(lanes))]
+    if history.serial(f"{on} serial again", _orders(lanes)[0]) != orders[0]:
+        return {"rounds": 0, "unsteady": True}
+    for number in range(value["rounds"]):
+        found = history.concurrent(f"{on} round {number}")
+        if found not in orders:
+            read = [msgspec.msgpack.decode(one) for one in (orders[0], found)]
+            return {"rounds": number + 1, "serial": _short(read[0], read[1]), "concurrent": _short(read[1], read[0])}
+    return {"rounds": value["rounds"]}
+
+
+def _short(one: Any, other: Any) -> Any:
+    """The parts of an outcome that are not the same in the other."""
+    return {name: one[name] for name in one if one[name] != other[name]}
+
+
+def _orders(lanes: Sequence[Sequence[Op]]) -> list[tuple[int, ...]]:
+    """Orders in which the lanes may take turns; one where all calls are equal."""
+    turns = [number for number, lane in enumerate(lanes) for _ in lane]
+    if len({codec.dumps((op.do, op.name, op.value), repr) for lane in lanes for op in lane}) == 1:
+        return [tuple(turns)]
+    return list(dict.fromkeys(itertools.islice(itertools.permutations(turns), 10 * ORDERS)))[:ORDERS]
+
+
+class _History:
+    """Calls of one instance by several threads."""
+
+    def __init__(
+        self, player: Player, before: Sequence[Op], lanes: Sequence[Sequence[Op]], volatile: tuple[str, ...]
+    ) -> None:
+        self._player, self._before, self._lanes, self._volatile = player, before, lanes, volatile
+        self._are_equal = len(_orders(lanes)) == 1
+
+    def serial(self, on: str, order: Sequence[int]) -> bytes:
+        """What comes of it in this order."""
+        self._begin(on)
+        seen: list[list[Seen]] = [[] for _ in self._lanes]
+        for number in order:
+            seen[number].append(self._player.do(self._lanes[number][len(seen[number])].moved(on)))
+        return self._outcome(on, seen)
+
+    def concurrent(self, on: str) -> bytes:
+        """What comes of it when all threads begin at once."""
+        self._begin(on)
+        seen: list[list[Seen]] = [[] for _ in self._lanes]
+        gate = threading.Barrier(len(self._lanes))
+
+        def run(number: int) -> None:
+            gate.wait()
+            for op in self._lanes[number]:
+                seen[number].append(self._player.do(op.moved(on)))
+
+        threads = [threading.Thread(target=run, args=(number,)) for number in range(len(self._lanes))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return self._outcome(on, seen)
+
+    def _begin(self, on: str) -> None:
+        for op in self._before:
+            self._player.do(op.moved(on))
+
+    def _outcome(self, on: str, seen: Sequence[Sequence[Seen]]) -> bytes:
+        results: list[Any] = [[list(masked(one.content(), self._volatile)) for one in lane] for lane in seen]
+        if self._are_equal:  # Then it does not matter which thread was given which answer.
+            results = sorted((one for lane in results for one in lane), key=lambda one: codec.dumps(one, repr))
+        state = self._player.do(Op("state", on))
+        return codec.dumps({"answers": results, "world": masked(state.value, self._volatile)}, repr)

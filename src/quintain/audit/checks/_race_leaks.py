@@ -1,0 +1,139 @@
+"""What episodes leave behind in the process: threads, files, children, memory; and what `close` does to others."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.load import script
+from quintain.audit.probe import Op, Probe, Record, same
+
+HERE = f"{__name__}:"
+WARM, EACH, ROUNDS = 6, 10, 3
+"""Episodes before the first look, and between two looks; so many looks after the first."""
+HALF = 0.5
+"""Leaked per episode; less is not told from chance."""
+MEMORY = 400_000
+"""Bytes per episode."""
+
+
+def grows(records: Sequence[Record], evidence: Evidence) -> bool:
+    """From each look to the next the process holds more by at least so much per episode."""
+    steps = growth(records[0], evidence.data["what"])
+    return len(steps) == ROUNDS and all(step >= evidence.data["least"] * EACH for step in steps)
+
+
+def growth(record: Record, what: str) -> list[int]:
+    """How much more the process held at each look than at the one before."""
+    looks = [seen.value for op, seen in zip(record.ops, record.seen, strict=False) if op.do == "resources"]
+    held = [look[what] for look in looks if is_dict(look)]
+    return [after - before for before, after in itertools.pairwise(held)]
+
+
+def leaves(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """When all is over there are processes that somebody else must end."""
+    return records[0].left > 0
+
+
+@check("x.resources", "races", needs=("tasks",), value=58)
+def resources(lab: Lab) -> Iterator[Finding | None]:
+    """Tens of episodes leave no thread, file or process behind, and memory does not grow with them."""
+    ways = {"in one session": _episodes(lab, again=True)}
+    if "close" in lab.offers:
+        ways["in sessions that were closed"] = _episodes(lab, again=False)
+    told: set[str] = set()
+    for (words, probe), record in zip(ways.items(), lab.play_all(list(ways.values())), strict=True):
+        for what, least in (("threads", HALF), ("files", HALF), ("processes", HALF), ("memory", MEMORY)):
+            lab.looking()
+            data = {"what": what, "least": least}
+            if what in told or not grows([record], Evidence("", data=data)):
+                continue
+            told.add(what)
+            per = sum(growth(record, what)) / (EACH * ROUNDS)
+            yield lab.finding(
+                f"each episode leaves {what} behind, {words}",
+                probe,
+                relation=f"{HERE}grows",
+                data=data,
+                minimise=0,
+                severity="warning" if what == "memory" else "error",
+                at_most="likely" if what == "memory" else "proven",
+                expected="as much after the episode as before it",
+                observed={f"{what} per episode": round(per, 1)},
+                teaches="nothing; the run dies of it",
+            )
+        if record.left and "left" not in told and "processes" not in told:
+            told.add("left")
+            yield lab.finding(
+                f"processes are left behind, {words}",
+                probe,
+                relation=f"{HERE}leaves",
+                minimise=0,
+                expected="none",
+                observed={"processes": record.left},
+                teaches="nothing; the machine fills up",
+            )
+
+
+def _episodes(lab: Lab, *, again: bool) -> Probe:
+    """Episodes with a look every few; `again`: on one instance, else each on its own, closed at its end."""
+    scripts = [script(lab, task) for task in lab.some(3)]
+    ops: list[Op] = []
+    for number in range(WARM + EACH * ROUNDS):
+        if number >= WARM and (number - WARM) % EACH == 0:
+            ops.append(Op("resources"))
+        on = "a" if again else f"s{number}"
+        ops += [op.moved(on) for op in scripts[number % len(scripts)]]
+        if not again:
+            ops.append(Op("close", on))
+    last = () if not again or "close" not in lab.offers else (Op("close"),)
+    return Probe((*ops, Op("resources"), *last))
+
+
+# --- close ---
+
+
+def closes_others(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A session does not give what it gives alone when another one is closed meanwhile."""
+    beside, alone, again = records
+    return any(
+        same(alone.at(op.mark), again.at(op.mark), evidence.volatile)
+        and not same(beside.at(op.mark), alone.at(op.mark), evidence.volatile)
+        for op in alone.ops
+        if op.mark
+    )
+
+
+@check("x.close", "races", needs=("close", "tasks"), value=56)
+def close(lab: Lab) -> Iterator[Finding | None]:
+    """To close one session, even twice, does nothing to another one."""
+    for task in lab.some(2):
+        ops = [op.moved("b").marked(f"op {place}") for place, op in enumerate(script(lab, task))]
+        half = len(ops) // 2 + 1
+        mine = script(lab, task)[:2]
+        closed = Probe((*ops[:1], *mine, *ops[1:half], Op("close"), *ops[half:]))
+        alone = Probe(tuple(ops))
+        records = lab.play_all([closed, alone, alone])
+        lab.looking(len(ops))
+        if closes_others(records, Evidence("", volatile=lab.volatile)):
+            yield lab.finding(
+                "when a session is closed, another one is no longer what it was",
+                closed,
+                alone,
+                alone,
+                relation=f"{HERE}closes_others",
+                minimise=0,
+                expected="what it gives alone",
+                observed=_broken(records[0]),
+                teaches="nothing; sessions die of each other",
+            )
+            return
+
+
+def _broken(record: Record) -> Any:
+    return next((seen.raised for seen in record.seen if seen.raised), "another answer")

@@ -1,0 +1,223 @@
+"""Sessions at the same time: each must give what it gives alone. And one instance for many threads, where allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.load import probe as load_probe
+from quintain.audit.load import script
+from quintain.audit.probe import Op, Probe, Record, Seen, ask, call, reset, same, together
+from quintain.audit.survey import Known
+
+from . import _race_inside as inside
+
+HERE = f"{__name__}:"
+TEACHES = "what other sessions do, as if it were its own doing"
+MANY = (2, 8, 32)
+RATES = (50.0, 200.0)
+THREADS, EACH, ROUNDS = 8, 5, 12
+
+
+# --- independent sessions ---
+
+
+def disturbs(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Some session gives in company what it does not give alone, both times."""
+    return bool(disturbed(records, evidence.volatile))
+
+
+def disturbed(records: Sequence[Record], volatile: Sequence[str]) -> list[tuple[int, int]]:
+    """Lane and place of each answer that is another one in company."""
+    crowd, alone, again = records
+    if crowd.died:
+        return [(-1, 0)]
+    places = [op.mark for op in alone.ops]
+    found: list[tuple[int, int]] = []
+    for number in range(len(crowd.at("together").value or ())):
+        for place, seen in enumerate(crowd.lane("together", number)):
+            mark = f"{number} {place}"
+            if mark in places and same(alone.at(mark), again.at(mark), volatile):
+                found += [] if same(seen, alone.at(mark), volatile) else [(number, place)]
+    return found
+
+
+@check("x.concurrent_sessions", "races", needs=("tasks",), value=77)
+def concurrent_sessions(lab: Lab) -> Iterator[Finding | None]:
+    """2, 8 and 32 sessions at the same time, each on its own, give what each gives alone."""
+    for count in MANY:
+        lanes = list(_lanes(lab, count))
+        probes = _company(lanes)
+        records = lab.play_all(probes)
+        lab.looking(sum(map(len, lanes)))
+        where = disturbed(records, lab.volatile)
+        if where:
+            yield _disturbed(lab, lanes, where[0], records)
+            return
+
+
+def _lanes(lab: Lab, count: int) -> Iterator[tuple[Op, ...]]:
+    tasks = lab.some(count)
+    look = next((Op(name) for name in ("digest", "state") if name in lab.offers), None)
+    scripts = {task: (*script(lab, task), *((look,) if look else ())) for task in tasks}
+    for number in range(count):
+        yield tuple(op.moved(f"s{number}") for op in scripts[tasks[number % len(tasks)]])
+
+
+def _company(lanes: Sequence[Sequence[Op]]) -> tuple[Probe, Probe, Probe]:
+    alone = Probe(
+        tuple(op.marked(f"{number} {place}") for number, lane in enumerate(lanes) for place, op in enumerate(lane))
+    )
+    return Probe((ask(f"{inside.HERE}hurry", mark="hurry"), together(*lanes))), alone, alone
+
+
+def _disturbed(
+    lab: Lab, lanes: Sequence[Sequence[Op]], where: tuple[int, int], records: Sequence[Record]
+) -> Finding | None:
+    number, place = where
+    if number < 0:
+        expected, observed = "every session ends", records[0].died
+        name = "nobody answers any more"
+    else:
+        op = lanes[number][place]
+        name = f"{op.name or op.do} gives something else"
+        expected = _shown(records[1].at(f"{number} {place}"))
+        observed = _shown(records[0].lane("together", number)[place])
+    return lab.finding(
+        f"{name} when {len(lanes)} sessions run at the same time",
+        *_company(lanes),
+        relation=f"{HERE}disturbs",
+        marks=("together",),
+        tries=5,
+        minimise=0,
+        expected=expected,
+        observed=observed,
+        teaches=TEACHES,
+        where=next((seen.where for seen in records[0].lane("together", max(number, 0)) if seen.where), ""),
+    )
+
+
+def _shown(seen: Seen) -> Any:
+    return seen.value if seen.fine else f"{seen.how}: {seen.raised}"
+
+
+# --- load ---
+
+
+def fails_under_load(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """Some call crashed, never came back or gave another answer than in the serial run."""
+    seen = records[0].at("load")
+    return is_dict(seen.value) and (seen.value["wrong"] > 0 or seen.value["errors"] > 0)
+
+
+@check("x.load", "races", needs=("tasks",), value=60)
+def load(lab: Lab) -> Iterator[Finding | None]:
+    """At 50 and 200 calls per second every answer is that of the serial run."""
+    for rate in RATES:
+        probe = load_probe(lab, rate, 1.2)
+        record = lab.play_probe(probe)
+        point: Any = record.at("load").value
+        if not is_dict(point):
+            raise NotChecked(f"the load could not be made: {record.at('load').raised or record.died}")
+        lab.looking(point["compared"])
+        if fails_under_load([record], Evidence("")):
+            yield lab.finding(
+                f"at {rate:g} calls per second answers are not those of the serial run, or never come",
+                probe,
+                relation=f"{HERE}fails_under_load",
+                marks=("load",),
+                tries=4,
+                minimise=0,
+                expected="every answer as in the serial run",
+                observed=point,
+                teaches=TEACHES,
+            )
+            return
+        if point["achieved"] < 0.5 * rate and point["cpu_s"] / max(1, point["calls"]) > 1 / rate:
+            yield lab.finding(
+                f"{rate:g} calls per second are more than it answers",
+                severity="note",
+                at_most="hint",
+                expected=rate,
+                observed=point,
+                teaches="nothing; the run is slow",
+            )
+
+
+# --- one instance for many threads ---
+
+
+def unserial(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """What came of concurrent calls is what no serial order of them gives, or they never ended."""
+    seen = records[0].at("history")
+    return bool(records[0].died) or (is_dict(seen.value) and "concurrent" in seen.value)
+
+
+@check("x.linearizable", "races", needs=("tools", "tasks"), value=74)
+def linearizable(lab: Lab) -> Iterator[Finding | None]:
+    """What threads do on one shared instance is what they could have done one after the other."""
+    if lab.attribute("shared") is not True:
+        raise NotChecked("the subject does not say that an instance is `shared` by threads")
+    told: set[str] = set()
+    for names, task, before, lanes in _histories(lab):
+        if told & set(names) or len(told) >= 6:
+            continue
+        probe = _hammer(lab, task, before, lanes)
+        record = lab.play_probe(probe, limit=10.0)
+        lab.looking(ROUNDS)
+        if unserial([record], Evidence("")):
+            value: Any = record.at("history").value
+            finding = lab.finding(
+                f"calls of {' and '.join(names)} at the same time end as no order of them does",
+                probe,
+                relation=f"{HERE}unserial",
+                marks=("history",),
+                tries=4,
+                minimise=0,
+                expected=value.get("serial") if is_dict(value) else "all calls come back",
+                observed=value.get("concurrent") if is_dict(value) else record.died,
+                teaches="that what it did may not have happened",
+            )
+            told |= set(names) if finding is not None else set()
+            yield finding
+
+
+def _hammer(lab: Lab, task: str, before: Sequence[Op], lanes: Sequence[Sequence[Op]]) -> Probe:
+    asked = {
+        "task": task,
+        "before": msgspec.to_builtins(before),
+        "lanes": msgspec.to_builtins(lanes),
+        "rounds": ROUNDS,
+        "volatile": list(lab.volatile),
+    }
+    return Probe((reset(task, on="warm"), ask(f"{inside.HERE}hammer", asked, mark="history")))
+
+
+def _histories(lab: Lab) -> Iterator[tuple[tuple[str, ...], str, tuple[Op, ...], list[list[Op]]]]:
+    """Many equal calls of each tool that may write; then different calls of the same task, one per thread."""
+    known: dict[str, Known] = {}
+    readers = set(lab.survey.readers) if "state" in lab.offers else set[str]()
+    for one in lab.survey.calls:
+        if one.op.name not in readers:
+            known.setdefault(one.op.name, one)
+    for one in list(known.values())[:12]:
+        op = call(one.op.name, one.op.value)
+        yield (one.op.name,), one.task, one.before, [[op] * EACH] * THREADS
+    mixed = [one for one in known.values() if not one.before]
+    reads = [one for one in lab.survey.reads() if not one.before]
+    for place, one in enumerate(mixed[:6]):
+        other = mixed[(place + 1) % len(mixed)]
+        further = [read for read in reads if read.task == one.task][:1]
+        three = [one, other, *further]
+        yield (
+            tuple(dict.fromkeys(x.op.name for x in three)),
+            one.task,
+            (),
+            [[call(x.op.name, x.op.value)] for x in three],
+        )

@@ -1,0 +1,16 @@
+"""Class 9, races, tracebacks and load: nothing that an agent says and nothing that others do breaks an episode.
+
+Odd input (`_race_fuzz`), sessions at the same time and under load, one instance for many threads (`_race_sessions`),
+and what is left when episodes are over (`_race_leaks`).
+"""
+
+from __future__ import annotations
+
+from ._race_fuzz import goes_on, odd_answers, odd_calls, refused_calls
+from ._race_leaks import close, resources
+from ._race_sessions import concurrent_sessions, linearizable, load
+
+__all__ = [
+    "close", "concurrent_sessions", "goes_on", "linearizable", "load", "odd_answers", "odd_calls", "refused_calls",
+    "resources",
+]  # fmt: skip

@@ -1,0 +1,198 @@
+"""Load as users make it: calls arrive when they arrive, whether or not the ones before have been answered.
+
+Arrivals are a Poisson process of a target rate (an open loop), and latency counts from the moment at which a call was
+due, not from when a thread was free for it; otherwise a stall would hide the calls that it delayed ("coordinated
+omission", G. Tene 2013). Every answer is compared with what the same session gives when it runs alone.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+import msgspec
+
+from .data import is_dict
+from .lab import Lab
+from .player import Player
+from .probe import Op, Probe, Seen, ask, reset, same, score
+
+RATES = (1.0, 50.0, 200.0)
+SESSIONS, THREADS = 64, 32
+PATIENCE_S = 20.0
+"""Seconds after the last arrival in which all must have been answered."""
+
+
+def curve(lab: Lab, rates: Sequence[float] = RATES, *, seconds: float = 3.0) -> list[dict[str, Any]]:
+    """What a subject does under each rate, one after the other; empty when it has no task.
+
+    Args:
+        lab: The subject on the table.
+        rates: Calls per second.
+        seconds: Of arrivals for each; slow rates take as long as ten arrivals do, at most 5 s.
+
+    Returns:
+        The points: see `poisson`.
+    """
+    points: list[dict[str, Any]] = []
+    for rate in rates if lab.tasks else ():
+        found = lab.play_probe(probe(lab, rate, max(seconds, min(5.0, 10 / rate)))).at("load")
+        points.append(found.value if is_dict(found.value) else {"rate": rate, "broke": found.raised})
+    return points
+
+
+def probe(lab: Lab, rate: float, seconds: float) -> Probe:
+    """Load of this rate (calls per second) on sessions of a few tasks."""
+    tasks = lab.some(8)
+    asked = {
+        "rate": rate,
+        "seconds": seconds,
+        "seed": lab.seed,
+        "volatile": list(lab.volatile),
+        "scripts": [msgspec.to_builtins(script(lab, task)) for task in tasks],
+    }
+    return Probe((*(reset(task, on="warm") for task in tasks), ask(f"{__name__}:poisson", asked, mark="load")))
+
+
+def script(lab: Lab, task: str) -> list[Op]:
+    """An episode: the oracle's, or calls that are known to work; and its score."""
+    ops = lab.oracle(task)
+    if ops is None:
+        ops = tuple(one.op for one in lab.survey.calls if one.task == task and not one.before)[:12]
+    return [reset(task), *ops, score(mark="")]
+
+
+def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
+    """Play episodes in many sessions at a target rate of calls, in this process.
+
+    Args:
+        player: Makes the sessions.
+        value: {"rate": calls per second, "seconds", "seed", "scripts": episodes as lists of ops, "volatile"}.
+
+    Returns:
+        "rate", "achieved" (calls per second from the first due time to the last answer), "calls", "p50_ms", "p95_ms",
+        "p99_ms", "max_ms" (latency from the due time), "errors" (calls that crashed or never came back), "wrong"
+        (answers that are not those of the serial run), "compared", "unsteady" (steps that differ between two serial
+        runs, not compared), "first_wrong" (an example, or None), "cpu_s".
+    """
+    scripts = [[msgspec.convert(op, Op) for op in one] for one in value["scripts"]]
+    volatile = tuple(value.get("volatile", ()))
+    serial = [_alone(player, one, f"serial {place}") for place, one in enumerate(scripts)]
+    again = [_alone(player, one, f"again {place}") for place, one in enumerate(scripts)]
+    steady = [[same(*both, volatile) for both in zip(*pair, strict=True)] for pair in zip(serial, again, strict=True)]
+    sessions = [_Session(player, f"load {n}", scripts[n % len(scripts)], n % len(scripts)) for n in range(SESSIONS)]
+    rng = random.Random(value["seed"])  # noqa: S311 (draws of arrivals, no secrets)
+    due = _arrivals(rng, float(value["rate"]), float(value["seconds"]))
+    who = [rng.randrange(len(sessions)) for _ in due]
+    before = time.process_time()
+    steps = _offered(sessions, due, who)
+    told = _told(steps, len(due), {"serial": serial, "steady": steady, "volatile": volatile})
+    return {"rate": value["rate"], **told, "cpu_s": round(time.process_time() - before, 4)}
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """One call that was answered.
+
+    Attributes:
+        latency: Seconds from when it was due.
+        ended: Seconds from the beginning.
+    """
+
+    script: int
+    place: int
+    op: Op
+    seen: Seen
+    latency: float
+    ended: float
+
+
+class _Session:
+    """One session that plays its script again and again, a step at a time."""
+
+    def __init__(self, player: Player, on: str, ops: Sequence[Op], number: int) -> None:
+        self._player, self._ops, self._script = player, [op.moved(on) for op in ops], number
+        self._lock = threading.Lock()
+        self._place = 0
+
+    def step(self, start: float, due: float) -> _Step:
+        """The next step, after those before it."""
+        with self._lock:
+            place = self._place
+            self._place = (place + 1) % len(self._ops)
+            seen = self._player.do(self._ops[place])
+        ended = time.monotonic() - start
+        return _Step(self._script, place, self._ops[place], seen, ended - due, ended)
+
+
+def _alone(player: Player, ops: Sequence[Op], on: str) -> list[Seen]:
+    return [player.do(op.moved(on)) for op in ops]
+
+
+def _arrivals(rng: random.Random, rate: float, seconds: float) -> list[float]:
+    """Due times of a Poisson process; at least one."""
+    due = [rng.expovariate(rate)]
+    while (following := due[-1] + rng.expovariate(rate)) < seconds:
+        due.append(following)
+    return due
+
+
+def _offered(sessions: Sequence[_Session], due: Sequence[float], who: Sequence[int]) -> list[_Step]:
+    """Offer each call when it is due; what was answered in time."""
+    executor = ThreadPoolExecutor(THREADS)
+    start = time.monotonic()
+    futures: list[Any] = []
+    for moment, number in zip(due, who, strict=True):
+        time.sleep(max(0.0, start + moment - time.monotonic()))
+        futures.append(executor.submit(sessions[number].step, start, moment))
+    done, _ = wait(futures, PATIENCE_S)
+    executor.shutdown(wait=False, cancel_futures=True)
+    return [future.result() for future in futures if future in done]
+
+
+def _told(steps: Sequence[_Step], offered: int, serial: dict[str, Any]) -> dict[str, Any]:
+    wrong = [one for one in steps if _is_wrong(one, serial)]
+    compared = sum(serial["steady"][one.script][one.place] for one in steps)
+    unsteady = sum(not is_steady for one in serial["steady"] for is_steady in one)
+    crashed = [one for one in steps if one.seen.how == "crashed" and _is_wrong(one, serial)]
+    latencies = sorted(one.latency * 1000 for one in steps)
+    last = max((one.ended for one in steps), default=0.0)
+    first = wrong[0] if wrong else None
+    return {
+        "achieved": round(len(steps) / last, 2) if last else 0.0,
+        "calls": offered,
+        **{f"p{share}_ms": percentile(latencies, share) for share in (50, 95, 99)},
+        "max_ms": percentile(latencies, 100),
+        "errors": len(crashed) + offered - len(steps),
+        "compared": compared,
+        "wrong": len(wrong),
+        "unsteady": unsteady,
+        "first_wrong": None if first is None else _example(first, serial),
+    }
+
+
+def _is_wrong(one: _Step, serial: dict[str, Any]) -> bool:
+    steady, expected = serial["steady"][one.script][one.place], serial["serial"][one.script][one.place]
+    return steady and not same(one.seen, expected, serial["volatile"])
+
+
+def _example(one: _Step, serial: dict[str, Any]) -> dict[str, Any]:
+    expected: Seen = serial["serial"][one.script][one.place]
+    return {
+        "do": one.op.do,
+        "name": one.op.name,
+        "arguments": one.op.value,
+        "expected": expected.value if expected.fine else expected.raised,
+        "observed": one.seen.value if one.seen.fine else one.seen.raised,
+    }
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The smallest value that so many percent do not exceed (nearest rank), of values in order; 0 of none."""
+    if not ordered:
+        return 0.0
+    return round(ordered[max(0, math.ceil(share / 100 * len(ordered)) - 1)], 3)
