@@ -139,7 +139,7 @@ def fewest(
     kept = tuple(ops)
     size = max(1, len(kept))
     while trials > 0:
-        places = [place for place, op in enumerate(kept) if not _stays(op, keep)]
+        places = [place for place, op in enumerate(kept) if not _stays(kept, place, keep)]
         chunks = [places[start : start + size] for start in range(0, len(places), size)]
         for chunk in reversed(chunks):
             trials -= 1
@@ -154,8 +154,13 @@ def fewest(
     return kept
 
 
-def _stays(op: Op, keep: Sequence[str]) -> bool:
-    return op.mark in keep or (op.do == "reset" and bool(op.mark))
+def _stays(ops: Sequence[Op], place: int, keep: Sequence[str]) -> bool:
+    """Whether an op must stay: a reset does while anything but another reset of its session follows it."""
+    op = ops[place]
+    if op.mark in keep:
+        return True
+    following = next((one for one in ops[place + 1 :] if one.on == op.on), None)
+    return op.do == "reset" and following is not None and following.do != "reset"
 
 
 def through(ops: Sequence[Op], target: str) -> tuple[Op, ...]:
@@ -184,19 +189,13 @@ def least(
     probes: Callable[[tuple[Op, ...]], tuple[Probe, Probe]],
     evidence: Evidence,
 ) -> tuple[Probe, Probe] | None:
-    """The two smallest probes, made of the same ops, for which a claim holds; None when it does not hold.
-
-    Before time is spent, it must hold in fresh processes, with the second probe played twice.
-    """
+    """The two smallest probes, made of the same ops, for which a claim holds; None when it does not hold."""
 
     def holds(candidate: tuple[Op, ...]) -> bool:
         return lab.shown(probes(candidate), evidence)
 
     whole = tuple(ops)
-    one, other = probes(whole)
-    if not holds(whole) or not lab.shown((one, other, other), evidence, fresh=True):
-        return None
-    return probes(fewest(lab, whole, keep, holds))
+    return probes(fewest(lab, whole, keep, holds)) if holds(whole) else None
 
 
 def wavers(lab: Lab, ops: Sequence[Op], target: str) -> bool:

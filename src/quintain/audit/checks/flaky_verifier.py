@@ -21,6 +21,7 @@ from quintain.audit.shifted import shim
 
 from ._same_scripts import doing, elsewhere, eye, half, others, parts
 from ._same_splits import UNLIKE, Split, pair, split, through
+from ._same_splits import wavers as wavering
 from ._same_static import verifier_hints
 
 TEACHES = "the same act is now paid and now not, so that it learns from noise"
@@ -84,10 +85,9 @@ def verifier_portability(lab: Lab) -> Iterator[Finding | None]:
         for place, (task, how, _) in enumerate(ends):
             lab.looking()
             apart = split(usual, record, [f"{place}"], lab.volatile)
-            if apart is not None and how not in found:
-                one = _elsewhere(lab, task, scripts[place], apart, context=context, how=how)
-                found |= {how} if one is not None else set()
-                yield one
+            if apart is not None and how not in found and not wavering(lab, scripts[place], SCORE.mark):
+                found.add(how)
+                yield _elsewhere(lab, task, scripts[place], apart, context=context, how=how)
 
 
 @check("x.verifier_order", "flaky_verifier", needs=("tasks",), value=63)

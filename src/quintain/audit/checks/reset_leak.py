@@ -271,11 +271,11 @@ def _in_context(
     key = f"{told(apart.op)} {apart.path}"
     if key in found or len(found) >= MOST:
         return None
+    found.add(key)
     target = apart.op.mark
     for words, part in (*parts(context), ("the process", context)):
         probes = pair(lab, ops, target, part)
         if probes is not None:
-            found.add(key)
             return lab.finding(
                 f"{_of(apart)} depends on {words}",
                 *probes,

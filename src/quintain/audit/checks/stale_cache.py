@@ -23,7 +23,7 @@ from ._same_static import cache_hints
 
 WRITES, READS = 20, 16
 """Writes that are looked at, and reads around each."""
-MOST = 3
+MOST = 2
 """Findings of one kind: more of them say no more."""
 MANY = (8, 64)
 """Sessions at the same time."""

@@ -1,0 +1,156 @@
+"""Verdicts that depend on chance, time, place or spelling are found; sound ones are let alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import Report, audit
+from quintain.audit.check import Check
+from quintain.audit.checks import flaky_verifier as flaky
+from quintain.audit.opening import Subject
+from quintain.audit.shifted import shim
+
+SUBJECTS = """
+import datetime, random, time
+
+NOTE = {"type": "object", "properties": {"note": {"type": "string"}, "price": {"type": "number"}}, "required": ["note"]}
+
+
+class Sound:
+    def tasks(self):
+        return ["one", "two"]
+
+    def tools(self):
+        return [{"name": "write", "parameters": NOTE}, {"name": "read", "parameters": {}}]
+
+    def reset(self, task, seed):
+        self.task, self.note, self.price, self.order, self.looked = task, "", 0, [], 0
+        return f"Write {task} for 3."
+
+    def call(self, name, arguments):
+        if name == "write":
+            self.note, self.price = arguments["note"], arguments.get("price", 0)
+            self.order = list(arguments)
+        return {"note": self.note, "price": self.price}
+
+    def state(self):
+        return {"note": self.note, "price": self.price, "looked": self.looked}
+
+    def right(self):
+        return float(self.note == self.task and self.price == 3)
+
+    def score(self):
+        return self.right()
+
+    def oracle(self, task):
+        return [["write", {"note": task, "price": 3}]]
+
+
+class Flake(Sound):
+    def score(self):
+        return self.right() if random.random() > 0.2 else 0.0
+
+
+class Slow(Sound):
+    def reset(self, task, seed):
+        self.begun = time.monotonic()
+        return super().reset(task, seed)
+
+    def score(self):
+        return self.right() if time.monotonic() - self.begun < 0.25 else self.right() / 2
+
+
+class Zone(Sound):
+    def score(self):
+        return self.right() if time.localtime(0).tm_hour == 0 else 0.0
+
+
+class Day(Sound):
+    def score(self):
+        return self.right() if datetime.date.today().year < 2027 else self.right() / 2
+
+
+class Impure(Sound):
+    def score(self):
+        self.looked += 1
+        return self.right()
+
+
+JUDGED = []
+
+
+class Full(Sound):
+    def score(self):
+        JUDGED.append(self.task)
+        return self.right() if len(JUDGED) < 4 else 0.0
+
+
+class Spelled(Sound):
+    def score(self):
+        return self.right() * (repr(self.price) == "3")
+
+
+class Ordered(Sound):
+    def score(self):
+        return self.right() * (self.order == ["note", "price"])
+"""
+
+
+@pytest.fixture(scope="module")
+def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("subjects") / "subjects.py"
+    path.write_text(SUBJECTS)
+    return path
+
+
+def asked(subjects: Path, name: str, *checks: Check) -> Report:
+    return audit(Subject(f"{subjects}:{name}"), checks)
+
+
+def test_a_sound_verifier_is_let_alone(subjects: Path) -> None:
+    report = asked(
+        subjects,
+        "Sound",
+        flaky.verifier_determinism,
+        flaky.verifier_portability,
+        flaky.verifier_order,
+        flaky.verifier_purity,
+        flaky.equivalent_spelling,
+    )
+    assert not report.findings
+    assert [one.status for one in report.checks] == ["checked"] * 5
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "title"),
+    [
+        ("Flake", flaky.verifier_determinism, "not always scored alike"),
+        pytest.param("Slow", flaky.verifier_determinism, "0.3 s later", marks=pytest.mark.slow),
+        pytest.param("Zone", flaky.verifier_portability, "the time zone", marks=pytest.mark.slow),
+        ("Impure", flaky.verifier_purity, "changes its world"),
+        pytest.param("Full", flaky.verifier_order, "other episodes have been scored", marks=pytest.mark.slow),
+        ("Spelled", flaky.equivalent_spelling, "4.0 instead of 4"),
+        ("Ordered", flaky.equivalent_spelling, "in another order"),
+    ],
+)
+def test_a_bad_verifier_is_found(subjects: Path, name: str, check: Check, title: str) -> None:
+    (found,) = asked(subjects, name, check).findings
+    assert title in found.title
+    assert (found.confidence, found.class_, found.part) == ("proven", "flaky_verifier", "V")
+    assert [line["name"] for line in found.trajectory if line["do"] == "call"] in ([], ["write"])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shim() is None, reason="no C compiler here")
+def test_a_verdict_that_expires_is_found(subjects: Path) -> None:
+    (found,) = asked(subjects, "Day", flaky.verifier_portability).findings
+    assert "the wall clock" in found.title
+    assert found.confidence == "proven"
+
+
+def test_code_that_draws_is_hinted_at(subjects: Path) -> None:
+    (found,) = asked(subjects, "Flake", flaky.verifier_code).findings
+    assert found.confidence == "hint"
+    assert "random.random" in found.title

@@ -1,0 +1,226 @@
+"""What outlives a reset, comes from the machine or from another session is found; declared volatility is let alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quintain.audit.auditor import Report, audit
+from quintain.audit.check import Check
+from quintain.audit.checks import reset_leak as reset
+from quintain.audit.opening import Subject
+from quintain.audit.shifted import shim
+
+SUBJECTS = """
+import copy, datetime, random, time, uuid
+
+TEXT = {"type": "string"}
+
+
+def tool(name, *required, **properties):
+    return {"name": name, "parameters": {"type": "object", "properties": properties, "required": list(required)}}
+
+
+class Sound:
+    def tasks(self):
+        return ["one", "two", "three"]
+
+    def tools(self):
+        return [tool("get_note"), tool("list_words"), tool("set_note", "note", note=TEXT)]
+
+    def reset(self, task, seed):
+        self.task, self.rng, self.note = task, random.Random(f"{task}/{seed}"), ""
+        self.words = [self.rng.choice("abcdefgh") for _ in range(8)]
+        return f"Write {task}."
+
+    def call(self, name, arguments):
+        return getattr(self, name)(**arguments)
+
+    def get_note(self):
+        return {"note": self.note}
+
+    def list_words(self):
+        return {"words": self.words}
+
+    def set_note(self, note):
+        if not isinstance(note, str):
+            raise ValueError("a note is a text")
+        self.note = note
+        return {"ok": True}
+
+    def state(self):
+        return {"note": self.note, "words": list(self.words)}
+
+    def score(self):
+        return float(self.note == self.task)
+
+    def oracle(self, task):
+        return [["get_note", {}], ["set_note", {"note": task}]]
+
+    def snapshot(self):
+        return copy.deepcopy((self.task, self.rng, self.note, self.words))
+
+    def restore(self, moment):
+        self.task, self.rng, self.note, self.words = copy.deepcopy(moment)
+
+
+class Declared(Sound):
+    volatile = ("at",)
+
+    def get_note(self):
+        return {"note": self.note, "at": time.time()}
+
+
+class Kept(Sound):
+    notes = []
+
+    def set_note(self, note):
+        self.notes.append(note)
+        return super().set_note(note)
+
+    def get_note(self):
+        return {"note": self.note, "before": list(self.notes)}
+
+
+class Failed(Sound):
+    failed = False
+
+    def set_note(self, note):
+        if self.failed:
+            raise ValueError("the connection has failed")
+        self.failed = not isinstance(note, str)
+        return super().set_note(note)
+
+
+class Drawn(Sound):
+    def set_note(self, note):
+        return {"id": str(uuid.uuid4()), **super().set_note(note)}
+
+
+class Global(Sound):
+    def reset(self, task, seed):
+        random.seed(seed)
+        return super().reset(task, seed)
+
+    def list_words(self):
+        return {"words": random.sample(self.words, 8)}
+
+
+class Zero(Sound):
+    def reset(self, task, seed):
+        first = super().reset(task, seed)
+        if not seed:
+            self.words = random.choices("abcdefgh", k=8)
+        return first
+
+
+class Hashed(Sound):
+    def list_words(self):
+        return {"words": list({"ash", "birch", "cedar", "elm", "fir", "oak"})}
+
+
+class Today(Sound):
+    def reset(self, task, seed):
+        return super().reset(task, seed) + f" It is {datetime.date.today().year}, day {time.time() // 2e6:.0f}."
+
+
+class Shallow(Sound):
+    def reset(self, task, seed):
+        self.box = {"note": ""}
+        return super().reset(task, seed)
+
+    def set_note(self, note):
+        self.box["note"] = note
+        return super().set_note(note)
+
+    def get_note(self):
+        return dict(self.box)
+
+    def snapshot(self):
+        return self.task, self.rng, self.note, self.words, self.box
+
+    def restore(self, moment):
+        self.task, self.rng, self.note, self.words, self.box = moment
+"""
+ALL = (
+    reset.episode_isolation,
+    reset.episode_determinism,
+    reset.session_isolation,
+    reset.episode_canary,
+    reset.snapshot_restore,
+    reset.seed_control,
+)
+
+
+@pytest.fixture(scope="module")
+def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("subjects") / "subjects.py"
+    path.write_text(SUBJECTS)
+    return path
+
+
+def asked(subjects: Path, name: str, *checks: Check) -> Report:
+    return audit(Subject(f"{subjects}:{name}"), checks)
+
+
+def acts(line: dict[str, Any]) -> str:
+    return str(line.get("name") if line["do"] == "call" else line["do"])
+
+
+@pytest.mark.parametrize("name", ["Sound", pytest.param("Declared", marks=pytest.mark.slow)])
+def test_a_sound_subject_is_let_alone(subjects: Path, name: str) -> None:
+    report = asked(subjects, name, *ALL)
+    assert not report.findings
+    assert {one.status for one in report.checks} == {"checked"}
+
+
+def test_what_a_class_keeps_is_found_by_its_shortest_trajectory(subjects: Path) -> None:
+    found = asked(subjects, "Kept", reset.episode_canary).findings
+    assert {(one.confidence, one.class_, one.part) for one in found} == {("proven", "reset_leak", "S")}
+    assert {one.title for one in found} == {
+        "get_note shows in the next episode what was written in an episode before",
+        "get_note shows in another session what was written in an episode before",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "title", "trajectory"),
+    [
+        pytest.param(
+            "Kept",
+            reset.episode_isolation,
+            "get_note: before",
+            ["reset", "set_note", "reset", "get_note"],
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("Kept", reset.session_isolation, "another session", None, marks=pytest.mark.slow),
+        ("Failed", reset.episode_isolation, "calls that were refused", ["reset", "set_note", "reset", "set_note"]),
+        ("Drawn", reset.episode_determinism, "set_note: id is not the same in two equal", ["reset", "set_note"]),
+        pytest.param("Hashed", reset.episode_determinism, "PYTHONHASHSEED", None, marks=pytest.mark.slow),
+        pytest.param("Global", reset.session_isolation, "another session plays", None, marks=pytest.mark.slow),
+        pytest.param("Zero", reset.seed_control, "seed 0 is not taken for a seed", None, marks=pytest.mark.slow),
+        ("Shallow", reset.snapshot_restore, "get_note is not what it was", None),
+    ],
+)
+def test_a_leak_is_found(subjects: Path, name: str, check: Check, title: str, trajectory: list[str] | None) -> None:
+    found = [one for one in asked(subjects, name, check).findings if title in one.title]
+    assert {(one.confidence, one.severity, one.class_) for one in found} == {("proven", "error", "reset_leak")}
+    if trajectory is not None:
+        assert trajectory in [[acts(line) for line in one.trajectory] for one in found]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shim() is None, reason="no C compiler here")
+def test_what_depends_on_the_day_is_found(subjects: Path) -> None:
+    (found,) = asked(subjects, "Today", reset.wall_clock).findings
+    assert "what reset gives depends on the wall clock" in found.title
+
+
+def test_code_that_keeps_and_draws_is_hinted_at(subjects: Path) -> None:
+    kept = asked(subjects, "Kept", reset.reset_leak_code).findings
+    assert any("notes belongs to the class Kept" in one.title for one in kept)
+    drawn = asked(subjects, "Drawn", reset.reset_leak_code).findings
+    assert any("uuid.uuid4" in one.title for one in drawn)
+    assert {one.confidence for one in (*kept, *drawn)} == {"hint"}
