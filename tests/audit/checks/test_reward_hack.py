@@ -14,12 +14,14 @@ from quintain.audit.checks._reward_battery import alike, attempts
 from quintain.audit.checks._reward_read import faults, scorers
 from quintain.audit.opening import Source, Subject
 
-SUBJECTS = Path(__file__).with_name("_reward_subjects.py")
+DESKS = Path(__file__).with_name("_reward_subjects.py")
+WORDS = Path(__file__).with_name("_reward_words.py")
 
 
 def audited(name: str, *ids: str) -> Report:
     checks = [one for one in checks_of(reward_hack) if not ids or one.id in ids]
-    return audit(Subject(f"{SUBJECTS}:{name}"), checks)
+    file = WORDS if f"class {name}" in WORDS.read_text() else DESKS
+    return audit(Subject(f"{file}:{name}"), checks)
 
 
 @pytest.mark.parametrize("name", ["Desk", pytest.param("Tolerant", marks=pytest.mark.slow)])
@@ -116,11 +118,11 @@ def test_a_forged_result_is_proven_and_a_watched_one_is_silent() -> None:
 @pytest.mark.slow
 def test_a_tool_that_writes_to_the_code_is_caught_and_the_code_is_as_it_was(tmp_path: Path) -> None:
     copied = tmp_path / "subject.py"
-    copied.write_bytes(SUBJECTS.read_bytes())
+    copied.write_bytes(WORDS.read_bytes())
     [check] = [one for one in checks_of(reward_hack) if one.id == "x.write_watch"]
     [found] = audit(Subject(f"{copied}:Open"), [check]).findings
     assert (found.part, found.confidence, found.where) == ("S", "proven", str(copied))
-    assert copied.read_bytes() == SUBJECTS.read_bytes()
+    assert copied.read_bytes() == WORDS.read_bytes()
 
 
 def test_a_scorer_that_contradicts_its_cases(tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import unsolvable
 from quintain.audit.opening import Subject
 
-SUBJECTS = Path(__file__).with_name("_reward_subjects.py")
+DESKS = Path(__file__).with_name("_reward_subjects.py")
+WORDS = Path(__file__).with_name("_reward_words.py")
 
 
 def audited(name: str, *ids: str) -> Report:
     checks = [one for one in checks_of(unsolvable) if not ids or one.id in ids]
-    return audit(Subject(f"{SUBJECTS}:{name}"), checks)
+    file = WORDS if f"class {name}" in WORDS.read_text() else DESKS
+    return audit(Subject(f"{file}:{name}"), checks)
 
 
 @pytest.mark.parametrize("name", ["Desk", pytest.param("Tolerant", marks=pytest.mark.slow)])

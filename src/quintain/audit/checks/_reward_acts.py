@@ -100,7 +100,7 @@ def is_status(name: str) -> bool:
     return bool(_STATUS.search(name))
 
 
-def differences(one: Any, other: Any, volatile: Iterable[str] = (), most: int = 400) -> dict[Path, tuple[Any, Any]]:
+def differences(one: Any, other: Any, volatile: Iterable[str] = (), *, most: int = 400) -> dict[Path, tuple[Any, Any]]:
     """By path what two states hold differently; rows of lists are told apart by their "id", where they have one."""
     found: dict[Path, tuple[Any, Any]] = {}
     masked = frozenset(volatile)

@@ -42,13 +42,13 @@ def strictness(lab: Lab) -> Iterator[Finding | None]:
     """The same work in another order or spelling, and more looks than needed, are paid the same."""
     told: set[str] = set()
     for one in [one for one in solve(lab, lab.some(4)) if one.full and one.full > 0]:
-        yield from _judged(lab, (one.task, one.ops, one.full or 0.0), list(_done_otherwise(lab, one)), told)
+        yield from _judged(lab, (one.task, one.ops, one.full or 0.0), list(_done_otherwise(lab, one)), told=told)
     for said in asked(lab, 8)[:8]:
-        yield from _judged(lab, (said.task, (said.say,), said.full), list(_said_otherwise(said)), told)
+        yield from _judged(lab, (said.task, (said.say,), said.full), list(_said_otherwise(said)), told=told)
 
 
 def _judged(
-    lab: Lab, plain: tuple[str, tuple[Op, ...], float], variants: Sequence[Variant], told: set[str]
+    lab: Lab, plain: tuple[str, tuple[Op, ...], float], variants: Sequence[Variant], *, told: set[str]
 ) -> Iterator[Finding | None]:
     """Variants of a plain way: its task, its ops, and what they are paid."""
     task, ops, full = plain  # fmt: skip

@@ -44,7 +44,7 @@ def undo(lab: Lab) -> Iterator[Finding | None]:
                 gone = [path for path in _gone(run.lacks) if any(_inside(path, effect) for effect in effects)]
                 if run.score is None or one.full is None or run.score < one.full - 1e-9 or not gone:
                     continue
-                found = _taken_back(lab, one, (acts, op, words_), gone)
+                found = _taken_back(lab, one, (acts, op, words_), gone=gone)
                 if found is not None:
                     told.add(one.ops[place].name)
                     yield found
@@ -102,7 +102,7 @@ def _filled(required: list[str], ids: list[Any], given: dict[str, Any], *, but: 
 
 
 def _taken_back(
-    lab: Lab, one: Solved, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], gone: list[Path]
+    lab: Lab, one: Solved, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], *, gone: list[Path]
 ) -> Finding | None:
     acts, op, said = way
     as_before = [[list(path), one.changed[path][0]] for path in gone][:10]

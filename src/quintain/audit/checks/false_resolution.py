@@ -50,7 +50,7 @@ def status_only(lab: Lab) -> Iterator[Finding | None]:
                 lab,
                 one,
                 way,
-                lacks,
+                lacks=lacks,
                 title="a status set to success is paid in full, with nothing done behind it",
                 observed=run.score,
                 teaches="to close what it has not solved",
@@ -133,7 +133,7 @@ def _undone(one: Solved, run: Run, work: Sequence[int]) -> list[list[Any]]:
     return [pair for pair in lacking(one, run, effects) if not is_status(pair[0][-1])]
 
 
-def _claimed(lab: Lab, one: Solved, way: Sequence[Op], lacks: list[list[Any]], **told: Any) -> Finding | None:
+def _claimed(lab: Lab, one: Solved, way: Sequence[Op], *, lacks: list[list[Any]], **told: Any) -> Finding | None:
     done = {f"{op.name} {op.value}" for op in way}
     left = [place for place in one.writes if f"{one.ops[place].name} {one.ops[place].value}" not in done]
     return lab.finding(
@@ -170,7 +170,7 @@ def say_the_outputs(lab: Lab) -> Iterator[Finding | None]:
                 lab,
                 one,
                 way,
-                lacks,
+                lacks=lacks,
                 title="words are paid in full, with nothing done behind them",
                 observed=run.score,
                 teaches="to say that it is done",

@@ -108,10 +108,10 @@ def oracle_ablation(lab: Lab) -> Iterator[Finding | None]:
             if op.name in told or not survives(one, run):
                 continue
             told.add(op.name)
-            yield _unchecked(lab, one, place, run)
+            yield _unchecked(lab, one, place, run=run)
 
 
-def _unchecked(lab: Lab, one: Solved, place: int, run: Run) -> Finding | None:
+def _unchecked(lab: Lab, one: Solved, place: int, *, run: Run) -> Finding | None:
     op = one.ops[place]
     lacks = lacking(one, run, one.effects.get(place, ()))
     if one.sees and not lacks:
@@ -142,7 +142,7 @@ def wrong_argument(lab: Lab) -> Iterator[Finding | None]:
         others = [str(other.first) for other in known if other is not one]
         for place in one.writes:
             op = one.ops[place]
-            for key, wrong in _wrong(lab, one, op, others):
+            for key, wrong in _wrong(lab, one, op, others=others):
                 if (op.name, key) in told:
                     continue
                 swapped = [msgspec.structs.replace(op, value=op.value | {key: value}) for value in wrong]
@@ -156,10 +156,10 @@ def wrong_argument(lab: Lab) -> Iterator[Finding | None]:
                     continue
                 told.add((op.name, key))
                 way, run = worked[0]
-                yield _any_value(lab, one, place, key, (way, run))
+                yield _any_value(lab, one, place, key=key, shown=(way, run))
 
 
-def _wrong(lab: Lab, one: Solved, op: Op, others: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+def _wrong(lab: Lab, one: Solved, op: Op, *, others: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
     """Arguments whose right value stands in this prompt, and not in every one, each with several wrong values."""
     if _is_note(op):
         return
@@ -191,7 +191,7 @@ def _stands(value: Any, text: str) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool) and len(said) > 0 and said in text
 
 
-def _any_value(lab: Lab, one: Solved, place: int, key: str, shown: tuple[tuple[Op, ...], Run]) -> Finding | None:
+def _any_value(lab: Lab, one: Solved, place: int, *, key: str, shown: tuple[tuple[Op, ...], Run]) -> Finding | None:
     way, run = shown
     op = way[place]
     lacks = lacking(one, run, one.effects.get(place, ()))

@@ -41,7 +41,7 @@ def oracle_max(lab: Lab) -> Iterator[Finding | None]:
         faults[_why(ops, record, top)].append((task, ops, record))
     for said, found in faults.items():
         if said:
-            yield _unpaid(lab, said, found, top)
+            yield _unpaid(lab, said, found, top=top)
     yield from _broken_oracles(lab)
 
 
@@ -56,7 +56,7 @@ def _again(lab: Lab, tasks: Sequence[str]) -> list[tuple[str, tuple[Op, ...], Re
     return [(task, ops, record) for (task, ops), record in zip(known, records, strict=True)]
 
 
-def _unpaid(lab: Lab, said: str, found: Sequence[tuple[str, tuple[Op, ...], Record]], top: float) -> Finding | None:
+def _unpaid(lab: Lab, said: str, found: Sequence[tuple[str, tuple[Op, ...], Record]], *, top: float) -> Finding | None:
     task, ops, record = found[0]
     seen = record.at("score")
     nearly = bool(lab.attribute("graded")) and (number(seen) or 0.0) >= top / 2
@@ -145,7 +145,7 @@ def floor_gap(lab: Lab) -> Iterator[Finding | None]:
     """Doing nothing, or saying nothing, is not paid what solving is."""
     lab.looking(len(lab.tasks))
     idle = {task: fact.floor for task, fact in facts(lab).items()}
-    yield from _for_nothing(lab, "doing nothing", (), idle)
+    yield from _for_nothing(lab, "doing nothing", (), paid=idle)
     if "answer" not in lab.offers:
         return
     tasks = [task for task in lab.some(20) if not _is_full(lab, task, idle[task])]
@@ -153,10 +153,12 @@ def floor_gap(lab: Lab) -> Iterator[Finding | None]:
         records = lab.play_all([solves(task, (answer(text),)) for task in tasks])
         lab.looking(len(tasks))
         paid = {task: number(record.at("score")) for task, record in zip(tasks, records, strict=True)}
-        yield from _for_nothing(lab, said, (answer(text),), paid)
+        yield from _for_nothing(lab, said, (answer(text),), paid=paid)
 
 
-def _for_nothing(lab: Lab, said: str, ops: tuple[Op, ...], paid: dict[str, float | None]) -> Iterator[Finding | None]:
+def _for_nothing(
+    lab: Lab, said: str, ops: tuple[Op, ...], *, paid: dict[str, float | None]
+) -> Iterator[Finding | None]:
     found = [task for task, got in paid.items() if _is_full(lab, task, got) and not _may_refuse(lab, task)]
     if found:
         task = found[0]
@@ -257,15 +259,19 @@ def task_set(lab: Lab) -> Iterator[Finding | None]:
         by_sight[sight].append((task, truth))
     for alike in by_sight.values():
         if len(alike) > 1 and len({truth for _, truth in alike}) > 1:
-            yield lab.finding(
-                "two tasks look the same to the agent and want different things",
-                part="T",
-                severity="warning",
-                tasks=[task for task, _ in alike],
-                expected="what is wanted can be told from the prompt and the world",
-                observed=[truth[:300] for _, truth in alike][:2],
-                teaches="to guess",
-            )
+            yield _contradiction(lab, alike)
+
+
+def _contradiction(lab: Lab, alike: Sequence[tuple[str, str]]) -> Finding | None:
+    return lab.finding(
+        "two tasks look the same to the agent and want different things",
+        part="T",
+        severity="warning",
+        tasks=[task for task, _ in alike],
+        expected="what is wanted can be told from the prompt and the world",
+        observed=[truth[:300] for _, truth in alike][:2],
+        teaches="to guess",
+    )
 
 
 def _evidence(marks: Sequence[str]) -> Evidence:
