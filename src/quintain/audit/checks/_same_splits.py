@@ -139,7 +139,7 @@ def fewest(
     kept = tuple(ops)
     size = max(1, len(kept))
     while trials > 0:
-        places = [place for place, op in enumerate(kept) if not _stays(kept, place, keep)]
+        places = [place for place in range(len(kept)) if not _stays(kept, place, keep)]
         chunks = [places[start : start + size] for start in range(0, len(places), size)]
         for chunk in reversed(chunks):
             trials -= 1
