@@ -1,0 +1,110 @@
+"""What is claimed of a judge: its grade for what the stub of its model replies, and what that model is asked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence
+from quintain.audit.probe import Op, Record, Seen, reset
+
+FENCES = ('"""', "```", "'''", "---", "===", "###", '"', "«")
+"""Marks that are put before and behind a quotation alike."""
+MARK = "qzx7 the marked answer qzx8"
+NEEDS = ("judge", "tasks")
+EPSILON = 1e-9
+
+
+def judged(task: str, says: str, said: str = MARK, mark: str = "judge") -> tuple[Op, ...]:
+    """A task, begun, and its judge asked about an answer, with a model that replies `says`."""
+    return (reset(task), Op("judge", name=task, value={"answer": said, "says": says}, mark=mark))
+
+
+def grade(seen: Seen) -> float | None:
+    """The number that a judge gave; None for no verdict."""
+    found: Any = seen.value.get("grade") if seen.fine and is_dict(seen.value) else None
+    if is_dict(found):
+        found = found.get("score")
+    return float(found) if isinstance(found, bool) or is_number(found) else None
+
+
+def asked(seen: Seen) -> list[str]:
+    """What the judge's model was asked."""
+    texts: Any = seen.value.get("asked") if seen.fine and is_dict(seen.value) else None
+    return [str(one) for one in texts] if is_list(texts) else []
+
+
+# --- relations: each states the bug ---
+
+
+def graded(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """What is no verdict was given a grade."""
+    return grade(records[0].at("judge")) is not None
+
+
+def as_good_as(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The bad verdict of the first probe is graded like the good one of the second; an empty reply otherwise."""
+    bad, good = (grade(record.at("judge")) for record in records[:2])
+    none = records[2].at("judge")
+    return bad is not None and good is not None and bad >= good - EPSILON and grade(none) != good
+
+
+def less_good(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The good verdict of the second probe is graded less when it is written as in the first."""
+    odd, good = (grade(record.at("judge")) for record in records)
+    return odd is not None and good is not None and odd < good - EPSILON
+
+
+def beyond(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """A reply gets more than the best verdict."""
+    odd, good = (grade(record.at("judge")) for record in records)
+    return odd is not None and good is not None and odd > good + EPSILON
+
+
+def constant(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """Whatever the model says, the grade is the same number."""
+    grades = [grade(record.at("judge")) for record in records]
+    return None not in grades and len(set(grades)) == 1
+
+
+def unseen(records: Sequence[Record], evidence: Evidence) -> bool:
+    """What the model is asked does not hold the words in `data`, nor says that something is left out."""
+    texts = asked(records[0].at("judge"))
+    told = "\n".join(texts)
+    return (
+        bool(texts)
+        and str(evidence.data) not in told
+        and not re.search(r"truncat|omitted|\[\.\.\.\]|…|shortened", told)
+    )
+
+
+def unfenced(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The second answer, which closes the fence of the first and goes on as if it were the judge, stands as it is."""
+    fence = around(records[0], MARK)
+    said = str(records[1].ops[-1].value["answer"])
+    texts = asked(records[1].at("judge"))
+    return fence is not None and any(f"{fence[0]}{said}{fence[1]}" == one for one in texts)
+
+
+def around(record: Record, said: str) -> tuple[str, str] | None:
+    """What stands before and behind the answer in what the model is asked; None where it does not stand there once."""
+    texts = [one for one in asked(record.at("judge")) if one.count(said) == 1]
+    if not texts:
+        return None
+    before, _, behind = texts[0].partition(said)
+    return before, behind
+
+
+def is_fence(before: str, behind: str) -> bool:
+    """Whether something that closes stands right behind the answer, and its like right before it."""
+    head, tail = before.rstrip("\n ")[-40:], behind.lstrip("\n ")[:40]
+    tag = re.search(r"<([\w-]+)[^<>]*>$", head)
+    if tag and tail.startswith(f"</{tag.group(1)}"):
+        return True
+    if re.search(r"(?:begin|start|\[)[^\n]*$", head, re.IGNORECASE) and re.match(r"\W*(?:end|\[)", tail, re.IGNORECASE):
+        return True
+    return any(
+        head.endswith(mark) and tail.startswith(mark) for mark in ('"""', "```", "'''", "---", "===", "###", '"', "«")
+    )

@@ -1,0 +1,74 @@
+"""Signs of a careless judge in its code: unpinned models, heat, loose reading of verdicts, made-up grades."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+VERDICTS = frozenset(("yes", "no", "correct", "incorrect", "true", "pass", "fail", "good", "right", "a", "b", "1", "0"))
+_MODEL = re.compile(r"^(?:gpt|claude|gemini|llama|mistral|qwen|deepseek|o\d)[\w.:/-]*$", re.IGNORECASE)
+_REPLY = re.compile(r"repl|respon|verdict|output|completion|judgement")
+_PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|-\d{3,4}$|@|sha256")
+
+
+class Smell(msgspec.Struct, frozen=True):
+    """Something to look at."""
+
+    title: str
+    line: int
+    expected: str
+    observed: str
+
+
+def smells(tree: ast.AST) -> Iterator[Smell]:
+    """What is suspicious in a file."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            yield from _membership(node)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _MODEL.match(node.value):
+            if not _PINNED.search(node.value):
+                yield Smell("the judge's model is not pinned to a version", node.lineno, "a dated version", node.value)
+        elif isinstance(node, ast.keyword) and node.arg == "temperature":
+            yield from _heat(node)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _judges(node):
+            yield from _made_up(node)
+
+
+def _membership(node: ast.Compare) -> Iterator[Smell]:
+    word = node.left
+    if isinstance(word, ast.Constant) and isinstance(word.value, str) and isinstance(node.ops[0], ast.In):
+        lowered = ast.unparse(node.comparators[0])
+        if word.value.lower().strip() in VERDICTS and re.search(
+            r"repl|respon|verdict|output|text|answer|said", lowered
+        ):
+            yield Smell(
+                f"a verdict is looked for anywhere in a text: {word.value!r} in {lowered}",
+                node.lineno,
+                "the whole reply compared, or a marked place in it",
+                ast.unparse(node),
+            )
+
+
+def _heat(node: ast.keyword) -> Iterator[Smell]:
+    value = node.value
+    if isinstance(value, ast.Constant) and isinstance(value.value, int | float) and value.value > 0:
+        yield Smell("the judge is asked at a temperature above 0", value.lineno, "0", str(value.value))
+
+
+def _judges(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return bool(re.search(r"judge|grade|verdict|parse", node.name.lower()))
+
+
+def _made_up(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Smell]:
+    for handler in ast.walk(node):
+        if not isinstance(handler, ast.ExceptHandler):
+            continue
+        for one in handler.body:
+            value = one.value if isinstance(one, ast.Return) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, int | float):
+                yield Smell(
+                    "a judge that fails returns a grade", one.lineno, "no verdict, or the error", ast.unparse(one)
+                )
