@@ -325,7 +325,11 @@ class Ordered(Pair):
 
 
 class Easy(Desk):
-    """Pays for any change at all."""
+    """Pays for any change at all, and to list the orders is one."""
+
+    def _list_orders(self) -> Any:
+        self.world["listed"] = True
+        return super()._list_orders()
 
     def score(self) -> float:
         return float(self.world != self.start)
