@@ -61,21 +61,23 @@ def _start(one: Pair) -> tuple[Op, ...]:
 def is_stale(lab: Lab, one: Pair, op: Op) -> Finding | None:
     """Whether this read gives the old answer after the write because it was asked before."""
     ops = (*_start(one), op.marked(OLD), one.write.marked(WRITE), op.marked(NEW))
-    return proved(lab, ops, (OLD, WRITE, NEW), f"{op.name} does not show what {one.write.name} wrote, if it was read")
+    return proved(
+        lab, ops, (OLD, WRITE, NEW), title=f"{op.name} does not show what {one.write.name} wrote, if it was read"
+    )
 
 
-def proved(lab: Lab, ops: Sequence[Op], marks: tuple[str, str, str], title: str) -> Finding | None:
+def proved(lab: Lab, ops: Sequence[Op], marks: tuple[str, str, str], *, title: str) -> Finding | None:
     """A finding where the ops show it, against those of them that are marked as steps alone."""
     evidence = Evidence(HERE + "stale", marks, None, lab.volatile)
 
     def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe(some), Probe(alone(some))
 
-    found = least(lab, ops, marks, probes, evidence)
-    return _told(lab, f"{title} before", found, evidence, mark=marks[2]) if found else None
+    found = least(lab, ops, marks, probes=probes, evidence=evidence)
+    return _told(lab, f"{title} before", found, evidence=evidence, mark=marks[2]) if found else None
 
 
-def _told(lab: Lab, title: str, found: tuple[Probe, Probe], evidence: Evidence, *, mark: str) -> Finding | None:
+def _told(lab: Lab, title: str, found: tuple[Probe, Probe], *, evidence: Evidence, mark: str) -> Finding | None:
     """The finding that the first probe shows against the second, which is played twice."""
     wrong, right = lab.play_all(found)
     return lab.finding(
@@ -91,7 +93,7 @@ def _told(lab: Lab, title: str, found: tuple[Probe, Probe], evidence: Evidence, 
     )
 
 
-def is_moved(lab: Lab, one: Pair, place: int, world: tuple[Op, ...]) -> Finding | None:
+def is_moved(lab: Lab, one: Pair, place: int, *, world: tuple[Op, ...]) -> Finding | None:
     """Whether this read depends on when the others were made, in one and the same world."""
     if not world:
         return None
@@ -103,9 +105,9 @@ def is_moved(lab: Lab, one: Pair, place: int, world: tuple[Op, ...]) -> Finding 
     def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe((*start, *some, write, op, *world)), Probe((*start, write, *some, op, *world))
 
-    found = least(lab, tuple(map(bare, (*one.reads, *one.reads))), (), probes, evidence)
+    found = least(lab, tuple(map(bare, (*one.reads, *one.reads))), (), probes=probes, evidence=evidence)
     title = f"what {op.name} gives after {one.write.name} depends on what was read before, though the world is the same"
-    return _told(lab, title, found, evidence, mark=NEW) if found else None
+    return _told(lab, title, found, evidence=evidence, mark=NEW) if found else None
 
 
 # --- time ---
@@ -145,7 +147,9 @@ def _variants(lab: Lab, tool: ToolSpec) -> Iterator[Op]:
     base: dict[str, Any] = known[0].value if known else {}
     found = {repr(sorted(op.value.items())): op for op in known}
     for name, schema in tool.properties.items():
-        others: list[dict[str, Any]] = [{**base, name: one} for one in _other_values(lab, name, schema, base.get(name))]
+        others: list[dict[str, Any]] = [
+            {**base, name: one} for one in _other_values(lab, name, schema, value=base.get(name))
+        ]
         if name in base:
             others.append({key: one for key, one in base.items() if key != name})
         for arguments in others:
@@ -154,7 +158,7 @@ def _variants(lab: Lab, tool: ToolSpec) -> Iterator[Op]:
     yield from found.values()
 
 
-def _other_values(lab: Lab, name: str, schema: Any, value: Any) -> list[Any]:
+def _other_values(lab: Lab, name: str, schema: Any, *, value: Any) -> list[Any]:
     """Two other values of an argument: of its enum, near its number, or seen elsewhere under its name."""
     if not is_dict(schema):
         return []
@@ -187,7 +191,7 @@ def confused(lab: Lab, first: tuple[Op, ...], second: tuple[Op, ...], *, same_se
     if not lab.shown(both, evidence):
         return None
     whose = "with other arguments" if within else "in another task" if same_session else "in another session"
-    return _told(lab, f"{second[1].name} gives the answer that it gave {whose}", both, evidence, mark=NEW)
+    return _told(lab, f"{second[1].name} gives the answer that it gave {whose}", both, evidence=evidence, mark=NEW)
 
 
 # --- many sessions ---
@@ -208,7 +212,7 @@ def interleaved(lanes: Sequence[Pair], count: int) -> tuple[Op, ...]:
     return tuple(op for place in range(longest) for ops in each for op in ops[place : place + 1])
 
 
-def beside(lab: Lab, lanes: Sequence[Pair], number: int, mixed: Record, *, clean: Record) -> Finding | None:
+def beside(lab: Lab, lanes: Sequence[Pair], number: int, *, mixed: Record, clean: Record) -> Finding | None:
     """Whether one of interleaved sessions has seen something else than alone."""
     one = lanes[number % len(lanes)]
     marks = [op.mark for op in session(one)]
@@ -220,7 +224,7 @@ def beside(lab: Lab, lanes: Sequence[Pair], number: int, mixed: Record, *, clean
     found = pair(lab, ops, bad)
     if found is None:
         return None
-    gap = split(clean, lab.play(*found[0].ops), [bad], lab.volatile)
+    gap = split(clean, lab.play(*found[0].ops), [bad], volatile=lab.volatile)
     return lab.finding(
         f"{found[0].ops[-1].name or found[0].ops[-1].do} gives something else while other sessions go on",
         *found,
@@ -233,7 +237,7 @@ def beside(lab: Lab, lanes: Sequence[Pair], number: int, mixed: Record, *, clean
     )
 
 
-def in_threads(lab: Lab, one: Pair, clean: Record, count: int) -> Finding | None:
+def in_threads(lab: Lab, one: Pair, clean: Record, *, count: int) -> Finding | None:
     """Whether one of so many equal sessions, each in a thread, has seen something else than alone."""
     lanes = [[op.moved(f"session {number}").marked("") for op in session(one)] for number in range(count)]
     ops = (together(*lanes, mark="all"),)
@@ -283,7 +287,7 @@ def ordered(lab: Lab, task: str, sequence: Sequence[Op]) -> Iterator[Finding | N
         for place in (0, *writes_before):
             shown[place] = ops[place]
         shown[old], shown[between[-1]] = shown[old].marked(OLD), shown[between[-1]].marked(WRITE)
-        finding = proved(lab, (*shown, op.marked(NEW)), (OLD, WRITE, NEW), f"{op.name} gives what it gave")
+        finding = proved(lab, (*shown, op.marked(NEW)), (OLD, WRITE, NEW), title=f"{op.name} gives what it gave")
         if finding is not None:
             yield finding
             return

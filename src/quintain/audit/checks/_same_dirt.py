@@ -116,12 +116,12 @@ class Rounds(msgspec.Struct, frozen=True):
             found += [*stage.ops, *(op.marked("") for op in self.script)]
         return (*found, *self.stages[place].ops)
 
-    def split(self, clean: Record, record: Record, place: int, volatile: Sequence[str]) -> Split | None:
+    def split(self, clean: Record, record: Record, place: int, *, volatile: Sequence[str]) -> Split | None:
         """Where the script after this stage parts from the clean one."""
         marks = [op.mark for op in self.script]
         start = sum(len(one.ops) + len(marks) for one in self.stages[:place]) + len(self.stages[place].ops)
         seen = record.seen[start : start + len(marks)]
-        return split(clean, Record(self.script, seen), marks[: len(seen)], volatile)
+        return split(clean, Record(self.script, seen), marks[: len(seen)], volatile=volatile)
 
 
 def rounds(stages: Sequence[Stage], script: Sequence[Op]) -> Rounds:

@@ -74,17 +74,17 @@ def _seen(seen: Seen) -> bool:
     return seen.how not in ("hung", "absent")
 
 
-def split(first: Record, second: Record, marks: Sequence[str], volatile: Sequence[str] = ()) -> Split | None:
+def split(first: Record, second: Record, marks: Sequence[str], *, volatile: Sequence[str] = ()) -> Split | None:
     """The first of these marks at which two records differ; None when they agree."""
     ops = {op.mark: op for op in first.ops if op.mark}
     for mark in marks:
         one, other = first.at(mark), second.at(mark)
         if apart(one, other, volatile):
-            return _apart(ops[mark], one, other, volatile)
+            return _apart(ops[mark], one, other, volatile=volatile)
     return None
 
 
-def _apart(op: Op, one: Seen, other: Seen, volatile: Sequence[str]) -> Split:
+def _apart(op: Op, one: Seen, other: Seen, *, volatile: Sequence[str]) -> Split:
     if one.how != other.how:
         return Split(op, "", one.raised or one.value, other.raised or other.value, "error")
     left, right = (read(masked(seen.value if seen.fine else seen.raised, volatile)) for seen in (one, other))
@@ -133,7 +133,7 @@ def _sorted(value: Any) -> Any:
 
 
 def fewest(
-    lab: Lab, ops: Sequence[Op], keep: Sequence[str], holds: Callable[[tuple[Op, ...]], bool], *, trials: int = TRIALS
+    lab: Lab, ops: Sequence[Op], keep: Sequence[str], *, holds: Callable[[tuple[Op, ...]], bool], trials: int = TRIALS
 ) -> tuple[Op, ...]:
     """The fewest ops for which a claim holds (ddmin); marks to keep, and resets of the script, stay."""
     kept = tuple(ops)
@@ -169,7 +169,7 @@ def through(ops: Sequence[Op], target: str) -> tuple[Op, ...]:
     return tuple(ops[: place + 1])
 
 
-def pair(lab: Lab, ops: Sequence[Op], target: str, context: Context = HOME) -> tuple[Probe, Probe, Probe] | None:
+def pair(lab: Lab, ops: Sequence[Op], target: str, *, context: Context = HOME) -> tuple[Probe, Probe, Probe] | None:
     """A small probe that differs at the target from the script alone, which is played twice; None when none does.
 
     The first has what surrounds the script, and is played in that context.
@@ -178,7 +178,9 @@ def pair(lab: Lab, ops: Sequence[Op], target: str, context: Context = HOME) -> t
     def probes(candidate: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe(candidate, context), Probe(alone(candidate))
 
-    found = least(lab, through(ops, target), (target,), probes, Evidence(UNLIKE, (target,), None, lab.volatile))
+    found = least(
+        lab, through(ops, target), (target,), probes=probes, evidence=Evidence(UNLIKE, (target,), None, lab.volatile)
+    )
     return None if found is None else (found[0], found[1], found[1])
 
 
@@ -186,6 +188,7 @@ def least(
     lab: Lab,
     ops: Sequence[Op],
     keep: Sequence[str],
+    *,
     probes: Callable[[tuple[Op, ...]], tuple[Probe, Probe]],
     evidence: Evidence,
 ) -> tuple[Probe, Probe] | None:
@@ -195,7 +198,7 @@ def least(
         return lab.shown(probes(candidate), evidence)
 
     whole = tuple(ops)
-    return probes(fewest(lab, whole, keep, holds)) if holds(whole) else None
+    return probes(fewest(lab, whole, keep, holds=holds)) if holds(whole) else None
 
 
 def wavers(lab: Lab, ops: Sequence[Op], target: str) -> bool:

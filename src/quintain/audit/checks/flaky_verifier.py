@@ -84,10 +84,10 @@ def verifier_portability(lab: Lab) -> Iterator[Finding | None]:
     for context, record in zip(contexts[1:], records, strict=True):
         for place, (task, how, _) in enumerate(ends):
             lab.looking()
-            apart = split(usual, record, [f"{place}"], lab.volatile)
+            apart = split(usual, record, [f"{place}"], volatile=lab.volatile)
             if apart is not None and how not in found and not wavering(lab, scripts[place], SCORE.mark):
                 found.add(how)
-                yield _elsewhere(lab, task, scripts[place], apart, context=context, how=how)
+                yield _elsewhere(lab, task, scripts[place], apart=apart, context=context, how=how)
 
 
 @check("x.verifier_order", "flaky_verifier", needs=("tasks",), value=63)
@@ -107,7 +107,7 @@ def verifier_order(lab: Lab) -> Iterator[Finding | None]:
         lab.looking()
         probes = (Probe((*mine[:-1], *before, mine[-1])), Probe(mine))
         mixed, by_itself = lab.play_all(probes)
-        apart = split(by_itself, mixed, [SCORE.mark], lab.volatile)
+        apart = split(by_itself, mixed, [SCORE.mark], volatile=lab.volatile)
         found = pair(lab, probes[0].ops, SCORE.mark) if apart is not None else None
         if apart is not None and found is not None:
             yield lab.finding(
@@ -199,7 +199,9 @@ def wavers(records: Sequence[Record], evidence: Evidence) -> bool:
 def changed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The world stood still from "first" to "before", and is another one "after"."""
     first, before, after = (Record((Op("state", mark="at"),), (records[0].at(mark),)) for mark in evidence.marks)
-    return not split(first, before, ["at"], evidence.volatile) and bool(split(before, after, ["at"], evidence.volatile))
+    return not split(first, before, ["at"], volatile=evidence.volatile) and bool(
+        split(before, after, ["at"], volatile=evidence.volatile)
+    )
 
 
 def paid_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -250,9 +252,9 @@ def _counted(values: Sequence[Any]) -> str:
     return "; ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
 
 
-def _elsewhere(lab: Lab, task: str, ops: Sequence[Op], apart: Split, *, context: Context, how: str) -> Finding | None:
+def _elsewhere(lab: Lab, task: str, ops: Sequence[Op], *, apart: Split, context: Context, how: str) -> Finding | None:
     for words, part in (*parts(context), ("the process", context)):
-        probes = pair(lab, through(ops, SCORE.mark), SCORE.mark, part)
+        probes = pair(lab, through(ops, SCORE.mark), SCORE.mark, context=part)
         if probes is not None:
             return lab.finding(
                 f"the verdict on a {how} episode depends on {words}",

@@ -38,14 +38,14 @@ def episode_determinism(lab: Lab) -> Iterator[Finding | None]:
     usual = lab.play(*ops)
     found: set[str] = set()
     fresh = lab.pool.fresh(Probe(ops), lab.limit)
-    for number, apart in _splits(lab, usual, fresh, scripts):
-        yield _by_itself(lab, plan[number][0], scripts[number], apart, found=found)
+    for number, apart in _splits(lab, usual, fresh, scripts=scripts):
+        yield _by_itself(lab, plan[number][0], scripts[number], apart=apart, found=found)
     if found:
         return  # What varies by itself varies in every context, too.
     contexts = elsewhere()
     for context, record in zip(contexts, lab.play_all([Probe(ops, context) for context in contexts]), strict=True):
-        for number, apart in _splits(lab, usual, record, scripts):
-            yield _in_context(lab, plan[number][0], scripts[number], apart, context=context, found=found)
+        for number, apart in _splits(lab, usual, record, scripts=scripts):
+            yield _in_context(lab, plan[number][0], scripts[number], apart=apart, context=context, found=found)
 
 
 @check("x.wall_clock", "reset_leak", needs=("tasks",), value=62)
@@ -57,8 +57,8 @@ def wall_clock(lab: Lab) -> Iterator[Finding | None]:
     ops = _side_by_side(scripts)
     usual, record = lab.play_all([Probe(ops), Probe(ops, later)])
     found: set[str] = set()
-    for number, apart in _splits(lab, usual, record, scripts):
-        yield _in_context(lab, tasks[number], scripts[number], apart, context=later, found=found)
+    for number, apart in _splits(lab, usual, record, scripts=scripts):
+        yield _in_context(lab, tasks[number], scripts[number], apart=apart, context=later, found=found)
 
 
 @check("runtime.seed_control", "reset_leak", needs=("tasks",), value=58)
@@ -73,7 +73,7 @@ def seed_control(lab: Lab) -> Iterator[Finding | None]:
     for number, seed in enumerate(seeds):
         lab.looking()
         marks = [_tag(number) + str(place) for place in range(len(scripts[number]))]
-        if split(twice[0], twice[1], marks, lab.volatile):
+        if split(twice[0], twice[1], marks, volatile=lab.volatile):
             varied.append(seed)
     if not varied:
         return
@@ -109,13 +109,13 @@ def episode_isolation(lab: Lab) -> Iterator[Finding | None]:
         for one, record in zip(rounds, lab.play_all([Probe(one.ops) for one in rounds]), strict=True):
             for place, stage in enumerate(one.stages):
                 lab.looking()
-                apart = one.split(clean, record, place, lab.volatile)
+                apart = one.split(clean, record, place, volatile=lab.volatile)
                 if apart is not None and len(found) < MOST and (key := f"{told(apart.op)} {apart.path}") not in found:
                     found.add(key)
-                    leak = _leaks(lab, task, stage.ops, mine, apart=apart, after=stage.after)
+                    leak = _leaks(lab, task, stage.ops, mine=mine, apart=apart, after=stage.after)
                     if leak is None and place:
                         before = one.before(place)
-                        leak = _leaks(lab, task, before, mine, apart=apart, after="after several episodes")
+                        leak = _leaks(lab, task, before, mine=mine, apart=apart, after="after several episodes")
                     yield leak
 
 
@@ -128,11 +128,11 @@ def session_isolation(lab: Lab) -> Iterator[Finding | None]:
     found: set[str] = set()
     for after, ops in dirt.beside(lab, task, mine):
         lab.looking()
-        apart = split(clean, lab.play(*ops), [op.mark for op in mine], lab.volatile)
+        apart = split(clean, lab.play(*ops), [op.mark for op in mine], volatile=lab.volatile)
         key = f"{told(apart.op)} {apart.path}" if apart else ""
         if apart is not None and len(found) < MOST and key not in found:
             found.add(key)
-            yield _leaks(lab, task, ops, (), apart=apart, after=after)
+            yield _leaks(lab, task, ops, mine=(), apart=apart, after=after)
 
 
 @check("x.episode_canary", "reset_leak", needs=("tools", "tasks"), value=66)
@@ -225,12 +225,12 @@ def _looks(lab: Lab, task: str) -> tuple[Op, ...]:
     return (*look, *reads(lab, task, 24, each=2), Op("score"))
 
 
-def _splits(lab: Lab, usual: Record, record: Record, scripts: Sequence[Sequence[Op]]) -> Iterator[tuple[int, Split]]:
+def _splits(lab: Lab, usual: Record, record: Record, *, scripts: Sequence[Sequence[Op]]) -> Iterator[tuple[int, Split]]:
     """The first difference of each script, with its number; its op is marked as in the script."""
     for number, ops in enumerate(scripts):
         lab.looking()
         for place, op in enumerate(ops):
-            apart = split(usual, record, [f"{_tag(number)}{place}"], lab.volatile)
+            apart = split(usual, record, [f"{_tag(number)}{place}"], volatile=lab.volatile)
             if apart is not None:
                 yield number, Split(op, apart.path, apart.one, apart.other, apart.kind)
                 break
@@ -242,13 +242,13 @@ def _severity(apart: Split) -> str:
     return "error"
 
 
-def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], apart: Split, *, found: set[str]) -> Finding | None:
+def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], *, apart: Split, found: set[str]) -> Finding | None:
     key = f"{told(apart.op)} {apart.path}"
     if key in found or len(found) >= MOST:
         return None
     found.add(key)
     target = apart.op.mark
-    least = fewest(lab, through(ops, target), (target,), lambda some: wavers(lab, some, target), trials=12)
+    least = fewest(lab, through(ops, target), (target,), holds=lambda some: wavers(lab, some, target), trials=12)
     return lab.finding(
         f"{_of(apart)} is not the same in two equal processes",
         Probe(least),
@@ -266,7 +266,7 @@ def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], apart: Split, *, found:
 
 
 def _in_context(
-    lab: Lab, task: str, ops: tuple[Op, ...], apart: Split, *, context: Context, found: set[str]
+    lab: Lab, task: str, ops: tuple[Op, ...], *, apart: Split, context: Context, found: set[str]
 ) -> Finding | None:
     key = f"{told(apart.op)} {apart.path}"
     if key in found or len(found) >= MOST:
@@ -274,7 +274,7 @@ def _in_context(
     found.add(key)
     target = apart.op.mark
     for words, part in (*parts(context), ("the process", context)):
-        probes = pair(lab, ops, target, part)
+        probes = pair(lab, ops, target, context=part)
         if probes is not None:
             return lab.finding(
                 f"{_of(apart)} depends on {words}",
@@ -292,10 +292,10 @@ def _in_context(
 
 
 def _leaks(
-    lab: Lab, task: str, before: Sequence[Op], mine: Sequence[Op], *, apart: Split, after: str
+    lab: Lab, task: str, before: Sequence[Op], *, mine: Sequence[Op], apart: Split, after: str
 ) -> Finding | None:
     target = apart.op.mark
-    probes = pair(lab, (*before, *mine), target, HOME)
+    probes = pair(lab, (*before, *mine), target, context=HOME)
     if probes is None:
         return None
     return lab.finding(

@@ -47,7 +47,7 @@ def read_your_writes(lab: Lab) -> Iterator[Finding | None]:
                 and len(found) < MOST
                 and apart(warm.at(f"new {place}"), control.at(f"new {place}"), lab.volatile)
             ):
-                finding = cache.is_stale(lab, one, op) or cache.is_moved(lab, one, place, world)
+                finding = cache.is_stale(lab, one, op) or cache.is_moved(lab, one, place, world=world)
                 found |= {key} if finding is not None else set()
                 yield finding
 
@@ -144,7 +144,7 @@ def score_is_now(lab: Lab) -> Iterator[Finding | None]:
         alone = tuple(op for op in early if op.mark)
         lab.looking()
         mixed, clean = lab.play_all([Probe(early), Probe(alone)])
-        gap = split(clean, mixed, [mark], lab.volatile)
+        gap = split(clean, mixed, [mark], volatile=lab.volatile)
         found = pair(lab, early, mark) if gap is not None else None
         if gap is not None and found is not None:
             yield lab.finding(
@@ -171,13 +171,13 @@ def concurrent_reads(lab: Lab) -> Iterator[Finding | None]:
         for number in range(count):
             one, clean = pairs[number % len(pairs)], alone[number % len(pairs)]
             lab.looking(len(one.reads))
-            finding = cache.beside(lab, pairs, number, mixed, clean=clean)
+            finding = cache.beside(lab, pairs, number, mixed=mixed, clean=clean)
             if finding is not None:
                 yield finding
                 return
         for one, clean in list(zip(pairs, alone, strict=True))[: 1 if count > MANY[0] else len(pairs)]:
             lab.looking()
-            finding = cache.in_threads(lab, one, clean, count)
+            finding = cache.in_threads(lab, one, clean, count=count)
             if finding is not None:
                 yield finding
                 return
