@@ -105,7 +105,7 @@ def audit(
         _begins(lab)
         done, found = _all(checks, lab, watch)
         failures = measure(lab)
-        findings = detailed(_distinct(found), lab)
+        findings = detailed(_distinct(found, lab), lab)
     finally:
         pool.close()
     return Report(
@@ -208,15 +208,20 @@ def _spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
     return tuple(tasks[round(place * (len(tasks) - 1) / max(1, count - 1))] for place in range(count))
 
 
-def _distinct(found: Sequence[Finding]) -> list[Finding]:
-    """The worst first; of those that say the same, the one of most tasks."""
+def _distinct(found: Sequence[Finding], lab: Lab) -> list[Finding]:
+    """The worst first; what one check says in one sentence is one finding, with every task that it was seen in."""
     kept: dict[str, Finding] = {}
     for one in found:
-        other = kept.get(one.key)
-        if other is None or len(one.tasks) > len(other.tasks):
-            kept[one.key] = one
+        kept.setdefault(one.key, one)
+    whole = [_in_all(one, lab) for one in kept.values()]
     severities, confidences = ("error", "warning", "note"), ("proven", "likely", "hint")
-    return sorted(kept.values(), key=lambda one: (severities.index(one.severity), confidences.index(one.confidence)))
+    return sorted(whole, key=lambda one: (severities.index(one.severity), confidences.index(one.confidence)))
+
+
+def _in_all(one: Finding, lab: Lab) -> Finding:
+    further = lab.seen_in.get((one.check, one.title), {})
+    tasks = tuple(dict.fromkeys((*one.tasks, *(task for task in further if task))))
+    return msgspec.structs.replace(one, tasks=tasks)
 
 
 def _digest(about: About) -> str:

@@ -40,6 +40,7 @@ class Lab:
 
     Attributes:
         rng: Draws of checks; begins anew for each check.
+        seen_in: By check and title of a finding, the tasks in which it was seen.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Lab:
         self.checking: Check | None = None
         self.probes = self.looked = 0
         self.rng = random.Random(seed)  # noqa: S311 (draws of probes, no secrets)
+        self.seen_in: dict[tuple[str, str], dict[str, None]] = {}
         self._lock = threading.Lock()
         self._oracles: dict[str, tuple[Op, ...] | None] = {}
 
@@ -184,15 +186,23 @@ class Lab:
             told: Fields of Finding: part, tasks, expected, observed, teaches, where, severity, and `at_most`, the
                 confidence that it may not exceed.
         """
+        assert self.checking is not None, "findings are made while a check runs"
+        tasks = tuple(told.get("tasks", ())) or tasks_of(probes)
+        further = self.seen_in.setdefault((self.checking.id, title), {})
+        if further:  # One proof is enough; where else it is, is worth knowing.
+            further.update(dict.fromkeys(tasks))
+            return None
         evidence = Evidence(relation, tuple(marks), data, self.volatile, tries) if probes else None
         if evidence is None:
+            further.update(dict.fromkeys(tasks or ("",)))
             return self._told(title, "likely", (), None, [], **told)
         if relation == "shows" and data is None:
             evidence = self._as_seen(probes[0], evidence)
         probes = self._small(probes, evidence, minimise)
-        confidence, records = self._proved(probes, evidence)
+        confidence, records = self._proved(probes, evidence, told.get("at_most", "proven"))
         if not confidence:
             return None
+        further.update(dict.fromkeys(tasks))
         return self._told(title, confidence, probes, evidence, records, **told)
 
     def _as_seen(self, probe: Probe, evidence: Evidence) -> Evidence:
@@ -224,9 +234,22 @@ class Lab:
                 return records
         return None
 
-    def _proved(self, probes: tuple[Probe, ...], evidence: Evidence) -> tuple[Confidence | None, list[Record]]:
+    def _proved(
+        self, probes: tuple[Probe, ...], evidence: Evidence, at_most: Confidence
+    ) -> tuple[Confidence | None, list[Record]]:
         """Two fresh processes that show it are a proof; one makes it likely."""
-        held = [found for _ in range(2) if (found := self._records(probes, evidence, fresh=True)) is not None]
+        if at_most != "proven":
+            shown = self._records(probes, evidence, fresh=False)
+            return (at_most, shown) if shown is not None else (None, [])
+        if evidence.tries == 1:  # Both at once.
+            self._count(2 * len(probes))
+            records = self.pool.fresh_all((*probes, *probes), self._seconds(None))
+            plays = [records[: len(probes)], records[len(probes) :]]
+            holds = relations.find(evidence.relation)
+            held = [play for play in plays if holds(play, evidence)]
+        else:
+            tried = [self._records(probes, evidence, fresh=True) for _ in range(2)]
+            held = [play for play in tried if play is not None]
         if not held:
             return None, []
         return ("proven" if len(held) == 2 else "likely"), held[0]
@@ -240,7 +263,7 @@ class Lab:
         records: list[Record],
         **told: Any,
     ) -> Finding:
-        assert self.checking is not None, "findings are made while a check runs"
+        assert self.checking is not None
         order = ("hint", "likely", "proven")
         at_most = told.pop("at_most", "proven")
         told.setdefault("severity", self.checking.severity)
