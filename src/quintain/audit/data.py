@@ -54,7 +54,7 @@ def _walk(before: Any, after: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
                 yield from _walk(before[name], after[name], here)
     elif is_list(before) and is_list(after) and len(before) == len(after):
         for place, (one, other) in enumerate(zip(before, after, strict=True)):
-            yield from _walk(one, other, f"{path}/{place}")
+            yield from _walk(one, other, f"{path}/{place}" if path else str(place))
     elif type(before) is not type(after) or not _equal(before, after):
         yield path, before, after
 
@@ -72,7 +72,7 @@ def _key(*lists: list[Any]) -> str:
     for name in sorted(names, key=lambda one: one != "id"):
         values: list[list[Any]] = [[row[name] for row in rows] for rows in lists]
         is_scalar = all(isinstance(one, str | int) for one in itertools.chain(*values))
-        if is_scalar and all(len({*one}) == len(one) for one in values):
+        if is_scalar and all(len({*map(str, one)}) == len(one) for one in values):
             return str(name)
     return ""
 

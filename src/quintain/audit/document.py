@@ -12,6 +12,7 @@ from quintain import codec
 from quintain.errors import UsageError
 
 from .auditor import Report
+from .exact import exact, restored
 from .finding import Finding
 from .page import page
 
@@ -32,7 +33,7 @@ def document(report: Report) -> dict[str, Any]:
         "kind": report.kind,
         "digest": report.digest,
         "coverage": report.coverage,
-        "findings": [msgspec.to_builtins(one) for one in report.findings],
+        "findings": [_plain(one) for one in report.findings],
         "checks": [msgspec.to_builtins(one) for one in report.checks],
         "tasks": {"looked_at": report.tasks[0], "there_are": report.tasks[1]},
         "failure_rate": msgspec.to_builtins(report.failures),
@@ -75,7 +76,7 @@ def save(report: Report, folder: Path) -> Report:
             file = folder / f"finding-{place}.json"
             replay = shlex.join(["quintain", "replay-finding", str(file)]) if one.probes else ""
             again = msgspec.structs.replace(one, replay=replay or _again(one))
-            file.write_bytes(msgspec.json.format(codec.json(again), indent=2) + b"\n")
+            file.write_bytes(msgspec.json.format(codec.json(_plain(again)), indent=2) + b"\n")
             named.append(again)
         report = msgspec.structs.replace(report, findings=tuple(named))
         whole = document(report)
@@ -84,6 +85,10 @@ def save(report: Report, folder: Path) -> Report:
     except OSError as error:
         raise UsageError(f"cannot write the report into {str(folder)!r}: {error.strerror}") from error
     return report
+
+
+def _plain(one: Finding) -> Any:
+    return exact(msgspec.to_builtins(one, builtin_types=(bytes,)))
 
 
 def _again(one: Finding) -> str:
@@ -105,7 +110,7 @@ def load(path: Path, number: int | None = None) -> Finding:
             raise UsageError(f"{path} is a report with findings 1 to {len(findings)}; say which: --number N")
         whole = findings[number - 1]
     try:
-        return msgspec.convert(whole, Finding)
+        return msgspec.convert(restored(whole), Finding)
     except msgspec.ValidationError as error:
         raise UsageError(f"{path} holds no finding of this version: {error}") from error
 
@@ -119,7 +124,7 @@ def known_before(path: Path) -> set[str]:
     whole = _read(path)
     if "findings" not in whole:
         raise UsageError(f"{path} is no report of an audit: it has no findings")
-    return {msgspec.convert(one, Finding).key for one in whole["findings"]}
+    return {msgspec.convert(restored(one), Finding).key for one in whole["findings"]}
 
 
 def _read(path: Path) -> dict[str, Any]:

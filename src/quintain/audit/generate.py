@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import defaultdict
 from collections.abc import Iterator
@@ -76,15 +77,18 @@ def _singular(name: str) -> str:
     return lowered.removesuffix("s")
 
 
-def valid(tool: ToolSpec, values: Values, rng: random.Random, *, optional: float = 0.3) -> dict[str, Any]:
+def valid(
+    tool: ToolSpec, values: Values, rng: random.Random, *, optional: float = 0.3, root: Any = None
+) -> dict[str, Any]:
     """Arguments that fit the tool's schema; ids and names are taken from what was seen, where anything fits.
 
-    Each optional parameter is given with the chance `optional`.
+    Each optional parameter is given with the chance `optional`. What a schema refers to stands in `root`, the tool's
+    parameters unless it says otherwise.
     """
     arguments: dict[str, Any] = {}
     for name, schema in tool.properties.items():
         if name in tool.required or rng.random() < optional:
-            arguments[name] = one(schema, values, rng, name=name, root=tool.parameters)
+            arguments[name] = one(schema, values, rng, name=name, root=root or tool.parameters)
     return arguments
 
 
@@ -102,7 +106,7 @@ def one(schema: Any, values: Values, rng: random.Random, *, name: str = "", root
     kind = rng.choice(kind) if is_list(kind) else kind
     if kind == "object":
         inner = {**schema, "type": "object"}
-        return valid(ToolSpec(name, parameters=inner), values, rng)
+        return valid(ToolSpec(name, parameters=inner), values, rng, root=root)
     if kind == "array":
         return [
             one(schema.get("items") or {}, values, rng, name=_singular(name), root=root)
@@ -117,15 +121,36 @@ def _scalar(kind: str, schema: Any, values: Values, rng: random.Random, name: st
     seen = [value for value in values.of(name) if fits(value, {**schema, "type": kind})]
     if seen and rng.random() < 0.8:
         return rng.choice(seen)
-    low = schema.get("minimum", schema.get("exclusiveMinimum", 0))
-    high = schema.get("maximum", schema.get("exclusiveMaximum", low + 10))
     if kind == "integer":
-        return rng.randint(int(low) + ("exclusiveMinimum" in schema), max(int(low) + 1, int(high)))
+        low, high = _whole(schema)
+        return rng.randint(low, max(low, high))
     if kind == "number":
-        return round(rng.uniform(float(low), float(high)), 2)
+        return _number(schema, rng)
     if schema.get("format") in ("date", "date-time"):
         return "2026-03-05" if schema["format"] == "date" else "2026-03-05T10:00:00Z"
-    return rng.choice(["blue", "Ann Lee", "a short note", "x17"])[: schema.get("maxLength", 100)]
+    text = rng.choice(["blue", "Ann Lee", "a short note", "x17"])
+    return text.ljust(schema.get("minLength", 0), "x")[: schema.get("maxLength", 100_000)]
+
+
+def _whole(schema: Any) -> tuple[int, int]:
+    """The lowest and the highest integer that a schema allows, ten apart where it does not say."""
+    lows = [math.ceil(schema["minimum"])] if is_number(schema.get("minimum")) else []
+    highs = [math.floor(schema["maximum"])] if is_number(schema.get("maximum")) else []
+    lows += [math.floor(schema["exclusiveMinimum"]) + 1] if is_number(schema.get("exclusiveMinimum")) else []
+    highs += [math.ceil(schema["exclusiveMaximum"]) - 1] if is_number(schema.get("exclusiveMaximum")) else []
+    low = max(lows, default=min(0, *(high - 10 for high in highs)) if highs else 0)
+    return low, min(highs, default=low + 10)
+
+
+def _number(schema: Any, rng: random.Random) -> float:
+    """A number within a schema's bounds, with two digits where one such fits."""
+    lows: list[float] = [schema[name] for name in ("minimum", "exclusiveMinimum") if is_number(schema.get(name))]
+    highs: list[float] = [schema[name] for name in ("maximum", "exclusiveMaximum") if is_number(schema.get(name))]
+    low = max(lows, default=min(0.0, *(high - 10 for high in highs)) if highs else 0.0)
+    high = min(highs, default=low + 10)
+    drawn = rng.uniform(low, high)
+    tried = (round(drawn, 2), drawn, (low + high) / 2)
+    return float(next((value for value in tried if fits(value, {**schema, "type": "number"})), low))
 
 
 def _resolved(schema: Any, root: Any) -> dict[str, Any]:

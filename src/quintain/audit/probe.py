@@ -229,4 +229,5 @@ def same(one: Seen, other: Seen, volatile: Iterable[str] = ()) -> bool:
 
 
 def _bytes(seen: Seen, volatile: Iterable[str]) -> bytes:
-    return codec.dumps(masked(seen.content(), volatile), repr)
+    value, raised, how = seen.content()
+    return codec.dumps((masked(value, volatile), raised, how), repr)

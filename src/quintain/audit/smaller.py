@@ -57,21 +57,25 @@ def _ops(probe: Probe, holds: Holds) -> Probe:
 
 
 def _arguments(probe: Probe, holds: Holds) -> Probe:
-    ops = list(probe.ops)
-    for place, op in enumerate(probe.ops):
-        if op.do != "call" or not is_dict(op.value):
-            continue
-        for candidate in _simpler(op, op.value):
-            tried = [*ops[:place], candidate, *ops[place + 1 :]]
-            if holds(Probe(tuple(tried), probe.context)):
-                ops = tried
+    place = 0
+    while place < len(probe.ops):
+        for candidate in _simpler(probe.ops[place]):
+            tried = Probe((*probe.ops[:place], candidate, *probe.ops[place + 1 :]), probe.context)
+            if holds(tried):
+                probe = tried
                 break
-    return Probe(tuple(ops), probe.context)
+        else:
+            place += 1
+    return probe
 
 
-def _simpler(op: Op, arguments: dict[str, Any]) -> Iterator[Op]:
-    """The call with fewer arguments, and with shorter ones; the simplest first."""
-    yield msgspec.structs.replace(op, value={})
+def _simpler(op: Op) -> Iterator[Op]:
+    """A call with fewer arguments, and with shorter ones; the simplest first."""
+    arguments: Any = op.value
+    if op.do != "call" or not is_dict(arguments):
+        return
+    if len(arguments) > 1:
+        yield msgspec.structs.replace(op, value={})
     for name, value in arguments.items():
         yield msgspec.structs.replace(op, value={key: one for key, one in arguments.items() if key != name})
         if isinstance(value, str) and len(value) > 40:

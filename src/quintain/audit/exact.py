@@ -1,0 +1,50 @@
+"""Plain data that JSON cannot hold, held by it all the same: no NaN becomes null, no number that is a key a text.
+
+A finding is played again from its file, and a call with NaN must stay one. What JSON has no form for is written as an
+object with one key, "$float", "$bytes", or "$map" for a dict whose keys are not all text; a dict that happens to look
+like one of these is written as a "$map", too.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from typing import Any
+
+from .data import is_dict, is_list
+
+
+def exact(value: Any) -> Any:
+    """The value with nothing in it that JSON would change."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": repr(value)}
+    if isinstance(value, bytes):
+        return {"$bytes": base64.b64encode(value).decode()}
+    if isinstance(value, list | tuple):
+        return [exact(one) for one in list[Any](value)]
+    if is_dict(value):
+        keys: list[Any] = list(value)
+        is_plain = all(isinstance(key, str) for key in keys) and not (len(keys) == 1 and keys[0].startswith("$"))
+        if is_plain:
+            return {key: exact(one) for key, one in value.items()}
+        return {"$map": [[exact(key), exact(one)] for key, one in value.items()]}
+    return value
+
+
+def restored(value: Any) -> Any:
+    """What `exact` was given; tuples come back as lists."""
+    if is_list(value):
+        return [restored(one) for one in value]
+    if not is_dict(value):
+        return value
+    if set(value) == {"$float"}:
+        return float(value["$float"])
+    if set(value) == {"$bytes"}:
+        return base64.b64decode(value["$bytes"])
+    if set(value) == {"$map"}:
+        return {_key(restored(key)): restored(one) for key, one in value["$map"]}
+    return {key: restored(one) for key, one in value.items()}
+
+
+def _key(key: Any) -> Any:
+    return tuple(key) if isinstance(key, list) else key

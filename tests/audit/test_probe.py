@@ -1,0 +1,155 @@
+"""Probes are plain data that says the same wherever it is read; records say what each op saw."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quintain import codec
+from quintain.audit.exact import exact, restored
+from quintain.audit.finding import trajectory
+from quintain.audit.probe import (
+    Context,
+    Op,
+    Probe,
+    Record,
+    Seen,
+    answer,
+    ask,
+    call,
+    masked,
+    number,
+    reset,
+    same,
+    score,
+    speaks_of_error,
+    state,
+    together,
+)
+
+PLAIN: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(),
+    lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text(), one, max_size=3),
+    max_leaves=8,
+)
+WILD: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats() | st.text() | st.binary(),
+    lambda one: (
+        st.lists(one, max_size=3)
+        | st.dictionaries(st.text() | st.integers(0, 9) | st.sampled_from(["$float", "$map"]), one, max_size=3)
+    ),
+    max_leaves=8,
+)
+SIMPLE = st.builds(
+    Op, st.sampled_from(["call", "reset", "score", "wait"]), st.sampled_from("ab"), st.text(), PLAIN,
+    seed=st.integers(0, 9), times=st.integers(1, 3), mark=st.text(max_size=3),
+)  # fmt: skip
+OPS = SIMPLE | st.builds(Op, st.just("together"), lanes=st.lists(st.lists(SIMPLE, max_size=2).map(tuple)).map(tuple))
+PROBES = st.builds(
+    Probe, st.lists(OPS, max_size=5).map(tuple), st.builds(Context, st.integers(0, 9), elsewhere=st.booleans())
+)
+
+
+@given(PROBES)
+def test_a_probe_is_the_same_after_json_and_messagepack(probe: Probe) -> None:
+    written = codec.json(exact(msgspec.to_builtins(probe, builtin_types=(bytes,))))
+    assert msgspec.convert(restored(msgspec.json.decode(written)), Probe) == probe
+    assert codec.loads(codec.dumps(probe), Probe) == probe
+
+
+@given(WILD)
+def test_what_json_cannot_hold_comes_back(value: Any) -> None:
+    found = restored(json.loads(json.dumps(exact(value))))
+    assert repr(found) == repr(value)
+
+
+@given(PROBES, st.sets(st.integers(0, 9)))
+def test_without_keeps_the_others_in_order(probe: Probe, gone: set[int]) -> None:
+    left = probe.without(gone)
+    assert left.ops == tuple(op for place, op in enumerate(probe.ops) if place not in gone)
+    assert left.context == probe.context
+
+
+def test_ops_by_their_names() -> None:
+    assert reset("a", seed=3) == Op("reset", "a", "a", seed=3)
+    assert call("f") == Op("call", name="f", value={})
+    assert answer("yes", on="b") == Op("answer", "b", value="yes")
+    assert (score().mark, state().mark, ask("m:f").mark, together([score()]).mark) == (
+        "score",
+        "state",
+        "ask",
+        "together",
+    )
+    assert call("f").marked("x").moved("b") == call("f", on="b", mark="x")
+
+
+def test_a_mark_that_was_not_reached_hung_and_one_that_is_not_there_raises() -> None:
+    record = Record((reset("a"), score()), (Seen("hello"),), died="it was killed")
+    assert record.at("score") == Seen(how="hung", raised="it was killed")
+    with pytest.raises(KeyError, match=r"no op of this probe is marked 'state': \['score'\]"):
+        record.at("state")
+    assert record.broken is None
+    assert trajectory(record) == [
+        {"do": "reset", "name": "a", "observed": "hello"},
+        {"do": "score", "hung": "it was killed"},
+    ]
+
+
+def test_a_record_knows_its_lanes_and_what_broke() -> None:
+    lanes = msgspec.to_builtins([[Seen(1), Seen(2)], [Seen(raised="KeyError: x", how="crashed", where="f.py:3")]])
+    record = Record(
+        (together([], []), call("f")), (Seen(lanes), Seen(how="crashed", raised="KeyError: x", where="f.py:3"))
+    )
+    assert [one.value for one in record.lane("together", 0)] == [1, 2]
+    assert record.lane("together", 1)[0].how == "crashed"
+    assert record.lane("together", 7) == []
+    assert record.broken is not None
+    assert trajectory(record)[1] == {
+        "do": "call", "name": "f", "arguments": {}, "crashed": "KeyError: x", "where": "f.py:3",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({"error": "no"}, True), ({"error": ""}, False), ({"error": None}, False), ({"ok": False}, True),
+        ({"ok": True}, False), ({"is_error": True}, True), (" Error: no", True), ("Traceback (most", True),
+        ("no error", False), (None, False), ([], False), (0, False),
+    ],
+)  # fmt: skip
+def test_what_speaks_of_an_error(value: Any, told: bool) -> None:
+    assert speaks_of_error(value) is told
+    assert Seen(value).is_error is told
+    assert Seen(value, how="refused").is_error
+
+
+@pytest.mark.parametrize(
+    ("seen", "wanted"),
+    [
+        (Seen({"score": 1}), 1.0), (Seen({"score": None}), None), (Seen(0.5), 0.5), (Seen(None), None),
+        (Seen("1"), None), (Seen({"score": 1}, how="crashed"), None), (Seen({}), None),
+    ],
+)  # fmt: skip
+def test_the_number_of_a_score(seen: Seen, wanted: float | None) -> None:
+    assert number(seen) == wanted
+
+
+def test_same_means_values_and_types_and_not_seconds() -> None:
+    assert same(Seen({"a": 1, "b": 2}, seconds=1), Seen({"b": 2, "a": 1}, seconds=2))
+    assert not same(Seen(1), Seen(1.0))
+    assert not same(Seen(1), Seen(True))
+    assert not same(Seen([1, 2]), Seen([2, 1]))
+    assert same(Seen(raised="KeyError: a", how="crashed"), Seen(raised="KeyError: b", how="crashed"))
+    assert not same(Seen(raised="KeyError: a", how="crashed"), Seen(raised="KeyError: a", how="refused"))
+    assert same(Seen({"id": 1, "x": [{"id": 2}]}), Seen({"id": 3, "x": [{"id": 4}]}), volatile=("id",))
+
+
+@given(PLAIN)
+def test_masking_nothing_changes_nothing(value: Any) -> None:
+    assert masked(value, ()) is value
+    assert masked(value, ["no such name"]) == value
