@@ -86,7 +86,9 @@ class Player:
         """Begin a task."""
         first = handle.subject.reset(handle.task(op.name), op.seed)
         if op.on in self._compared and "state" in handle.offers:
-            self._starts[op.on] = handle.subject.state()
+            start = handle.subject.state()
+            # What a subject hands out may be its own living dict.
+            self._starts[op.on] = start if hasattr(handle.subject, "prepare") else copy.deepcopy(start)
         return first
 
     def changes(self, handle: Handle, op: Op) -> dict[str, list[Any]]:
