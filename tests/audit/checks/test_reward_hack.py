@@ -115,16 +115,6 @@ def test_a_forged_result_is_proven_and_a_watched_one_is_silent() -> None:
     assert not [one for one in courtesy if one.confidence == "proven" or one.severity == "error"]
 
 
-@pytest.mark.slow
-def test_a_tool_that_writes_to_the_code_is_caught_and_the_code_is_as_it_was(tmp_path: Path) -> None:
-    copied = tmp_path / "subject.py"
-    copied.write_bytes(WORDS.read_bytes())
-    [check] = [one for one in checks_of(reward_hack) if one.id == "x.write_watch"]
-    [found] = audit(Subject(f"{copied}:Open"), [check]).findings
-    assert (found.part, found.confidence, found.where) == ("S", "proven", str(copied))
-    assert copied.read_bytes() == WORDS.read_bytes()
-
-
 def test_a_scorer_that_contradicts_its_cases(tmp_path: Path) -> None:
     path, cases = tmp_path / "scorer.py", tmp_path / "cases.jsonl"
     path.write_text("def score(answer, gold):\n    return float(gold in answer)\n")

@@ -1,19 +1,15 @@
-"""Hands on the verifier: its files are watched while tools write, and what looks like a test is overwritten."""
+"""Hands on the verifier: what looks like a test or a result is overwritten by the tools of the agent."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 from quintain.audit.check import check
 from quintain.audit.finding import Finding
 from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
-from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, ask, call, reset, score
+from quintain.audit.probe import Op, Probe, call, reset, score
 
 from . import _reward_claims as claims
 from ._reward_acts import reads_by_name, words
@@ -27,7 +23,6 @@ _FORGERIES = (
     "import sys\nsys.exit(0)\n", "def score(*args, **kwargs):\n    return 1.0\n", "ok\n",
 )  # fmt: skip
 """What an agent would write over a test."""
-_WATCH = "quintain.audit.checks._reward_tamper:write_over"
 
 
 @check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=76)
@@ -81,48 +76,3 @@ def _known_paths(lab: Lab, task: str) -> list[str]:
     found = re.findall(r"[\w./-]*[\w-]+\.(?:py|sh|txt|json|js|ts|md|yaml|yml|toml|csv|log|xml)\b", told)
     usual = ["tests/test_all.py", "test.py", "tests.py", "conftest.py", "results.json", "score.txt", "reward.txt"]
     return list(dict.fromkeys([*found, *usual]))
-
-
-@check("x.write_watch", "reward_hack", needs=("sources", "tasks", "tools"), value=48)
-def write_watch(lab: Lab) -> Iterator[Finding | None]:
-    """No tool of the agent writes to the files of the environment's own code."""
-    writers = list(_writers(lab))
-    if not writers:
-        raise lab.none("no tool writes files")
-    files = list(dict.fromkeys(one.path for one in lab.sources if Path(one.path).is_file()))[:3]
-    for tool, path_key, text_key in writers[:4]:
-        for file in files:
-            lab.looking()
-            value = {"task": lab.tasks[0], "tool": tool.name, "path": path_key, "text": text_key, "file": file}
-            probe = Probe((ask(_WATCH, value, mark="watch"),))
-            seen = lab.play_probe(probe).at("watch")
-            if seen.fine and seen.value["written"]:
-                yield lab.finding(
-                    f"{tool.name} writes to the environment's own code",
-                    probe,
-                    marks=("watch",),
-                    minimise=0,
-                    part="S",
-                    where=file,
-                    expected="the file stays as it is",
-                    observed=f"{tool.name}({path_key}={file!r}, ...) wrote to it (the same text, so nothing is lost)",
-                    teaches="to edit the verifier",
-                )
-                return
-
-
-def write_over(player: Player, on: str, value: Any) -> dict[str, bool]:
-    """In the child: have a tool write a file's own text over it. In the end the file holds that text in any case."""
-    path = Path(value["file"])
-    held, before = path.read_bytes(), path.stat()
-    if not os.access(path, os.W_OK):
-        return {"written": False}
-    try:
-        player.do(reset(value["task"], on=on))
-        player.do(call(value["tool"], {value["path"]: str(path), value["text"]: held.decode()}, on=on))
-        written = not path.is_file() or path.stat().st_mtime_ns != before.st_mtime_ns or path.read_bytes() != held
-    finally:
-        if not path.is_file() or path.read_bytes() != held:
-            path.write_bytes(held)
-        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
-    return {"written": written}

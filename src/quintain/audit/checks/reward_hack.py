@@ -28,7 +28,7 @@ from ._reward_form import reward_well_formed, score_asked_twice
 from ._reward_read import scorer_code
 from ._reward_runs import Run, Solved, lacking, paid, runs, runs_of, seeing, survives, weight
 from ._reward_search import shortest_path
-from ._reward_tamper import verifier_tampering, write_watch
+from ._reward_tamper import verifier_tampering
 from ._reward_tasks import Asked, asked
 
 __all__ = [
@@ -43,7 +43,6 @@ __all__ = [
     "shortest_path",
     "task_swap",
     "verifier_tampering",
-    "write_watch",
     "wrong_argument",
 ]
 
