@@ -8,6 +8,7 @@ import importlib
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -119,8 +120,9 @@ class Player:
     def together(self, op: Op) -> Any:
         """Play lanes at the same time, a thread each; what each of them saw."""
         lanes: list[list[Seen]] = [[] for _ in op.lanes]
-        for one in {lane_op.on for lane in op.lanes for lane_op in lane}:
-            self.handle(one)
+        users = Counter(on for lane in op.lanes for on in {one.on for one in lane})
+        for on in sorted(on for on, lanes in users.items() if lanes > 1):
+            self.handle(on)  # One that lanes share is made before them; any other belongs to its lane's thread.
         gate = threading.Barrier(len(op.lanes))
 
         def run(number: int) -> None:

@@ -93,7 +93,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         hash_seed: PYTHONHASHSEED.
         zone: TZ.
         locale: LC_ALL.
-        elsewhere: In another working folder, with another HOME, TMPDIR and user name in its environment.
+        elsewhere: In another working folder, with another HOME and user name in its environment.
         thread: Ops run in a thread that is not the main one.
         loaded: Other threads and processes keep every core busy meanwhile.
         days: The wall clock that Python reads is that many days ahead.

@@ -12,6 +12,7 @@ import gc
 import os
 import signal
 import sys
+import tempfile
 import threading
 import traceback
 from collections.abc import Iterable, Iterator
@@ -101,6 +102,8 @@ def _play(outward: int, opened: Opened, probe: Probe) -> None:
     os.setpgid(0, 0)
     send(outward, Begun(os.getpid()))
     _limit_memory()
+    if probe.context.elsewhere:
+        _move()
     lock = threading.Lock()
 
     def seen(one: Seen) -> None:
@@ -119,6 +122,14 @@ def _play(outward: int, opened: Opened, probe: Probe) -> None:
         stop.set()
     sys.stdout.flush()
     os._exit(0)
+
+
+def _move() -> None:
+    """Another working folder, another home."""
+    place = tempfile.mkdtemp()  # in TMPDIR, which the auditor removes
+    os.chdir(place)
+    os.environ.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))
+    os.environ["HOME"] = place
 
 
 def _burn() -> threading.Event:
