@@ -52,7 +52,7 @@ def _vocabularies(lab: Lab, task: str) -> list[Known]:
     prompt = _prompt(lab, task)
     fitting = [pair for pair in replies.PAIRS if grades[pair[0]] is not None and _fits(pair[0], prompt)]
     fitting = fitting or [pair for pair in replies.PAIRS if grades[pair[0]] is not None]
-    best = max((found for good, _ in fitting if (found := grades[good]) is not None), default=max(known))
+    best = max((one for good, _ in fitting if (one := grades[good]) is not None), default=max(known))
     found = [Known(good, bad, best, grades[bad]) for good, bad in fitting if grades[good] == best]
     told = [one for one in found if one.worst is not None and one.worst < best]
     if not found:
