@@ -5,6 +5,7 @@ Each task's episodes are one probe: begin, act, look, score; and again. What the
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,8 +19,8 @@ TASKS = 6
 """Tasks whose episodes are played."""
 PARTS = 8
 """Parts of a solution, at most."""
-STRANGE = 6
-"""Solutions with something else in them, at most."""
+STRANGE = 8
+"""Solutions with something else in them, at most, of each kind as many."""
 
 
 class Episode(msgspec.Struct, frozen=True):
@@ -153,18 +154,24 @@ def _strange(lab: Lab, task: str) -> list[Episode]:
     ops = lab.oracle(task) or ()
     calls = [place for place, op in enumerate(ops) if op.do == "call"]
     last = calls[-1] + 1 if calls else 0
-    found: list[Episode] = []
+    instead: list[Episode] = []
+    beside: list[Episode] = []
     for place in calls:
-        for told, altered in alterations(lab, ops[place]):
-            found.append(Episode(task, f"the solution with {told}", (*ops[:place], altered, *ops[place + 1 :])))
-            found.append(Episode(task, f"the solution and then {told}", (*ops[:last], altered, *ops[last:])))
-        again = (*ops[:last], ops[place], *ops[last:])
-        found.append(Episode(task, f"the solution with {_named(ops[place])} once more", again))
-    for known in lab.survey.writes():
-        if known.task != task:
-            beside = (*ops[:last], known.op, *ops[last:])
-            found.append(Episode(task, f"the solution and {_named(known.op)} of another task", beside))
-    return found if len(found) <= STRANGE else lab.rng.sample(found, STRANGE)
+        for told, other in alterations(lab, ops[place]):
+            instead.append(Episode(task, f"the solution with {told}", (*ops[:place], other, *ops[place + 1 :])))
+            beside.append(Episode(task, f"the solution and then {told}", (*ops[:last], other, *ops[last:])))
+    again = [
+        Episode(task, f"the solution with {_named(ops[place])} once more", (*ops[:last], ops[place], *ops[last:]))
+        for place in calls
+    ]
+    others = [
+        Episode(task, f"the solution and {_named(known.op)} of another task", (*ops[:last], known.op, *ops[last:]))
+        for known in lab.survey.writes()
+        if known.task != task
+    ]
+    kinds = [lab.rng.sample(kind, len(kind)) for kind in (beside, others, instead, again)]
+    mixed = [one for several in itertools.zip_longest(*kinds) for one in several if one is not None]
+    return mixed[:STRANGE]
 
 
 def alterations(lab: Lab, op: Op) -> Iterator[tuple[str, Op]]:

@@ -109,7 +109,15 @@ def _of_function(text: _Text, owner: str, function: _Function, part: Part) -> It
         for whole in _expressions(one):
             found = _judged(one, whole, function) if part == "V" else _guarding(one, whole)
             for operator, node, after in found:
+                if _told(node) == _told(ast.parse(after, mode="eval").body):
+                    continue  # It says so already.
                 yield _change(text, owner, _Edit(operator, node, after, whole, _is_pure(one, whole)))
+
+
+def _told(node: ast.expr) -> str:
+    """An expression in words; numbers that are equal are told alike."""
+    value = node.value if isinstance(node, ast.Constant) else None
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else ast.unparse(node)
 
 
 class _Edit(msgspec.Struct, frozen=True):
@@ -266,8 +274,7 @@ def _returned(value: ast.expr, function: _Function) -> _Found:
     if not kind:
         kind = "bool" if _is_truth(value) else "float" if _counts(value) else ""
     for answer in _ANSWERS.get(kind, ()):
-        if ast.unparse(value) not in (answer, f"{answer}.0", answer.removesuffix(".0"), '""'):
-            yield f"return {answer}", value, answer
+        yield f"return {answer}", value, answer
     if isinstance(value, ast.Call) and value.args and (_counts(value.args[0]) or _is_truth(value.args[0])):
         yield from ((f"give {answer}", value.args[0], answer) for answer in _ANSWERS["float"])
 
