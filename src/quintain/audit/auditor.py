@@ -96,8 +96,7 @@ def audit(
     """
     started = time.monotonic()
     until = None if budget is None else started + budget
-    with Child(subject, Context()) as first:
-        about = first.about
+    about, _ = digest_of(subject)
     pool = Pool(msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject)
     try:
         lab = Lab(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)

@@ -148,18 +148,15 @@ class Child:
         for fd in (self._to, self._from):
             with contextlib.suppress(OSError):
                 os.close(fd)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):  # It ends by itself when nobody speaks to it, or is killed.
             self._process.wait(2)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-            self._drain.join(2)
-            if self._process.stdout is not None:
-                self._process.stdout.close()
-            shutil.rmtree(self._folder, ignore_errors=True)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._drain.join(2)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
     def __enter__(self) -> Self:
         return self
