@@ -87,7 +87,7 @@ def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
     steady = [[same(*both, volatile) for both in zip(*pair, strict=True)] for pair in zip(serial, again, strict=True)]
     sessions = [_Session(player, f"load {n}", scripts[n % len(scripts)], n % len(scripts)) for n in range(SESSIONS)]
     rng = random.Random(value["seed"])  # noqa: S311 (draws of arrivals, no secrets)
-    due = _arrivals(rng, float(value["rate"]), float(value["seconds"]))
+    due = arrivals(rng, float(value["rate"]), float(value["seconds"]))
     who = [rng.randrange(len(sessions)) for _ in due]
     before = time.process_time()
     steps = _offered(sessions, due, who)
@@ -133,7 +133,7 @@ def _alone(player: Player, ops: Sequence[Op], on: str) -> list[Seen]:
     return [player.do(op.moved(on)) for op in ops]
 
 
-def _arrivals(rng: random.Random, rate: float, seconds: float) -> list[float]:
+def arrivals(rng: random.Random, rate: float, seconds: float) -> list[float]:
     """Due times of a Poisson process; at least one."""
     due = [rng.expovariate(rate)]
     while (following := due[-1] + rng.expovariate(rate)) < seconds:

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked, check
-from quintain.audit.data import is_dict, is_list
+from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding, Severity
 from quintain.audit.generate import ODD, fits, odd, valid
 from quintain.audit.handle import ToolSpec
@@ -83,7 +83,7 @@ def is_right(tool: ToolSpec, arguments: Any) -> bool:
 
 
 def breaks_there(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The op at the mark crashes at that line in that way, or hangs; if `right` is demanded, by a call that is right."""
+    """The op at the mark hangs, or crashes at that line; where a tool is given, on a call that its schema allows."""
     mark, data = evidence.marks[0], evidence.data
     seen = records[0].at(mark)
     if data["how"] == "hung":
@@ -194,7 +194,8 @@ def odd_answers(lab: Lab) -> Iterator[Finding | None]:
 
 
 _KEPT = re.compile(
-    r"attempt|fail|tries|count|log|history|event|error|declin|last|clock|time|steps?$|calls?$|usage|_at$|trace"
+    r"(^|[/_])(attempts?|fail\w*|tries|counts?|counter|logs?|history|events?|errors?|declin\w*|last|clock|times?|steps?"
+    r"|calls?|usage|at|traces?|seq\w*|version|next)($|[/_])"
 )
 
 
@@ -233,7 +234,7 @@ def refused_calls(lab: Lab) -> Iterator[Finding | None]:
     quiet = {path.partition("/")[0] for path in control} if is_dict(control) else set[str]()
     background = sorted({*quiet, *lab.survey.background, *lab.volatile})
     for one in odds(lab, writers, 8):
-        others = [_elsewhere(lab, one, name) for name in one.tool.properties] if one.known else []
+        others = [_elsewhere(one, name) for name in one.tool.properties] if one.known else []
         calls = [*one.calls, *(op for op in others if op is not None)]
         looks = [x for place, op in enumerate(calls) for x in (op.marked(f"c{place}"), Op("changes", mark=f"l{place}"))]
         record = lab.play(*one.head, Op("changes", mark="l-1"), *looks)
@@ -247,11 +248,11 @@ def refused_calls(lab: Lab) -> Iterator[Finding | None]:
                 break
 
 
-def _elsewhere(lab: Lab, one: Odd, name: str) -> Op | None:
+def _elsewhere(one: Odd, name: str) -> Op | None:
     """The good call with a value that stands nowhere in the world, in one place."""
     assert one.known is not None
     given = one.known.op.value.get(name)
-    strange = {str: "nowhere-99999", int: 99999}.get(type(given))
+    strange = "nowhere-99999" if isinstance(given, str) else 99999 if is_number(given) else None
     return call(one.tool.name, {**one.known.op.value, name: strange}) if strange is not None else None
 
 

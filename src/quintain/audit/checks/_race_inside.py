@@ -10,7 +10,9 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -22,12 +24,43 @@ from quintain.audit.probe import Op, Seen, masked, reset
 HERE = f"{__name__}:"
 ORDERS = 24
 """Serial orders that are played at most."""
+SHARE = 0.05
+"""Of lines before which a thread gives way."""
+ENOUGH_S = 1.5
+"""After so many seconds no further round begins."""
 
 
-def hurry(_player: Player, _on: str, _value: Any) -> str:
-    """Let threads take turns as often as the interpreter can; the process ends with the probe."""
-    sys.setswitchinterval(1e-6)
-    return "threads take turns every microsecond"
+def hurry(_player: Player, _on: str, value: Any) -> str:
+    """Let threads take turns anywhere in the subject's own code, and if wanted as often as the interpreter can.
+
+    Args:
+        value: {"files": of the subject, "fast": whether also inside of libraries}. The process ends with the probe, so
+            nothing is put back.
+    """
+    if value["fast"]:
+        sys.setswitchinterval(1e-6)
+    threading.settrace(_Turns(frozenset(value["files"])))
+    return "threads take turns anywhere"
+
+
+class _Turns:
+    """Gives way to other threads before a line of these files, now and then (as ConTest: Edelstein et al. 2002)."""
+
+    def __init__(self, files: frozenset[str]) -> None:
+        self._files = files
+        self._drawn = itertools.count()
+
+    def __call__(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
+        if frame.f_code.co_filename not in self._files:
+            return None
+        self.turn(frame, "call", None)
+        return self.turn
+
+    def turn(self, _frame: FrameType, _event: str, _arg: object) -> Callable[..., Any]:
+        # Numbers spread evenly over [0, 1), so that no line is always the one (Weyl's sequence of the golden ratio).
+        if next(self._drawn) * 0.6180339887498949 % 1 < SHARE:
+            time.sleep(1e-5)
+        return self.turn
 
 
 def hammer(player: Player, on: str, value: Any) -> dict[str, Any]:
@@ -36,12 +69,13 @@ def hammer(player: Player, on: str, value: Any) -> dict[str, Any]:
     Args:
         player: Makes the instances.
         on: Begin of their names.
-        value: {"task", "before": ops, "lanes": a list of ops per thread, "rounds", "volatile"}.
+        value: {"task", "before": ops, "lanes": a list of ops per thread, "rounds", "volatile", "files"}.
 
     Returns:
         "serial" and "concurrent", what came of it, when there was such a round; else only "rounds".
     """
-    hurry(player, on, None)
+    hurry(player, on, {"files": value["files"], "fast": True})
+    until = time.monotonic() + ENOUGH_S
     before = [reset(value["task"]), *(msgspec.convert(op, Op) for op in value["before"])]
     lanes = [[msgspec.convert(op, Op) for op in lane] for lane in value["lanes"]]
     history = _History(player, before, lanes, tuple(value["volatile"]))
@@ -53,6 +87,8 @@ def hammer(player: Player, on: str, value: Any) -> dict[str, Any]:
         if found not in orders:
             read = [msgspec.msgpack.decode(one) for one in (orders[0], found)]
             return {"rounds": number + 1, "serial": _short(read[0], read[1]), "concurrent": _short(read[1], read[0])}
+        if time.monotonic() > until:
+            return {"rounds": number + 1}
     return {"rounds": value["rounds"]}
 
 
