@@ -24,6 +24,8 @@ from typing import Any
 import click
 import msgspec
 
+from quintain.audit.check import registered
+from quintain.audit.finding import CLASSES
 from quintain.cli import program
 from quintain.config import Config
 
@@ -63,7 +65,25 @@ def commands() -> str:
     return "\n".join(_help_texts())
 
 
-GENERATORS: dict[str, Callable[[], str]] = {"config": config, "commands": commands}
+_ALWAYS = {"tasks", "tools", "call", "sources"}
+"""What every subject has that can be audited at all."""
+
+
+def subject_checks() -> str:
+    """A row for each optional method of an audit's subject that checks need, with their ids."""
+    unlocked: dict[str, list[str]] = {}
+    for one in sorted(registered(), key=lambda check: (list(CLASSES).index(check.class_), check.id)):
+        for need in set(one.needs) - _ALWAYS:
+            unlocked.setdefault(" or ".join(f"`{name}`" for name in need.split("|")), []).append(f"`{one.id}`")
+    rows = [f"| {need} | {', '.join(ids)} |" for need, ids in sorted(unlocked.items())]
+    return "\n".join(["| needed | by the checks |", "|---|---|", *rows]) + "\n"
+
+
+GENERATORS: dict[str, Callable[[], str]] = {
+    "config": config,
+    "commands": commands,
+    "subject-checks": subject_checks,
+}
 
 
 def render(page: str) -> str:
