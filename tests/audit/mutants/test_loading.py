@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import py_compile
 from pathlib import Path
 
@@ -76,6 +77,6 @@ def test_a_file_that_is_gone_is_not_mutated(desk: Path) -> None:
 
 
 def test_a_file_that_runs_already_is_not_mutated() -> None:
-    path = Path(loading.__file__)
+    path = Path(inspect.getfile(loading))
     with pytest.raises(UsageError, match="was imported before"):
         loading.install(edit(path, "def install", "def other"))

@@ -15,7 +15,7 @@ import msgspec
 
 from quintain.audit.check import Check, check
 from quintain.audit.finding import Evidence, Finding, trajectory
-from quintain.audit.lab import Lab
+from quintain.audit.lab import Lab, OutOfTime
 from quintain.audit.probe import Op, number
 
 from . import battery, judging
@@ -42,10 +42,12 @@ def mutant_tool(lab: Lab) -> Iterator[Finding | None]:
             f"{first.change.owner}: {first.change.told}, and {first.episode.told} is paid in full all the same",
             class_="reward_hack" if guard else "false_resolution",
             part="V",
+            severity="warning" if first.change.operator in _ORDER_OF_TOOLS[:2] else "note",
             relation=f"{_JUDGING}:still_paid",
             knows={"sound": first.sound, "differs": list(first.differs)[:20]},
             teaches="that this effect need not happen" if not guard else "that this rule need not be kept",
         )
+    _in_time(lab)
 
 
 @check("x.mutant_verifier", "reward_hack", needs=("oracle", "sources", "tasks"), value=2, severity="warning")
@@ -67,6 +69,7 @@ def mutant_verifier(lab: Lab) -> Iterator[Finding | None]:
             knows={},
             teaches="nothing, but this line may not check what it is meant to check",
         )
+    _in_time(lab)
 
 
 @check("x.mutant_oracle", "reward_hack", needs=("oracle", "state", "tasks"), value=4, severity="warning")
@@ -126,6 +129,12 @@ def verifier(lab: Lab) -> tuple[list[Verdict], Tally]:
     return verdicts, judging.tally(verdicts, len(wanted))
 
 
+def _in_time(lab: Lab) -> None:
+    """Say that there may be more, when the budget ended it."""
+    if lab.left() <= 0:
+        raise OutOfTime("the budget is spent")
+
+
 class _Scored(msgspec.Struct, frozen=True):
     ops: tuple[Op, ...]
 
@@ -138,23 +147,16 @@ _ORDER_OF_TOOLS = ("skip write", "drop guard", "write another word", "write anot
 
 
 def _grouped(verdicts: Sequence[Verdict], order: Sequence[str]) -> list[list[Verdict]]:
-    """Survivors by what they show: one function and one kind of difference make one group; the worst kind first."""
-    groups: dict[tuple[Any, ...], list[Verdict]] = {}
+    """Survivors by line; the worst kind first."""
+    groups: dict[str, list[Verdict]] = {}
     ranked = [*order, "swap arguments"]
 
     def rank(one: Verdict) -> int:
         return ranked.index(one.change.operator) if one.change.operator in ranked else len(ranked)
 
     for one in sorted((one for one in verdicts if one.status == "survived"), key=lambda one: (rank(one), one.where)):
-        kinds = frozenset(_kind(path) for path in one.differs) if one.sound else one.change.lines
-        groups.setdefault((one.path, one.change.owner, rank(one) == 1, kinds), []).append(one)
+        groups.setdefault(one.where, []).append(one)
     return list(groups.values())[:REPORTED]
-
-
-def _kind(path: str) -> tuple[str, ...]:
-    """A path without the key of the row."""
-    table, _, rest = path.partition("/")
-    return table, rest.rpartition("/")[2] if "/" in rest else ""
 
 
 def _finding(
@@ -219,10 +221,8 @@ def _solutions(lab: Lab) -> Iterator[_Solution]:
             if paid is None or paid < full - 1e-9:
                 continue
             differs = judging.differing(lab, sound, record.at("0 changes").value)
-            if _leaves(differs, 0) == _leaves(differs, 1):
-                continue  # The same rows under other keys.
-            key = (kind, frozenset(_kind(path) for path in differs))
-            if key not in known:
+            key = (kind, frozenset(map(judging.kind, differs)))
+            if differs and key not in known:
                 known.add(key)
                 yield one.told, one, {path: pair[1] for path, pair in sound.items()}, differs
 
@@ -235,7 +235,7 @@ def _ways(lab: Lab, task: str) -> Iterator[tuple[tuple[str, ...], battery.Episod
         if op.do == "call":
             for told, other in battery.alterations(lab, op):
                 altered = next(key for key, value in other.value.items() if value != op.value[key])
-                if isinstance(op.value[altered], str) and " " in op.value[altered]:
+                if any(" " in str(one.value[altered]) for one in (op, other)):
                     continue  # Any words may do.
                 way = (*ops[:place], other, *ops[place + 1 :])
                 yield ("alter", name, altered), battery.Episode(task, told, way)
@@ -243,7 +243,3 @@ def _ways(lab: Lab, task: str) -> Iterator[tuple[tuple[str, ...], battery.Episod
         if one.do == other.do == "call":
             swapped = (*ops[:place], other, one, *ops[place + 2 :])
             yield ("swap", one.name, other.name), battery.Episode(task, f"{other.name} before {one.name}", swapped)
-
-
-def _leaves(differs: dict[str, list[Any]], side: int) -> list[tuple[tuple[str, ...], str]]:
-    return sorted((_kind(path), repr(pair[side])) for path, pair in differs.items())

@@ -267,12 +267,38 @@ def differing(lab: Lab, sound: Any, other: Any) -> dict[str, list[Any]]:
         return {}
     ends = [{path: pair[1] for path, pair in one.items()} for one in (sound, other)]
     found = data.changes(*ends)
-    return {path: pair for path, pair in found.items() if not _is_noise(lab, tuple(path.split("/")))}
+    kept = {path: pair for path, pair in found.items() if not _is_noise(lab, tuple(path.split("/")))}
+    return {} if _contents(kept, 0) == _contents(kept, 1) else kept
+
+
+def _contents(differs: dict[str, list[Any]], side: int) -> list[tuple[tuple[str, ...], str]]:
+    """What one side holds, without the keys of rows: a row under another number is the same row."""
+    return sorted((kind(path), repr(_unkeyed(pair[side]))) for path, pair in differs.items() if pair[side] is not None)
+
+
+def kind(path: str) -> tuple[str, ...]:
+    """A path without the key of the row."""
+    table, _, rest = path.partition("/")
+    return table, rest.rpartition("/")[2] if "/" in rest else ""
+
+
+def _unkeyed(value: Any) -> Any:
+    if not data.is_dict(value):
+        return value
+    return {name: one for name, one in value.items() if name != "id" and not _is_date(name)}
+
+
+def _is_date(name: str) -> bool:
+    return name in _DATED or name.endswith("_at")
 
 
 def _is_noise(lab: Lab, path: tuple[str, ...]) -> bool:
-    is_dated = path[-1] in _DATED or path[-1].endswith("_at")
-    return is_dated or is_bookkeeping(path) or path[0] in lab.survey.background or bool({*path} & {*lab.volatile})
+    return (
+        _is_date(path[-1])
+        or is_bookkeeping(path)
+        or path[0] in lab.survey.background
+        or bool({*path} & {*lab.volatile})
+    )
 
 
 # --- claims that can be played again ---
