@@ -1,0 +1,111 @@
+"""Tables of rows, ours and production's: read in the child, a sample of each, so that large worlds cost little."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.player import Player
+from quintain.audit.probe import Probe, Record, ask, reset
+
+ROWS = 400
+"""Rows of a table that are looked at."""
+SAMPLE = f"{__name__}:sample"
+STAMP = re.compile(r"^\d{4}-\d\d-\d\d(?:[T ](\d\d):(\d\d)(?::(\d\d))?|$)")
+
+Row = dict[str, Any]
+Tables = dict[str, list[Row]]
+
+
+def sample(player: Player, on: str, value: Any) -> Tables:
+    """Rows of each table of the state, or of production's data where `value` is "production"."""
+    subject = player.handle(on).subject
+    if value == "production":
+        given = subject.production()
+        return tables(given.get("data") if is_dict(given) else None)
+    return tables(subject.state())
+
+
+def tables(value: Any) -> Tables:
+    """What is a table in a value: a list of rows, or a dict of rows by key; at most `ROWS` of each, spread evenly."""
+    found: Tables = {}
+    for name, one in value.items() if is_dict(value) else ():
+        rows: list[Row] = []
+        if is_list(one):
+            rows = [row for row in one if is_dict(row)]
+        elif is_dict(one):
+            rows = [{"(key)": key, **row} for key, row in one.items() if is_dict(row)]
+        if rows:
+            step = max(1.0, len(rows) / ROWS)
+            found[str(name)] = [rows[int(place * step)] for place in range(min(len(rows), ROWS))]
+    return found
+
+
+def ours(tasks: Sequence[str]) -> list[Probe]:
+    """Probes that read the state at the start of tasks, at the mark "ours"."""
+    return [Probe((reset(task), ask(SAMPLE, "state", mark="ours"))) for task in tasks]
+
+
+def theirs() -> Probe:
+    """A probe that reads production's data."""
+    return Probe((ask(SAMPLE, "production", mark="theirs"),))
+
+
+def pooled(records: Sequence[Record]) -> Tables:
+    """Rows of several tasks together, each distinct row once for all tasks but as often as the first task has it."""
+    found: Tables = {}
+    for record in records:
+        given: Any = record.at("ours").value
+        for name, rows in given.items() if is_dict(given) else ():
+            there = found.setdefault(name, [])
+            known = {repr(row) for row in there}
+            there += [row for row in rows if repr(row) not in known]
+    return {name: rows[: 3 * ROWS] for name, rows in found.items()}
+
+
+def matched(mine: Tables, other: Tables) -> list[tuple[str, list[Row], list[Row]]]:
+    """Tables of both sides that have one name, whatever stands before its last point."""
+    short = {name.rpartition(".")[2].lower(): name for name in mine}
+    pairs = [(name if name in mine else short.get(name.rpartition(".")[2].lower(), ""), name) for name in other]
+    return [(name, mine[own], other[name]) for own, name in pairs if own]
+
+
+def columns(rows: Sequence[Row]) -> list[str]:
+    """Names in the order in which they appear; key columns that stand for a dict's keys left out."""
+    return [name for name in dict.fromkeys(key for row in rows for key in row) if name != "(key)"]
+
+
+def column(rows: Sequence[Row], name: str) -> list[Any]:
+    return [row.get(name) for row in rows]
+
+
+def filled(values: Sequence[Any]) -> list[Any]:
+    """Values that are there: neither None nor empty text."""
+    return [one for one in values if one is not None and one != ""]
+
+
+def numbers(values: Sequence[Any]) -> list[float]:
+    """Those that are finite numbers."""
+    return [float(one) for one in values if is_number(one) and math.isfinite(one)]
+
+
+def texts(values: Sequence[Any]) -> list[str]:
+    return [one for one in values if isinstance(one, str)]
+
+
+def is_id(name: str, values: Sequence[Any]) -> bool:
+    """Whether a column names rows: by its name, or all its values differ and are no free text."""
+    lowered = name.lower()
+    if lowered in ("id", "key", "uuid", "(key)") or lowered.endswith(("_id", "_key", "_uuid", "_ref", "number")):
+        return True
+    there = filled(values)
+    return len(there) >= 20 and all(isinstance(one, int) for one in there) and len({*there}) == len(there)
+
+
+def is_stamps(values: Sequence[Any]) -> bool:
+    """Whether a column holds dates or times as text."""
+    there = filled(values)
+    return bool(there) and sum(bool(STAMP.match(one)) for one in texts(there)) >= 0.8 * len(there)

@@ -1,0 +1,312 @@
+"""Two-sample tests with effect sizes, in plain Python.
+
+Kolmogorov and Smirnov's D with its asymptotic p (Stephens 1970's correction), total variation with Pearson's chi-square
+(p by Wilson and Hilferty 1931), two proportions by the normal test, Holm 1979 over all tests, and the classifier
+two-sample test of Lopez-Paz and Oquab (ICLR 2017) with a logistic regression. With many rows everything is significant:
+what counts is the effect; the p only keeps small samples from talking.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import msgspec
+
+from ._data_tables import STAMP, Row, column, columns, filled, is_id, is_stamps, numbers, texts
+
+LEAST = 20
+"""Values on either side below which nothing is said."""
+DISTANCE = 0.2
+"""Of distributions, from which on they are unlike."""
+SHARE = 0.15
+"""Of shares."""
+ALPHA = 0.01
+AUC = 0.75
+
+
+class Unlike(msgspec.Struct, frozen=True):
+    """One test of one column.
+
+    Attributes:
+        what: What was compared.
+        effect: Its size: a distance between distributions, or between shares.
+        p: Of a difference so large by chance.
+        mine, other: What each side has, in short.
+    """
+
+    what: str
+    effect: float
+    p: float
+    mine: Any
+    other: Any
+
+    @property
+    def is_large(self) -> bool:
+        return self.effect > (SHARE if self.what.startswith("share") else DISTANCE)
+
+
+def ks(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+    """(D, p): the largest distance between two empirical distribution functions."""
+    a, b = sorted(one), sorted(other)
+    distance = max(
+        abs(bisect.bisect_right(a, value) / len(a) - bisect.bisect_right(b, value) / len(b)) for value in {*a, *b}
+    )
+    size = len(a) * len(b) / (len(a) + len(b))
+    scaled = (math.sqrt(size) + 0.12 + 0.11 / math.sqrt(size)) * distance
+    if scaled < 0.3:
+        return distance, 1.0
+    terms = (2 * (-1) ** (k - 1) * math.exp(-2 * k * k * scaled * scaled) for k in range(1, 101))
+    return distance, min(1.0, max(0.0, sum(terms)))
+
+
+def variation(one: Sequence[Hashable], other: Sequence[Hashable]) -> tuple[float, float]:
+    """(total variation, p of Pearson's chi-square); rare values are counted together."""
+    a, b = Counter(one), Counter(other)
+    distance = sum(abs(a[key] / len(one) - b[key] / len(other)) for key in {*a, *b}) / 2
+    share = len(one) / (len(one) + len(other))
+    rare, groups = [0, 0], [(0, 0)]
+    for key in {*a, *b}:
+        if (a[key] + b[key]) * min(share, 1 - share) >= 5:
+            groups.append((a[key], b[key]))
+        else:
+            rare = [rare[0] + a[key], rare[1] + b[key]]
+    groups = [group for group in (*groups, (rare[0], rare[1])) if sum(group)]
+    chi = 0.0
+    for mine, others in groups:
+        expected = (mine + others) * share
+        chi += (mine - expected) ** 2 / expected + (others - (mine + others - expected)) ** 2 / (
+            mine + others - expected
+        )
+    return distance, _chi_p(chi, len(groups) - 1)
+
+
+def _chi_p(chi: float, freedom: int) -> float:
+    if freedom < 1 or chi <= 0:
+        return 1.0
+    spread = 2 / (9 * freedom)
+    return _tail(((chi / freedom) ** (1 / 3) - (1 - spread)) / math.sqrt(spread))
+
+
+def _tail(z: float) -> float:
+    return math.erfc(z / math.sqrt(2)) / 2
+
+
+def shares(one: Sequence[bool], other: Sequence[bool]) -> tuple[float, float]:
+    """(difference of two shares, p of the normal test)."""
+    a, b = sum(one) / len(one), sum(other) / len(other)
+    both = (sum(one) + sum(other)) / (len(one) + len(other))
+    error = math.sqrt(both * (1 - both) * (1 / len(one) + 1 / len(other)))
+    return abs(a - b), 1.0 if error == 0 else min(1.0, 2 * _tail(abs(a - b) / error))
+
+
+def binomial(hits: int, count: int, rate: float) -> float:
+    """Two-sided p of so many hits, by doubling the smaller tail, which is summed exactly."""
+    if rate <= 0 or rate >= 1:
+        return 1.0 if hits == round(rate * count) else 0.0
+    logs = [
+        math.lgamma(count + 1)
+        - math.lgamma(k + 1)
+        - math.lgamma(count - k + 1)
+        + k * math.log(rate)
+        + (count - k) * math.log(1 - rate)
+        for k in range(count + 1)
+    ]
+    low, high = sum(map(math.exp, logs[: hits + 1])), sum(map(math.exp, logs[hits:]))
+    return min(1.0, 2 * min(low, high))
+
+
+# --- a column ---
+
+
+def tests(name: str, mine: Sequence[Any], other: Sequence[Any]) -> list[Unlike]:
+    """All tests that fit a column; none where either side is too small."""
+    if min(len(mine), len(other)) < LEAST:
+        return []
+    found = [_share("share of empty values", mine, other, lambda one: one is None or one == "")]
+    a, b = filled(mine), filled(other)
+    if min(len(a), len(b)) < LEAST:
+        return found
+    return found + _filled(name, a, b)
+
+
+def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[Unlike]:
+    if all(isinstance(one, bool) for one in (*a, *b)):
+        return [_share("share of true", a, b, bool)]
+    if is_stamps(a) and is_stamps(b):
+        return _stamps(texts(a), texts(b))
+    if is_id(name, a) or is_id(name, b):
+        return []
+    if len(numbers(a)) > 0.8 * len(a) and len(numbers(b)) > 0.8 * len(b):
+        return _numbers(numbers(a), numbers(b))
+    both_text = len(texts(a)) > 0.8 * len(a) and len(texts(b)) > 0.8 * len(b)
+    return _texts(texts(a), texts(b)) if both_text else []
+
+
+def _share(what: str, mine: Sequence[Any], other: Sequence[Any], holds: Callable[[Any], bool]) -> Unlike:
+    one, two = [holds(value) for value in mine], [holds(value) for value in other]
+    effect, p = shares(one, two)
+    return Unlike(what, effect, p, round(sum(one) / len(one), 3), round(sum(two) / len(two), 3))
+
+
+def _numbers(mine: Sequence[float], other: Sequence[float]) -> list[Unlike]:
+    effect, p = ks(mine, other)
+    return [
+        Unlike("distribution", effect, p, _quartiles(mine), _quartiles(other)),
+        _share("share of round numbers", mine, other, lambda one: one % 10 == 0),
+    ]
+
+
+def _quartiles(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    return [round(ordered[round(part * (len(ordered) - 1))], 3) for part in (0, 0.25, 0.5, 0.75, 1)]
+
+
+def _texts(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
+    found = [
+        _share("share with letters beyond ASCII", mine, other, lambda one: not one.isascii()),
+        _share("share in one case", mine, other, lambda one: one in (one.lower(), one.upper())),
+        _share("share with digits", mine, other, lambda one: any(map(str.isdigit, one))),
+        _share("share with white space around it", mine, other, lambda one: one != one.strip()),
+    ]
+    if max(_distinct(mine), _distinct(other)) <= 20:
+        effect, p = variation([*mine], [*other])
+        a, b = Counter(mine).most_common(4), Counter(other).most_common(4)
+        return [*found, Unlike("categories", effect, p, dict(a), dict(b))]
+    lengths = [float(len(one)) for one in mine], [float(len(one)) for one in other]
+    effect, p = ks(*lengths)
+    found.append(Unlike("lengths", effect, p, _quartiles(lengths[0]), _quartiles(lengths[1])))
+    size = min(len(mine), len(other))
+    again = [_repeats(mine[:size]), _repeats(other[:size])]
+    effect, p = shares(*again)
+    found.append(Unlike("share of repeated values", effect, p, sum(again[0]) / size, sum(again[1]) / size))
+    return found
+
+
+def _distinct(values: Sequence[str]) -> int:
+    return len({*values})
+
+
+def _repeats(values: Sequence[str]) -> list[bool]:
+    seen: set[str] = set()
+    found: list[bool] = []
+    for one in values:
+        found.append(one.casefold() in seen)
+        seen.add(one.casefold())
+    return found
+
+
+def _stamps(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
+    hours = [
+        [match.group(1) for one in side if (match := STAMP.match(one)) and match.group(1)] for side in (mine, other)
+    ]
+    if min(map(len, hours)) < LEAST:
+        return []
+    effect, p = variation(hours[0], hours[1])
+    a, b = (dict(Counter(side).most_common(4)) for side in hours)
+    return [Unlike("hours of the day", effect, p, a, b)]
+
+
+# --- a table ---
+
+
+def fan_out(mine: Sequence[Any], other: Sequence[Any]) -> Unlike | None:
+    """How many rows point to one thing."""
+    a, b = ([float(count) for count in Counter(map(str, filled(side))).values()] for side in (mine, other))
+    if min(len(a), len(b)) < LEAST:
+        return None
+    effect, p = ks(a, b)
+    return Unlike("rows for each", effect, p, _quartiles(a), _quartiles(b))
+
+
+def holm(every: Sequence[tuple[str, Unlike]]) -> list[tuple[str, Unlike]]:
+    """Those that hold after Holm's correction, and are large, the largest first."""
+    kept: list[tuple[str, Unlike]] = []
+    for rank, (name, one) in enumerate(sorted(every, key=lambda pair: pair[1].p)):
+        if one.p > ALPHA / (len(every) - rank):
+            break
+        kept.append((name, one))
+    return sorted((pair for pair in kept if pair[1].is_large), key=lambda pair: -pair[1].effect)
+
+
+def auc(mine: Sequence[Row], other: Sequence[Row], rng: random.Random, most: int = 200) -> float | None:
+    """How well a classifier tells rows of both sides apart, 0.5 to 1: area under the curve, on rows it has not seen."""
+    names = [name for name in columns(mine) if name in set(columns(other))]
+    names = [name for name in names if not is_id(name, column(mine, name))]
+    rows = [(row, 0) for row in _drawn(mine, rng, most)] + [(row, 1) for row in _drawn(other, rng, most)]
+    if not names or min(len(mine), len(other)) < 2 * LEAST:
+        return None
+    rng.shuffle(rows)
+    features = _scaled([_features(row, names) for row, _ in rows])
+    labels = [label for _, label in rows]
+    half = len(rows) // 2
+    scores = [0.0] * len(rows)
+    for test, train in ((range(half), range(half, len(rows))), (range(half, len(rows)), range(half))):
+        weights = _fitted([features[place] for place in train], [labels[place] for place in train])
+        for place in test:
+            scores[place] = _dot(weights, features[place])
+    areas = [
+        _area([scores[p] for p in part], [labels[p] for p in part]) for part in (range(half), range(half, len(rows)))
+    ]
+    return sum(areas) / 2
+
+
+def _drawn(rows: Sequence[Row], rng: random.Random, most: int) -> list[Row]:
+    return list(rows) if len(rows) <= most else rng.sample(list(rows), most)
+
+
+def _features(row: Row, names: Sequence[str]) -> list[float]:
+    found = [1.0]
+    for name in names:
+        value = row.get(name)
+        text = value if isinstance(value, str) else ""
+        stamp = STAMP.match(text)
+        amount = numbers([value])
+        found += [
+            float(value is None or value == ""),
+            math.copysign(math.log1p(abs(amount[0])), amount[0]) if amount else 0.0,
+            float(len(text)) if not stamp else 0.0,
+            float(not text.isascii()),
+            float(text != "" and text == text.lower()),
+            float(stamp.group(1) or 12) if stamp else 0.0,
+        ]
+    return found
+
+
+def _scaled(rows: list[list[float]]) -> list[list[float]]:
+    for place in range(1, len(rows[0])):
+        values = [row[place] for row in rows]
+        mean = sum(values) / len(values)
+        spread = math.sqrt(sum((one - mean) ** 2 for one in values) / len(values)) or 1.0
+        for row in rows:
+            row[place] = (row[place] - mean) / spread
+    return rows
+
+
+def _dot(one: Sequence[float], other: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+def _fitted(rows: Sequence[list[float]], labels: Sequence[int], rounds: int = 40) -> list[float]:
+    weights = [0.0] * len(rows[0])
+    for _ in range(rounds):
+        slope = [0.01 * weight for weight in weights]
+        for row, label in zip(rows, labels, strict=True):
+            error = 1 / (1 + math.exp(-max(-30.0, min(30.0, _dot(weights, row))))) - label
+            for place, value in enumerate(row):
+                slope[place] += error * value / len(rows)
+        weights = [weight - 0.8 * one for weight, one in zip(weights, slope, strict=True)]
+    return weights
+
+
+def _area(scores: Sequence[float], labels: Sequence[int]) -> float:
+    ones = sorted(score for score, label in zip(scores, labels, strict=True) if label)
+    zeros = [score for score, label in zip(scores, labels, strict=True) if not label]
+    if not ones or not zeros:
+        return 0.5
+    above = sum(len(ones) - (bisect.bisect_left(ones, zero) + bisect.bisect_right(ones, zero)) / 2 for zero in zeros)
+    return above / (len(ones) * len(zeros))

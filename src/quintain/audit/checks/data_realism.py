@@ -1,0 +1,335 @@
+"""Data unlike production's: what a model learns on rows that are too clean, it cannot do on those of the world.
+
+With a sample of production's data every column is tested against it, and a classifier tries to tell the rows apart.
+Without one there are only priors: real tables have gaps, variants and more than one template.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
+
+from ._data_clean import signs
+from ._data_tables import Row, column, columns, filled, is_id, matched, ours, pooled, texts, theirs
+from ._data_tests import AUC, LEAST, Unlike, auc, binomial, fan_out, holm, tests
+
+TASKS = 4
+"""Tasks whose start state is looked at."""
+TEACHES = "what holds in these rows only, and breaks on production's"
+
+
+def _tables(records: Sequence[Record]) -> list[tuple[str, list[Row], list[Row]]]:
+    """Tables that both sides have; the last record is production's."""
+    given = records[-1].at("theirs").value
+    return matched(pooled(records[:-1]), given if is_dict(given) else {})
+
+
+def _unlike(name: str, mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[str, Unlike]]:
+    """All tests of a table."""
+    found: list[tuple[str, Unlike]] = []
+    theirs_too = set(columns(other))
+    for one in columns(mine):
+        if one in theirs_too:
+            a, b = column(mine, one), column(other, one)
+            found += [(one, test) for test in tests(one, a, b)]
+            spread = fan_out(a, b) if _points(one, name) else None
+            found += [(one, spread)] if spread is not None else []
+    return found
+
+
+def _points(column_name: str, table: str) -> bool:
+    """Whether a column names rows of another table."""
+    lowered = column_name.lower()
+    own = table.rpartition(".")[2].lower().removesuffix("s")
+    return lowered.endswith("_id") and lowered.removesuffix("_id") != own
+
+
+# --- relations: each states the bug ---
+
+
+def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A test of a column of a table shows a large difference between our rows and production's."""
+    want: dict[str, Any] = evidence.data
+    for name, mine, other in _tables(records):
+        if name == want["table"]:
+            every = _unlike(name, mine, other)
+            return any(one == want["column"] and test.what == want["test"] for one, test in holm(every))
+    return False
+
+
+def tells_apart(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A classifier tells our rows of a table from production's."""
+    for name, mine, other in _tables(records):
+        if name == evidence.data:
+            area = auc(mine, other, random.Random(0))  # noqa: S311 (no secrets)
+            return area is not None and area > AUC
+    return False
+
+
+def lacks(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Our rows of a table have no such column, or values of another type in it, and production's have it."""
+    want: dict[str, Any] = evidence.data
+    for name, mine, other in _tables(records):
+        if name == want["table"]:
+            return bool(_shape(mine, other).get(want["column"]) == want["how"])
+    return False
+
+
+def is_constant(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """Calls with different arguments are all answered in the same words."""
+    record = records[0]
+    answers = [(op.value, seen) for op, seen in zip(record.ops, record.seen, strict=False) if op.do == "call"]
+    words = {json.dumps(seen.value, sort_keys=True, default=str) for _, seen in answers}
+    given = {json.dumps(value, sort_keys=True, default=str) for value, _ in answers}
+    is_fine = all(not seen.is_error and _says_much(seen) for _, seen in answers)
+    return len(words) == 1 and len(given) == len(answers) >= 4 and is_fine
+
+
+def off_rate(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A share of rows is far from the rate that is declared for it."""
+    want: dict[str, Any] = evidence.data
+    found = _observed(want["name"], pooled(records))
+    return found is not None and _is_off(found[0], found[1], float(want["rate"]))
+
+
+# --- against production ---
+
+
+@check("x.data_like_production", "data_realism", needs=("production", "state", "tasks"), value=46)
+def like_production(lab: Lab) -> Iterator[Finding | None]:
+    """Each column of the data is distributed as in production's sample, and rows cannot be told apart."""
+    probes = (*ours(lab.some(TASKS)), theirs())
+    records = lab.play_all(probes)
+    if not records[-1].at("theirs").fine or not records[-1].at("theirs").value:
+        raise lab.none("production() holds no data")
+    both = _tables(records)
+    if not both:
+        raise lab.none("no table of production's data is one of the state's")
+    for name, mine, other in both:
+        yield from _table(lab, probes, name, sides=(mine, other))
+
+
+def _table(
+    lab: Lab, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
+) -> Iterator[Finding | None]:
+    mine, other = sides
+    for one, how in _shape(mine, other).items():
+        lab.looking()
+        yield lab.finding(
+            f"{name}.{one} {how}",
+            *probes,
+            relation=f"{__name__}:lacks",
+            data={"table": name, "column": one, "how": how},
+            minimise=0,
+            expected=[row.get(one) for row in other[:5]],
+            observed=[row.get(one) for row in mine[:5]],
+            teaches=TEACHES,
+            severity="warning",
+        )
+    every = _unlike(name, mine, other)
+    lab.looking(len(every))
+    told: set[str] = set()
+    for one, test in holm(every):
+        if one not in told and len(told) < 4:
+            told.add(one)
+            yield lab.finding(
+                f"{name}.{one} is unlike production's: {test.what}",
+                *probes,
+                relation=f"{__name__}:unlike",
+                data={"table": name, "column": one, "test": test.what},
+                minimise=0,
+                expected={"production": test.other},
+                observed={"here": test.mine, "effect": round(test.effect, 3), "p": test.p},
+                teaches=TEACHES,
+            )
+    if told:
+        return
+    area = auc(mine, other, random.Random(0))  # noqa: S311 (no secrets)
+    if area is not None and area > AUC:
+        yield lab.finding(
+            f"rows of {name} can be told from production's",
+            *probes,
+            relation=f"{__name__}:tells_apart",
+            data=name,
+            minimise=0,
+            expected=f"an area under the curve of at most {AUC}",
+            observed=round(area, 3),
+            teaches=TEACHES,
+        )
+
+
+def _shape(mine: Sequence[Row], other: Sequence[Row]) -> dict[str, str]:
+    """Columns that production has and we do not, or with values of another type."""
+    if min(len(mine), len(other)) < 3:
+        return {}
+    found: dict[str, str] = {}
+    here = set(columns(mine))
+    for one in columns(other):
+        a, b = filled(column(mine, one)), filled(column(other, one))
+        if one not in here:
+            if len(b) > 0.2 * len(other):
+                found[one] = "is a column of production's that is missing here"
+        elif a and b and {_kind(value) for value in a}.isdisjoint({_kind(value) for value in b}):
+            found[one] = f"is {_kind(a[0])} here and {_kind(b[0])} in production"
+    return found
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "a truth value"
+    return "a number" if is_number(value) else "text" if isinstance(value, str) else "a list or an object"
+
+
+# --- rates ---
+
+
+@check("x.rates_as_declared", "data_realism", needs=("production", "state", "tasks"), value=40)
+def rates(lab: Lab) -> Iterator[Finding | None]:
+    """What is declared as a probability is seen about as often."""
+    given = lab.play(Op("production", mark="production")).at("production").value
+    declared: Any = given.get("rates") if is_dict(given) else None
+    if not is_dict(declared) or not declared:
+        raise lab.none("production() declares no rates")
+    probes = ours(lab.some(12))
+    tables = pooled(lab.play_all(probes))
+    for name, rate in declared.items():
+        found = _observed(str(name), tables) if is_number(rate) and 0 <= rate <= 1 else None
+        if found is None:
+            continue
+        lab.looking()
+        hits, count = found
+        if _is_off(hits, count, float(rate)):
+            yield lab.finding(
+                f"{name} is declared as {rate:g} and seen as {hits / count:.3g}",
+                *probes,
+                relation=f"{__name__}:off_rate",
+                data={"name": str(name), "rate": rate},
+                minimise=0,
+                part="C",
+                expected=rate,
+                observed={"hits": hits, "of": count},
+                teaches="to expect something as often as it does not happen",
+            )
+
+
+def _is_off(hits: int, count: int, rate: float) -> bool:
+    return count >= LEAST and abs(hits / count - rate) > max(0.05, 0.4 * rate) and binomial(hits, count, rate) < 1e-4
+
+
+def _observed(name: str, tables: dict[str, list[Row]]) -> tuple[int, int] | None:
+    """(hits, rows) of what a rate's name speaks of: a column's gaps, a truth value, or one of its values."""
+    words = [word for word in re.split(r"[^a-z0-9]+", name.lower()) if word]
+    bare = [word for word in words if word not in ("rate", "share", "probability", "p", "chance", "fraction", "of")]
+    found: list[tuple[int, int, int]] = []
+    for table, rows in tables.items():
+        near = sum(word.rstrip("s") in table.lower() for word in bare)
+        for one in columns(rows):
+            hit = _hits(column(rows, one), one.lower(), bare)
+            if hit is not None:
+                found.append((hit[1] + near, hit[0], len(rows)))
+    if not found:
+        return None
+    _, hits, count = max(found)
+    return hits, count
+
+
+def _hits(values: Sequence[Any], name: str, words: Sequence[str]) -> tuple[int, int] | None:
+    """(hits, how many of the words are accounted for)."""
+    spelled = name.replace("_", " ").split()
+    shared = len(set(spelled) & set(words)) + 2 * (name in "_".join(words))
+    if shared and {"null", "missing", "empty", "none", "nulls", "gaps"} & set(words):
+        return sum(one is None or one == "" for one in values), shared + 3
+    there = filled(values)
+    if shared and there and all(one in (0, 1, True, False) for one in there):
+        return sum(bool(one) for one in there), shared + 2
+    for value in {*texts(there)}:
+        if value.lower() in words and len({*texts(there)}) <= 20:
+            return sum(one == value for one in there), shared + 2
+    return None
+
+
+# --- inputs ---
+
+
+@check("x.answers_depend_on_input", "data_realism", needs=("call", "tools", "tasks"), value=43)
+def depends(lab: Lab) -> Iterator[Finding | None]:
+    """A tool that looks something up answers differently for different things."""
+    for tool in lab.about.tools[:60]:
+        known = [one for one in lab.survey.of(tool.name) if not one.writes and not one.before] or [
+            one for one in lab.survey.of(tool.name) if not one.writes
+        ]
+        keys = [name for name in tool.required if name in tool.properties and is_id(name, []) and name != "number"]
+        if not known or len(keys) != 1 or tool.name in lab.survey.writers or not _says_much(known[0].seen):
+            continue
+        first = known[0]
+        values = [one for one in lab.survey.values.of(keys[0]) if type(one) is type(first.op.value.get(keys[0]))][:12]
+        ops = [call(tool.name, {**first.op.value, keys[0]: one}) for one in dict.fromkeys(values)]
+        if len(ops) < 4:
+            continue
+        lab.looking()
+        record = lab.play(reset(first.task), *ops)
+        fine = [op for op, seen in zip(ops, record.seen[1:], strict=False) if not seen.is_error]
+        probe = Probe((reset(first.task), *(op.marked(f"call {place}") for place, op in enumerate(fine[:6]))))
+        if len(fine) >= 4 and is_constant([lab.play_probe(probe)], Evidence("")):
+            yield lab.finding(
+                f"{tool.name} answers the same, whatever {keys[0]} it is given",
+                probe,
+                relation=f"{__name__}:is_constant",
+                minimise=0,
+                expected="an answer about what was asked for",
+                observed=first.seen.value,
+                teaches="that looking is no use",
+                at_most="proven" if "state" in lab.offers and not first.before else "likely",
+            )
+
+
+def _says_much(seen: Seen) -> bool:
+    """Whether an answer holds more than that it worked."""
+    value = seen.value
+    if is_dict(value):
+        return len(value) >= 2
+    if is_list(value):
+        return len(value) >= 2
+    return isinstance(value, str) and len(value) >= 30
+
+
+# --- without production ---
+
+
+@check("x.data_is_not_too_clean", "data_realism", needs=("state", "tasks"), value=28, severity="warning")
+def clean(lab: Lab) -> Iterator[Finding | None]:
+    """Tables have what real ones have: gaps, variants, repeated and odd values, more than one template."""
+    tables = pooled(lab.play_all(ours(lab.some(TASKS))))
+    large = {name: rows for name, rows in tables.items() if len(rows) >= 12}
+    if not large:
+        raise lab.none("no table has twelve rows")
+    lab.looking(len(large))
+    found = [sign for name, rows in large.items() for sign in signs(name, rows)]
+    strong = [sign for sign in found if sign.is_strong]
+    for sign in strong[:6]:
+        yield lab.finding(
+            f"{sign.where} {sign.what}",
+            expected=sign.expected,
+            observed=sign.observed,
+            teaches=TEACHES,
+            at_most="likely" if len({one.kind for one in strong}) >= 2 or sign.kind == "one template" else "hint",
+        )
+    weak = [sign for sign in found if not sign.is_strong]
+    if len({sign.kind for sign in weak}) >= 3 and not strong:
+        yield lab.finding(
+            "the tables are cleaner than tables are: " + ", ".join(sorted({sign.kind for sign in weak})),
+            expected="some gaps, variants and odd values",
+            observed=[f"{sign.where} {sign.what}" for sign in weak[:10]],
+            teaches=TEACHES,
+            at_most="hint",
+            severity="note",
+        )
