@@ -1,0 +1,64 @@
+"""Other checkers of environments, each in a virtual environment of its own under `$QUINTAIN_CACHE/peers`.
+
+They pin much and agree on little, so none of them meets another, and none comes near this project's own environment.
+An environment is made at its first use, with pip, and kept; beside the tool it holds what our subjects need.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+OURS = ("msgspec>=0.19", "apsw>=3.46", "xxhash>=3.5", "tzdata>=2024.1")
+FARAMA = ("pettingzoo==1.27.0", "gymnasium==1.4.0")
+NEEDS: dict[str, tuple[str, ...]] = {
+    "gymnasium": FARAMA,
+    "pettingzoo": FARAMA,
+    "falsepass": ("falsepass==0.11.0",),
+    "openenv": ("openenv==0.10.0",),
+    "verifiers": ("verifiers==0.4.0",),
+}
+"""Requirements of each tool; the first names its environment."""
+
+
+class Impossible(RuntimeError):
+    """A tool cannot be installed here: no network, no pip, or no wheel for this Python."""
+
+
+def place(tool: str) -> Path:
+    """Where a tool's environment is; it holds a file `installed` once it is whole."""
+    cache = Path(os.environ.get("QUINTAIN_CACHE") or Path.home() / ".cache" / "quintain") / "peers"
+    return cache / f"{NEEDS[tool][0].replace('==', '-')}-{sys.implementation.cache_tag}"
+
+
+def python(tool: str) -> Path:
+    """The interpreter that can import a tool; installs it if it is not there yet.
+
+    Raises:
+        Impossible: It cannot be.
+    """
+    folder = place(tool)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process may be at it
+        if not (folder / "installed").is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+            _install(tool, folder)
+            (folder / "installed").touch()
+    return folder / "bin" / "python"
+
+
+def _install(tool: str, folder: Path) -> None:
+    venv.create(folder)
+    pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
+    command = [*pip, "install", "--quiet", *NEEDS[tool], *OURS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        shutil.rmtree(folder)
+        last = (done.stderr.strip() or "pip said nothing").splitlines()[-1]
+        raise Impossible(f"{tool} cannot be installed: {last}")

@@ -1,0 +1,116 @@
+"""What the adapters to other checkers share: a session of a subject, as text, with a fixed list of things to do.
+
+Nothing is added to a subject and nothing is forgiven: a call that the subject refuses is an observation, as an agent
+would read it; anything else that it raises goes through to whoever asked.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from quintain.audit.generate import Values, valid
+from quintain.audit.handle import Handle, how_raised, plain, verdict
+from quintain.audit.opening import Opened
+from quintain.audit.probe import Op, answer, call, masked
+
+TASKS = 8
+"""How many tasks of a subject are shown, evenly spread over its list."""
+MOST = 100
+"""How many things there are to do in one task."""
+
+
+class CannotLook(Exception):
+    """The tool cannot be fed this subject."""
+
+
+class Told(NamedTuple):
+    """One failure or warning of a tool."""
+
+    key: str
+    """The same for the same complaint about two subjects."""
+    text: str
+
+
+Look = Callable[[Opened], list[Told]]
+
+
+class View:
+    """A session."""
+
+    def __init__(self, opened: Opened) -> None:
+        self.handle = Handle(opened.factory())
+        self._volatile = tuple(getattr(self.handle.subject, "volatile", ()))
+        self.parts: dict[str, Any] = {}
+        self._closed = False
+
+    @property
+    def tasks(self) -> list[str]:
+        names = list(self.handle.tasks)
+        return [names[place * len(names) // TASKS] for place in range(TASKS)] if len(names) > TASKS else names
+
+    def reset(self, task: str, seed: int) -> str:
+        return self._text(self.handle.subject.reset(self.handle.task(task), seed))
+
+    def act(self, op: Op) -> str:
+        """What the agent reads after a call, or after its last words."""
+        subject = self.handle.subject
+        try:
+            return self._text(subject.answer(op.value) if op.do == "answer" else subject.call(op.name, dict(op.value)))
+        except Exception as error:
+            if how_raised(error) != "refused":
+                raise
+            return f"error: {error}"
+
+    def score(self) -> float | None:
+        """The score as it stands, with its components in `parts`."""
+        found = verdict(self.handle.subject.score()) or {"score": None}
+        self.parts = {name: value for name, value in plain(found)[0].items() if name != "score"}
+        return found["score"]
+
+    def number(self) -> float:
+        """The score; NaN when there is no verdict."""
+        found = self.score()
+        return math.nan if found is None else float(found)
+
+    def close(self) -> None:
+        if "close" in self.handle.offers and not self._closed:
+            self.handle.subject.close()
+        self._closed = True
+
+    def _text(self, value: Any) -> str:
+        return json.dumps(masked(plain(value)[0], self._volatile))
+
+
+def view(opened: Opened) -> View:
+    """A session.
+
+    Raises:
+        CannotLook: The subject has no score that can be asked for.
+    """
+    found = View(opened)
+    if "score" not in found.handle.offers:
+        raise CannotLook("it has no score without a model")
+    if not found.tasks:
+        raise CannotLook("it has no tasks")
+    return found
+
+
+def solution(seen: View, task: str) -> list[Op]:
+    """What the oracle does; empty where there is none."""
+    return list(seen.handle.oracle(task) or ())[:MOST]
+
+
+def deeds(seen: View, task: str) -> list[Op]:
+    """What an agent might do in a task: all that the oracle does, then each tool with arguments from its schema."""
+    rng, found = random.Random(0), solution(seen, task)  # noqa: S311 (the same each time)
+    for tool in seen.handle.tools():
+        found.extend(call(tool.name, valid(tool, Values(), rng)) for _ in range(2))
+    if "answer" in seen.handle.offers:
+        found.extend((answer(""), answer("0")))
+    if not found:
+        raise CannotLook("there is nothing to do in it: no tools, no oracle and no answer")
+    return found[:MOST]
