@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from quintain.audit import child
@@ -41,7 +41,18 @@ def audited(call: Call, name: str, *more: object) -> tuple[int, dict[str, Any]]:
 
 
 def nothing_is_left(folder: Path) -> bool:
-    return not psutil.Process().children(recursive=True) and not list((folder / "temp").iterdir())
+    """Neither a file nor a process that was told to put its files there."""
+    temp = folder / "temp"
+    told = f"TMPDIR={temp}".encode()
+    environments = [path for path in Path("/proc").glob("[0-9]*/environ") if path.parent.name != str(os.getpid())]
+    return not list(temp.iterdir()) and not any(told in _read(path) for path in environments)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it is gone, or somebody else's
+        return b""
 
 
 @pytest.fixture(scope="module")

@@ -210,6 +210,18 @@ def plain(value: Any) -> tuple[Any, bool]:
         return f"<{type(value).__name__}> {value!r}"[:2000], True
 
 
+def with_text_keys(value: Any) -> Any:
+    """Plain data whose keys are text, as in JSON: 3 becomes "3"; two keys that would be one keep their types' names."""
+    if isinstance(value, list):
+        return [with_text_keys(one) for one in cast(list[Any], value)]
+    if not isinstance(value, dict):
+        return value
+    given = cast(dict[Any, Any], value)
+    texts = [str(key) for key in given]
+    keys = texts if len(set(texts)) == len(texts) else [f"{key!r}" for key in given]
+    return {key: with_text_keys(one) for key, one in zip(keys, given.values(), strict=True)}
+
+
 _DELIBERATE = (ValueError, LookupError, PermissionError)
 
 

@@ -208,7 +208,8 @@ class Lab:
     def _as_seen(self, probe: Probe, evidence: Evidence) -> Evidence:
         record = self.play_probe(probe)
         data = {
-            mark: msgspec.to_builtins(msgspec.structs.replace(record.at(mark), seconds=0.0)) for mark in evidence.marks
+            mark: msgspec.to_builtins(msgspec.structs.replace(record.at(mark), seconds=0.0), builtin_types=(bytes,))
+            for mark in evidence.marks
         }
         return msgspec.structs.replace(evidence, data=data)
 

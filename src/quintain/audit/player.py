@@ -18,7 +18,7 @@ import msgspec
 from quintain import codec
 
 from .data import changes, glance
-from .handle import Factory, Handle, how_raised, plain, verdict, where_raised
+from .handle import Factory, Handle, how_raised, plain, verdict, where_raised, with_text_keys
 from .probe import Op, Seen
 
 LONGEST = 4_000_000
@@ -78,7 +78,11 @@ class Player:
         if needed not in handle.offers:
             raise _Absent(f"the subject has no method {needed}()")
         value, odd = plain(_DO[op.do](self, handle, op))
-        size = len(codec.dumps(value, canonical=False))
+        try:
+            size = len(codec.dumps(value))
+        except TypeError:  # a key is no text
+            value = with_text_keys(value)
+            size = len(codec.dumps(value))
         if size > LONGEST:
             return {"<longer than can be kept>": size, "digest": codec.digest(codec.dumps(value, repr))}, odd
         return value, odd

@@ -1,0 +1,174 @@
+"""Subjects in the forms that authors write, as one form; and what they raise."""
+
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quintain.audit.handle import Handle, ToolSpec, how_raised, plain, verdict, where_raised, with_text_keys
+from quintain.audit.probe import Op, answer, call
+from quintain.errors import ToolError, UsageError
+
+WHOLE: dict[str, Any] = {"type": "object", "properties": {"x": {"type": "string"}}}
+INTEGERS = st.integers(-(2**63), 2**64 - 1)
+PLAIN: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | INTEGERS | st.floats(allow_nan=False) | st.text(),
+    lambda one: st.lists(one) | st.dictionaries(st.text(), one),
+    max_leaves=6,
+)
+
+
+class Subject:
+    def __init__(self, **methods: Any) -> None:
+        for name, value in {"tasks": ["a"], "reset": "hello", "score": 1.0, **methods}.items():
+            setattr(self, name, self._giving(value) if name not in {"absent", "volatile"} else value)
+
+    @staticmethod
+    def _giving(value: Any) -> Callable[..., Any]:
+        return lambda *_: value
+
+
+def test_what_is_missing_is_named_on_both_sides() -> None:
+    class Half:
+        def tasks(self) -> list[str]:
+            return []
+
+    with pytest.raises(UsageError, match="a subject needs the methods tasks, reset, score; Half has no reset, score"):
+        Handle(Half())
+
+
+def test_offers_are_methods_that_are_there_and_not_disowned() -> None:
+    handle = Handle(Subject(state={}, snapshot=1, absent=("snapshot",)))
+    assert handle.offers == {"tasks", "reset", "score", "state"}
+    assert handle.tools() == ()
+    assert handle.oracle("a") is None
+
+
+def test_tasks_by_name_are_handed_back_as_they_came() -> None:
+    listed = ["a", {"id": 7}, {"name": "n"}, {"task_id": "t"}, namedtuple("Task", "id")("x"), 3]  # noqa: PYI024
+    handle = Handle(Subject(tasks=listed))
+    assert list(handle.tasks) == ["a", "7", "n", "t", "x", "task 5"]
+    assert handle.task("7") is listed[1]
+    with pytest.raises(UsageError, match=r"no task 'z'; tasks\(\) lists a, 7, n, t, x"):
+        handle.task("z")
+    with pytest.raises(UsageError, match="two tasks of one name: 'a'"):
+        _ = Handle(Subject(tasks=["a", {"id": "a"}])).tasks
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        [{"name": "f", "description": "F.", "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}}],
+        [{"type": "function", "function": {"name": "f", "description": "F.", "parameters": {"x": {"type": "string"}}}}],
+        [
+            {
+                "name": "f",
+                "description": "F.",
+                "inputSchema": {"type": "object", "properties": {"x": {"type": "string"}}},
+            }
+        ],
+        {"f": {"description": "F.", "input_schema": {"x": {"type": "string"}}}},
+    ],
+)
+def test_tools_in_the_forms_of_the_field(form: Any) -> None:
+    (tool,) = Handle(Subject(tools=form)).tools()
+    assert tool == ToolSpec("f", "F.", WHOLE)
+    assert (tool.required, list(tool.properties)) == ([], ["x"])
+
+
+def test_a_tool_in_no_form() -> None:
+    assert Handle(Subject(tools=["f"])).tools() == (ToolSpec("f"),)
+    with pytest.raises(UsageError, match=r"tools\(\) gave 3"):
+        Handle(Subject(tools=[3])).tools()
+
+
+def test_steps_of_an_oracle() -> None:
+    steps: list[Any] = [["f", {"x": 1}], ("g",), {"name": "h", "arguments": {}}, {"tool": "i", "args": {"y": 2}},
+                        {"answer": "yes"}, ["answer", "no"], "done"]  # fmt: skip
+    wanted: list[Op] = [call("f", {"x": 1}), call("g"), call("h"), call("i", {"y": 2}), answer("yes"), answer("no"),
+                        answer("done")]  # fmt: skip
+    assert Handle(Subject(oracle=steps)).oracle("a") == wanted
+    assert Handle(Subject(oracle=None)).oracle("a") is None
+    for step in (3, ["f", 3], {"x": 1}, ["f", {}, 1], []):
+        with pytest.raises(UsageError, match="a step of an oracle is"):
+            Handle(Subject(oracle=[step])).oracle("a")
+
+
+@pytest.mark.parametrize(
+    ("score", "wanted"),
+    [
+        (None, None), (1, {"score": 1.0}), (True, {"score": 1.0}), ({"score": 0.5, "a": 1}, {"score": 0.5, "a": 1}),
+        ({"reward": 1}, {"score": 1.0}), ({"total": 2, "a": 1}, {"score": 2.0, "a": 1}), ("high", {"score": "high"}),
+        ({"a": 1}, {"score": None, "a": 1}), ({"score": None}, {"score": None}),
+    ],
+)  # fmt: skip
+def test_a_verdict(score: Any, wanted: Any) -> None:
+    assert verdict(score) == wanted
+
+
+def test_a_verdict_that_is_no_number_stays_visible() -> None:
+    found = verdict(float("nan"))
+    assert found is not None
+    assert math.isnan(found["score"])
+
+
+def test_what_is_plain_stays_and_what_is_not_is_put_into_words() -> None:
+    assert plain({"a": [1, None, True, 1.5, "x"]}) == ({"a": [1, None, True, 1.5, "x"]}, False)
+    value, odd = plain({"a": object()})
+    assert odd
+    assert value["a"].startswith("<object> <object object")
+    loop: list[Any] = []
+    loop.append(loop)
+    for strange in (loop, "\ud800", 2**70, lambda: None):
+        found, odd = plain(strange)
+        assert odd
+        assert isinstance(found, str)
+
+
+def test_keys_are_text_and_none_is_lost() -> None:
+    assert with_text_keys([{3: {True: 1}}, 5]) == [{"3": {"True": 1}}, 5]
+    assert with_text_keys({1: "a", "1": "b"}) == {"1": "a", "'1'": "b"}
+
+
+@given(PLAIN)
+def test_plain_data_is_its_own_plain_form(value: Any) -> None:
+    assert plain(value) == (value, False)
+
+
+def _raised(act: Callable[[], Any]) -> BaseException:
+    with pytest.raises(BaseException) as info:  # noqa: PT011 (whatever it is, it is looked at)
+        act()
+    return info.value
+
+
+def _on_purpose(error: BaseException) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+class MyToolError(Exception):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("act", "how"),
+    [
+        (_on_purpose(ValueError("no")), "refused"), (_on_purpose(KeyError("no")), "refused"),
+        (_on_purpose(PermissionError("no")), "refused"), (_on_purpose(ToolError("no")), "refused"),
+        (_on_purpose(MyToolError("no")), "refused"), (_on_purpose(RuntimeError("no")), "crashed"),
+        (_on_purpose(TypeError("no")), "crashed"), (lambda: {}["x"], "crashed"), (lambda: [1].index(2), "crashed"),
+        (lambda: int("x"), "crashed"), (lambda: 1 // 0, "crashed"),
+    ],
+)  # fmt: skip
+def test_what_was_raised_on_purpose_is_a_refusal(act: Callable[[], Any], how: str) -> None:
+    error = _raised(act)
+    assert how_raised(error) == how
+    assert where_raised(error).startswith(__file__)

@@ -1,0 +1,262 @@
+"""Children, the lab, the survey and the details, on one small shop."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quintain.audit.again import replay_finding
+from quintain.audit.check import Check, NotChecked
+from quintain.audit.child import Child, SubjectBroken
+from quintain.audit.details import detailed, details
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab, OutOfTime, paid, solves, tasks_of
+from quintain.audit.opening import Subject
+from quintain.audit.pool import Pool
+from quintain.audit.probe import Context, Op, Probe, call, reset, score, state
+from quintain.errors import UsageError
+from tests.audit.subject import SHOP
+
+Make = Callable[..., Lab]
+STALE = Probe((reset("buy 1"), call("stock"), call("buy", {"count": 2}), call("stock", mark="look"), score()))
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("shop") / "shop.py"
+    made.write_text(SHOP)
+    return made
+
+
+@pytest.fixture(scope="module")
+def pools(path: Path) -> Iterator[dict[str, Pool]]:
+    made = {name: Pool(Subject(f"{path}:{name}")) for name in ("Shop", "Cached", "Sometimes", "Wordless")}
+    yield made
+    for pool in made.values():
+        pool.close()
+
+
+@pytest.fixture(scope="module")
+def abouts(pools: dict[str, Pool]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, pool in pools.items():
+        with Child(pool.subject) as one:
+            found[name] = one.about
+    return found
+
+
+@pytest.fixture
+def make(pools: dict[str, Pool], abouts: dict[str, Any]) -> Make:
+    def lab(name: str = "Shop", *, until: float | None = None) -> Lab:
+        made = Lab(pools[name], abouts[name], abouts[name].tasks, seed=0, until=until, limit=5.0)
+        made.checking = Check(id="x.test", class_="stale_cache", run=lambda lab: ())
+        made.rng = random.Random(0)
+        return made
+
+    return lab
+
+
+# --- a child ---
+
+
+def test_a_child_says_what_the_subject_is(abouts: dict[str, Any], path: Path) -> None:
+    about = abouts["Shop"]
+    assert about.kind == "plain"
+    assert about.tasks == tuple(f"buy {n}" for n in range(5))
+    assert [tool.name for tool in about.tools] == ["buy", "stock", "boom"]
+    assert {"oracle", "state", "explain"} <= about.offers
+    assert about.attributes["volatile"] == ["at"]
+    assert [(source.path, source.part) for source in about.sources] == [(str(path), "S")]
+
+
+def test_what_happens_in_a_probe_stays_there(make: Make) -> None:
+    lab = make()
+    crashed = lab.play(reset("buy 0"), call("boom", mark="bang"), call("stock", mark="after"))
+    assert (crashed.at("bang").how, crashed.at("bang").raised) == ("crashed", "KeyError: 'fuse'")
+    assert crashed.at("after").value == 10
+    refused = lab.play(reset("buy 0"), call("buy", {"count": 99}, mark="no"))
+    assert (refused.at("no").how, refused.at("no").is_error) == ("refused", True)
+    gone = lab.play(reset("buy 0"), call("exit", mark="exit"), score())
+    assert gone.died == "it ended the process with 3"
+    assert (gone.at("exit").how, gone.at("score").how) == ("hung", "hung")
+    hung = lab.play(reset("buy 0"), call("sleep", mark="sleep"), limit=0.5)
+    assert hung.died == "it had not come back after 0 s"
+    assert lab.play(Op("judge", mark="judge")).at("judge").how == "absent"
+    assert lab.play(reset("nobody", mark="who")).at("who").raised.startswith("UsageError: no task 'nobody'")
+
+
+def test_a_context_is_the_process_around(make: Make) -> None:
+    record = make().play(call("where", mark="where"), context=Context(hash_seed=5, zone="Asia/Tokyo"))
+    zone, seed, folder = record.at("where").value
+    assert (zone, seed) == ("Asia/Tokyo", "5")
+    assert Path(folder).is_dir()
+
+
+def test_a_child_that_is_closed_leaves_nothing(path: Path) -> None:
+    with Child(Subject(f"{path}:Shop")) as one:
+        process = Path(f"/proc/{one._process.pid}")
+        folder = Path(one.play(Probe((call("where", mark="where"),)), 5.0).at("where").value[2])
+        assert folder.is_dir()
+        assert process.exists()
+    assert not process.exists()
+    assert not folder.exists()
+
+
+def test_what_is_not_there_is_usage_and_what_breaks_is_not(path: Path) -> None:
+    with pytest.raises(UsageError, match="Nobody"):
+        Child(Subject(f"{path}:Nobody"))
+    broken = path.with_name("broken.py")
+    broken.write_text("print('words before')\nraise ZeroDivisionError('mine')\n\ndef f(): ...\n")
+    with pytest.raises((UsageError, SubjectBroken), match="ZeroDivisionError"):
+        Child(Subject(f"{broken}:f"))
+    broken.write_text("import os\nprint('words before', flush=True)\nos._exit(1)\n")
+    with pytest.raises(SubjectBroken, match="ended the process that loaded it; it printed: words before"):
+        Child(Subject(f"{broken}:f"))
+
+
+# --- the lab ---
+
+
+def test_a_lab_knows_solutions_and_samples_evenly(make: Make) -> None:
+    lab = make()
+    assert lab.oracle("buy 2") == (call("stock"), call("buy", {"count": 2}))
+    assert lab.solved("buy 2") == 1.0
+    assert [lab.some(count) for count in (1, 2, 9)] == [("buy 0",), ("buy 0", "buy 4"), lab.tasks]
+    assert paid(lab.play_probe(solves("buy 2", [call("buy", {"count": 2})]))) == 1.0
+    assert tasks_of([STALE, STALE]) == ("buy 1",)
+    assert lab.volatile == ("at",)
+    assert isinstance(lab.none("why"), NotChecked)
+
+
+def test_a_budget_that_is_spent_stops_every_probe(make: Make) -> None:
+    lab = make(until=time.monotonic() - 1)
+    assert lab.left() == 0
+    with pytest.raises(OutOfTime):
+        lab.play(reset("buy 0"))
+    with pytest.raises(OutOfTime):
+        lab.play_all([STALE])
+
+
+def test_a_claim_that_holds_is_made_small_and_proven(make: Make) -> None:
+    ops = (reset("buy 1"), call("buy", {"count": 1}), call("stock"), call("buy", {"count": 2}), call("boom"))
+    probe = Probe((*ops, call("stock", mark="look"), state()))
+    told: dict[str, Any] = {"relation": "tests.audit.subject:stale", "marks": ("look", "state")}
+    found = make("Cached").finding("it is stale", probe, expected=8, observed=10, **told)
+    assert found is not None
+    assert (found.confidence, found.severity, found.part, found.check) == ("proven", "error", "S", "x.test")
+    assert [line.get("name", line["do"]) for line in found.trajectory] == ["buy 1", "stock", "buy", "stock", "state"]
+    again = replay_finding(found, plays=1)
+    assert (again.held, again.plays) == (1, 1)
+    assert again.trajectories[0][3]["observed"] == 10
+    assert make("Shop").finding("it is stale", probe, **told) is None
+
+
+def test_what_was_proven_once_is_not_proven_again(make: Make) -> None:
+    lab = make()
+    found = [lab.finding("so", Probe((reset(task), score())), marks=("score",)) for task in ("buy 1", "buy 2")]
+    assert found[0] is not None
+    assert found[1] is None
+    assert list(lab.seen_in["x.test", "so"]) == ["buy 1", "buy 2"]
+
+
+def test_bytes_are_seen_again(make: Make) -> None:
+    found = make().finding("it gives bytes", Probe((reset("buy 1"), call("bytes", mark="look"))), marks=("look",))
+    assert found is not None
+    assert found.confidence == "proven"
+    assert found.trajectory[1]["observed"]["3"] != found.trajectory[1]["observed"]["3"]
+
+
+def test_an_accident_is_no_finding(make: Make) -> None:
+    assert make().finding("no", STALE, relation="pays", marks=("score",), data=1.0) is None
+
+
+def test_what_shows_only_once_is_at_most_likely(make: Make, path: Path) -> None:
+    lab = make("Sometimes")
+    probe = Probe((reset("buy 1", mark="first"),))
+    path.with_name("count").write_text("0")
+    evidence = {"first": {"value": "plays so far: 1"}}
+    found = lab.finding("now and then", probe, marks=("first",), data=evidence, minimise=0)
+    assert found is not None
+    assert found.confidence == "likely"
+
+
+def test_what_was_read_is_at_most_likely_and_cannot_be_replayed(make: Make) -> None:
+    found = make().finding("a bare except", where="f.py:3", severity="warning", at_most="hint")
+    assert found is not None
+    assert (found.confidence, found.severity, found.probes) == ("hint", "warning", ())
+    with pytest.raises(UsageError, match="this finding was read, not played"):
+        replay_finding(found)
+
+
+# --- the survey ---
+
+
+def test_the_survey_tells_readers_from_writers(make: Make) -> None:
+    survey = make().survey
+    assert survey.writers == ("buy",)
+    assert survey.readers == ("stock",)
+    assert survey.refused == ("boom",)
+    buy = survey.of("buy")[0]
+    assert set(buy.changed or ()) == {"stock/left", "cash"}
+    assert [op.name for op in buy.before] == ["stock"]
+    assert survey.states["buy 0"] == {"stock": {"left": 10}, "cash": 100}
+    assert "count" in survey.values.names()
+
+
+def test_without_a_state_nobody_knows_who_writes(make: Make) -> None:
+    survey = make("Wordless").survey
+    assert survey.writers == ()
+    assert {one.changed for one in survey.calls} == {None}
+
+
+# --- details ---
+
+
+def test_details_say_what_each_op_changed_and_why_it_was_paid(make: Make) -> None:
+    found = details(STALE, make())
+    assert found == {
+        "changes": [None, {}, {"cash": [100, 94], "stock/left": [10, 8]}, {}, None],
+        "reasons": [{"name": "left", "value": 8}],
+    }
+
+
+def test_details_are_of_each_op_not_since_the_start(make: Make) -> None:
+    buy = call("buy", {"count": 2})
+    found = details(Probe((reset("buy 1"), buy, buy, reset("buy 1"), buy)), make())
+    assert [change and change["stock/left"] for change in found["changes"]] == [None, [10, 8], [8, 6], None, [10, 8]]
+
+
+def test_details_of_two_sessions(make: Make) -> None:
+    buy = call("buy", {"count": 1})
+    ops = (reset("buy 1"), reset("buy 1", on="b"), buy.moved("b"), Op("together", lanes=((buy,), (buy.moved("b"),))))
+    found = details(Probe(ops), make())["changes"]
+    assert found[2] == {"cash": [100, 97], "stock/left": [10, 9]}
+    assert found[3]["a: stock/left"] == [10, 9]
+    assert found[3]["b: stock/left"] == [9, 8]
+
+
+def test_details_where_nothing_can_be_seen(make: Make) -> None:
+    lab = make("Wordless")
+    proven = lab.finding("it is paid", Probe((reset("buy 0"), score())), marks=("score",))
+    assert proven is not None
+    assert detailed([proven], lab) == [proven]
+    broken = Probe((reset("buy 0"), call("exit"), call("stock")))
+    assert details(broken, make()) == {"changes": [None, None, None], "reasons": None}
+    assert details(STALE, make(until=time.monotonic() - 1)) == {}
+
+
+def test_only_what_is_proven_has_details(make: Make) -> None:
+    lab = make()
+    probe = Probe((reset("buy 1"), call("buy", {"count": 3}), state()))
+    one = lab.finding("it is so", probe, marks=("state",))
+    assert isinstance(one, Finding)
+    likely = lab.finding("it may be so", probe, marks=("state",), at_most="likely")
+    assert likely is not None
+    found = detailed([one, likely], lab)
+    assert found[0].details["changes"][1] == {"cash": [100, 91], "stock/left": [10, 7]}
+    assert found[1].details == {}
