@@ -6,10 +6,13 @@ would read it; anything else that it raises goes through to whoever asked.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 from quintain.audit.generate import Values, valid
@@ -38,11 +41,30 @@ class Told(NamedTuple):
 Look = Callable[[Opened], list[Told]]
 
 
+class Outside:
+    """A subject whose methods run in a thread when an event loop runs in this one: our own environments refuse it."""
+
+    def __init__(self, opened: Opened) -> None:
+        self._thread = ThreadPoolExecutor(1)
+        self._subject = self._run(opened.factory)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._subject, name)
+        return partial(self._run, found) if callable(found) else found
+
+    def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return function(*arguments)
+        return self._thread.submit(function, *arguments).result()
+
+
 class View:
     """A session."""
 
     def __init__(self, opened: Opened) -> None:
-        self.handle = Handle(opened.factory())
+        self.handle = Handle(Outside(opened) if opened.kind == "environment" else opened.factory())
         self._volatile = tuple(getattr(self.handle.subject, "volatile", ()))
         self.parts: dict[str, Any] = {}
         self._closed = False

