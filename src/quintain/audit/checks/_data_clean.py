@@ -79,9 +79,8 @@ def _prose(where: str, words: Sequence[str]) -> Iterator[Sign]:
 def _amounts(where: str, amounts: Sequence[float]) -> Iterator[Sign]:
     value, count = Counter(amounts).most_common(1)[0]
     if count >= 0.8 * len(amounts) and value != 0:
-        yield Sign(
-            "one amount", where, f"is {value:g} in {count} of {len(amounts)} rows", "amounts that differ", value, True
-        )
+        what = f"is {value:g} in {count} of {len(amounts)} rows"
+        yield Sign("one amount", where, what, "amounts that differ", value, is_strong=True)
     elif len(amounts) >= 30 and all(one % 10 == 0 for one in amounts):
         yield Sign("round amounts", where, "is always a round number", "some that are not", amounts[:6])
 

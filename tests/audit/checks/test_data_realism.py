@@ -1,0 +1,152 @@
+"""Rows that are unlike production are told by column; rows drawn like it are left alone."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import audit
+from quintain.audit.check import checks_of
+from quintain.audit.checks import data_realism
+from quintain.audit.checks._data_tests import auc, binomial, ks, variation
+from quintain.audit.finding import Finding
+from quintain.audit.opening import Subject
+
+SUBJECT = """
+import random
+
+NAMES = ["Ann Lee", "Zoë Müller", "BOB STONE", "Carl Ito", "dan wu", "Eva Sørensen", "Finn O'Hara"]
+
+
+def rows(seed, count, kind="sound"):
+    rng, found = random.Random(seed), []
+    for place in range(count):
+        amount = round(rng.lognormvariate(4, 1), 2)
+        row = {
+            "id": f"O-{rng.randrange(10**6)}",
+            "customer": f"User {place}" if kind == "clean" else rng.choice(NAMES),
+            "email": None if kind != "clean" and rng.random() < 0.3 else f"u{place}@x.example",
+            "amount": 50.0 if kind == "amount" else amount,
+            "status": rng.choices(["open", "paid", "cancelled"], [5, 4, 1])[0],
+            "created": f"2025-03-{rng.randrange(1, 28):02d}T{min(23, int(abs(rng.gauss(13, 3)))):02d}:00:00Z",
+            "vip": rng.random() < 0.1,
+        }
+        found.append({name: value for name, value in row.items() if not (kind == "lacking" and name == "email")})
+    return found
+
+
+class Shop:
+    kind = "sound"
+
+    def __init__(self):
+        self.rows = rows(1, 150, self.kind)
+
+    def tasks(self):
+        return ["a", "b"]
+
+    def tools(self):
+        schema = {"type": "object", "properties": {"order_id": {"type": "string"}}, "required": ["order_id"]}
+        return [{"name": "get_order", "description": "Get it.", "parameters": schema}]
+
+    def reset(self, task, seed):
+        return "Look at orders."
+
+    def call(self, name, arguments):
+        row = next((row for row in self.rows if row["id"] == arguments.get("order_id")), None)
+        if name != "get_order" or row is None:
+            return {"error": "no such order"}
+        return dict(self.rows[0]) if self.kind == "constant" else dict(row)
+
+    def score(self):
+        return 0.0
+
+    def oracle(self, task):
+        return [["get_order", {"order_id": self.rows[0]["id"]}]]
+
+    def state(self):
+        return {"orders": self.rows}
+
+    def production(self):
+        if self.kind == "strange":
+            return {"data": {"orders": [{"weird": [1], "id": 1}] * 30, "more": 5}, "rates": {"??": 7}}
+        rates = {"orders.email_null": 0.3, "status=cancelled": 0.1, "vip_rate": 0.5 if self.kind == "rates" else 0.1}
+        return {"data": {"orders": rows(2, 200), "other": [{"x": 1}]}, "rates": rates}
+
+
+class Alone(Shop):
+    absent = ("production",)
+
+    def state(self):
+        text = "Thank you for your message." if self.kind == "template" else ""
+        return {"notes": [{"n": place, "text": text or f"They said: {random.Random(place).random()}."} for place in range(90)]}
+
+
+for kind in ("sound", "clean", "amount", "lacking", "constant", "rates", "strange"):
+    globals()[f"shop_{kind}"] = type(kind, (Shop,), {"kind": kind})
+for kind in ("sound", "template"):
+    globals()[f"alone_{kind}"] = type(kind, (Alone,), {"kind": kind})
+"""
+
+
+def found(folder: Path, kind: str) -> list[Finding]:
+    """What the checks say of a variant of the subject, hints left out."""
+    path = folder / "subject.py"
+    path.write_text(SUBJECT, "utf-8")
+    report = audit(Subject(f"{path}:{kind}"), checks_of(data_realism))
+    assert all("broke" not in one.reason for one in report.checks), report.checks
+    return [one for one in report.findings if one.confidence != "hint"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "check", "words", "confidence"),
+    [
+        (
+            "shop_clean",
+            "x.data_like_production",
+            "orders.email is unlike production's: share of empty values",
+            "proven",
+        ),
+        ("shop_amount", "x.data_like_production", "orders.amount", "proven"),
+        ("shop_lacking", "x.data_like_production", "orders.email is a column of production's", "proven"),
+        ("shop_constant", "x.answers_depend_on_input", "get_order answers the same", "proven"),
+        ("shop_rates", "x.rates_as_declared", "vip_rate is declared as 0.5", "proven"),
+        ("shop_strange", "x.data_like_production", "orders.id is text here and a number in production", "proven"),
+        ("alone_template", "x.data_is_not_too_clean", "notes.text says one of 1 things", "likely"),
+    ],
+)
+def test_what_is_unlike_is_found(tmp_path: Path, kind: str, check: str, words: str, confidence: str) -> None:
+    said = found(tmp_path, kind)
+    mine = [one for one in said if one.check == check and words in one.title]
+    assert mine and mine[0].confidence == confidence, [(one.check, one.title) for one in said]
+    assert mine[0].class_ == "data_realism"
+
+
+@pytest.mark.parametrize("kind", ["shop_sound", "alone_sound"])
+def test_rows_like_production_are_left_alone(tmp_path: Path, kind: str) -> None:
+    assert not found(tmp_path, kind)
+
+
+def test_distances_and_their_chances() -> None:
+    rng = random.Random(1)
+    one, two = [rng.gauss(0, 1) for _ in range(300)], [rng.gauss(0, 1) for _ in range(300)]
+    assert ks(one, two)[1] > 0.01
+    far, p = ks(one, [value + 1 for value in two])
+    assert far > 0.3
+    assert p < 1e-6
+    assert variation(["a"] * 90 + ["b"] * 10, ["a"] * 85 + ["b"] * 15)[1] > 0.05
+    assert variation(["a"] * 90 + ["b"] * 10, ["a"] * 10 + ["b"] * 90)[1] < 1e-6
+    assert binomial(50, 100, 0.5) == 1.0
+    assert binomial(90, 100, 0.5) < 1e-9
+
+
+def test_a_classifier_tells_rows_apart_only_where_they_differ() -> None:
+    rng = random.Random(2)
+    one = [{"a": rng.gauss(0, 1), "b": rng.choice("xy")} for _ in range(120)]
+    like = [{"a": rng.gauss(0, 1), "b": rng.choice("xy")} for _ in range(120)]
+    far = [{"a": rng.gauss(3, 1), "b": rng.choice("xy")} for _ in range(120)]
+    same, other = auc(one, like, random.Random(0)), auc(one, far, random.Random(0))
+    assert same is not None
+    assert other is not None
+    assert same < 0.65 < 0.9 < other

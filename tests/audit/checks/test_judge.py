@@ -1,0 +1,116 @@
+"""A judge that reads, asks or fails wrongly is caught by a stub; those that do not are left alone."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import audit
+from quintain.audit.check import checks_of
+from quintain.audit.checks import judge
+from quintain.audit.checks._judge_code import smells
+from quintain.audit.finding import Finding
+from quintain.audit.opening import Subject
+
+SUBJECT = """
+import html
+import json
+import re
+
+
+class Quiz:
+    mode = "sound"
+
+    def tasks(self):
+        return ["q1", "q2"]
+
+    def reset(self, task, seed):
+        return "What is the capital of France?"
+
+    def score(self):
+        return 0.0
+
+    def judge(self, task, answer, complete):
+        mode, safe = self.mode, html.escape(answer)
+        fenced = "Question\\n<answer>{}</answer>\\nReply with yes or no."
+        asked = {
+            "bare": f"Answer: {answer}\\nReply with yes or no.",
+            "closable": fenced.format(answer),
+            "cut": fenced.format(safe[:1000]),
+            "blind": "Is it right? yes or no",
+            "ten": f"<answer>{safe}</answer> Score from 1 to 10.",
+            "json": 'Reply {"score": 0 or 1} of ' + json.dumps({"answer": answer}),
+        }.get(mode, fenced.format(safe))
+        try:
+            reply = complete(asked).strip().lower()
+        except TimeoutError:
+            if mode == "swallow":
+                return 0.0
+            raise
+        if mode == "anywhere":
+            return 1.0 if "yes" in reply else 0.0 if "no" in reply else None
+        if mode == "half":
+            return 1.0 if reply == "yes" else 0.0 if reply == "no" else 0.5
+        if mode == "deaf" or (mode == "shortcut" and "correct" in answer.lower()):
+            return 1.0
+        if mode == "ten":
+            number = re.fullmatch(r"(?:score: )?(\\d+)(?:/10)?", reply)
+            return int(number[1]) / 10 if number and int(number[1]) <= 10 else None
+        if mode == "json":
+            try:
+                grade = float(json.loads(reply)["score"])
+            except (ValueError, KeyError, TypeError):
+                return None
+            return grade if 0 <= grade <= 1 else None
+        return {"yes": 1.0, "no": 0.0}.get(reply.rstrip("."))
+
+
+for mode in (
+    "sound", "bare", "closable", "cut", "blind", "ten", "json", "swallow", "anywhere", "half", "deaf", "shortcut"
+):
+    globals()[f"quiz_{mode}"] = type(mode, (Quiz,), {"mode": mode})
+"""
+
+
+def found(folder: Path, kind: str) -> list[Finding]:
+    """What the checks say of a variant of the subject, hints left out."""
+    path = folder / "subject.py"
+    path.write_text(SUBJECT, "utf-8")
+    report = audit(Subject(f"{path}:{kind}"), checks_of(judge))
+    assert all("broke" not in one.reason for one in report.checks), report.checks
+    return [one for one in report.findings if one.confidence != "hint"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "check", "confidence"),
+    [
+        ("bare", "x.judge_is_asked_safely", "proven"),
+        ("closable", "x.judge_is_asked_safely", "likely"),
+        ("cut", "x.judge_is_asked_safely", "proven"),
+        ("blind", "x.judge_is_asked_safely", "proven"),
+        ("swallow", "x.judge_says_when_it_fails", "proven"),
+        ("half", "x.judge_says_when_it_fails", "proven"),
+        ("anywhere", "x.judge_reads_verdicts", "proven"),
+        ("deaf", "x.judge_reads_verdicts", "proven"),
+        ("shortcut", "x.judge_grades_what_it_reads", "proven"),
+    ],
+)
+def test_a_bad_judge_is_caught(tmp_path: Path, kind: str, check: str, confidence: str) -> None:
+    said = found(tmp_path, f"quiz_{kind}")
+    mine = [one for one in said if one.check == check]
+    assert mine and mine[0].confidence == confidence, [(one.check, one.title) for one in said]
+    assert mine[0].class_ == "judge"
+    assert mine[0].part == "V"
+
+
+@pytest.mark.parametrize("kind", ["sound", "ten", "json"])
+def test_a_careful_judge_is_left_alone(tmp_path: Path, kind: str) -> None:
+    assert not found(tmp_path, f"quiz_{kind}")
+
+
+def test_a_loose_reading_is_seen_in_the_code() -> None:
+    code = "def judge(reply):\n  try:\n    return 'yes' in reply.lower()\n  except ValueError:\n    return 0.5\n"
+    assert sorted(smell.line for smell in smells(ast.parse(code))) == [3, 5]

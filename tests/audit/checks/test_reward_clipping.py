@@ -1,0 +1,146 @@
+"""Rewards that are cut, rounded or of the wrong sign are told from those that are coarse on purpose."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import audit
+from quintain.audit.check import checks_of
+from quintain.audit.checks import reward_clipping
+from quintain.audit.finding import Finding
+from quintain.audit.opening import Subject
+
+SUBJECT = """
+import math
+
+WANT = {"a": {"w": 1, "x": 2, "y": 3, "z": 4}, "b": {"w": 4, "x": 3, "y": 2, "z": 1}}
+
+
+class Board:
+    mode, graded = "sound", True
+
+    def tasks(self):
+        return list(WANT)
+
+    def tools(self):
+        field = {"type": "string", "enum": ["w", "x", "y", "z"]}
+        properties = {"field": field, "value": {"type": "integer"}}
+        schema = {"type": "object", "properties": properties, "required": ["field", "value"]}
+        return [{"name": "set", "description": "Set a field.", "parameters": schema}]
+
+    def reset(self, task, seed):
+        self.want, self.fields = WANT[task], dict.fromkeys("wxyz", 0)
+        return f"Set {self.want}"
+
+    def call(self, name, arguments):
+        if name != "set" or arguments.get("field") not in self.fields:
+            return {"error": "no such field"}
+        self.fields[arguments["field"]] = arguments.get("value")
+        return {"ok": True}
+
+    def state(self):
+        return {"fields": dict(self.fields)}
+
+    def oracle(self, task):
+        return [["set", {"field": name, "value": value}] for name, value in WANT[task].items()]
+
+    def score(self):
+        parts = {name: float(self.fields[name] == value) for name, value in self.want.items()}
+        w, x, y, z = parts.values()
+        mean = (w + x + y + z) / 4
+        return {
+            "sound": {"score": mean, **parts},
+            "weights": {"score": 0.1 * w + 0.2 * x + 0.3 * y + 0.4 * z, **parts},
+            "pairs": (min(w, x) + min(y, z)) / 2,
+            "half": math.floor(mean * 2) / 2,
+            "top": min(1.0, mean * 4 / 3),
+            "dead": {"score": (w + x + y) / 3, **parts},
+            "sign": {"score": max(0.0, (w + x + y - z + 1) / 4), **parts},
+            "raw": {"score": min(1.0, mean * 2), "raw": mean * 2},
+            "binary": float(mean == 1),
+            "product": {"score": w * x * y * z, **parts},
+        }[self.mode]
+
+
+for mode in ("sound", "weights", "pairs", "half", "top", "dead", "sign", "raw", "binary", "product"):
+    globals()[f"graded_{mode}"] = type(mode, (Board,), {"mode": mode})
+    globals()[f"plain_{mode}"] = type(mode, (Board,), {"mode": mode, "graded": False})
+
+QUESTIONS = {"q1": ("How many are 3 and 4?", "7"), "q2": ("What is 12.5 times 10.1?", "126.25")}
+
+
+class Sums:
+    mode = "exact"
+
+    def tasks(self):
+        return list(QUESTIONS)
+
+    def reset(self, task, seed):
+        self.gold, self.said = QUESTIONS[task][1], ""
+        return QUESTIONS[task][0]
+
+    def answer(self, text):
+        self.said = text
+
+    def oracle(self, task):
+        return [{"answer": QUESTIONS[task][1]}]
+
+    def score(self):
+        try:
+            said, gold = float(self.said), float(self.gold)
+        except ValueError:
+            return 0.0
+        if self.mode == "text":
+            return float(self.said == self.gold)
+        if not math.isfinite(said):
+            return 0.0
+        if self.mode == "whole":
+            return float(round(said) == round(gold))
+        return float(abs(abs(said) - abs(gold)) < 1e-6 if self.mode == "size" else abs(said - gold) < 1e-6)
+
+
+for mode in ("exact", "whole", "size", "text"):
+    globals()[f"sums_{mode}"] = type(mode, (Sums,), {"mode": mode})
+"""
+
+
+def found(folder: Path, kind: str) -> list[Finding]:
+    """What the checks say of a variant of the subject, hints left out."""
+    path = folder / "subject.py"
+    path.write_text(SUBJECT, "utf-8")
+    report = audit(Subject(f"{path}:{kind}"), checks_of(reward_clipping))
+    assert all("broke" not in one.reason for one in report.checks), report.checks
+    return [one for one in report.findings if one.confidence != "hint"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "check", "confidence"),
+    [
+        ("graded_half", "x.ladder", "proven"),
+        ("plain_half", "x.ladder", "likely"),
+        ("graded_top", "x.ladder", "proven"),
+        ("graded_binary", "x.ladder", "proven"),
+        ("plain_dead", "x.components_add_up", "proven"),
+        ("plain_sign", "x.components_add_up", "proven"),
+        ("graded_raw", "x.components_add_up", "proven"),
+        ("sums_whole", "x.near_numbers", "proven"),
+        ("sums_size", "x.near_numbers", "proven"),
+        ("sums_text", "x.spellings_of_numbers", "proven"),
+    ],
+)
+def test_what_is_cut_is_found(tmp_path: Path, kind: str, check: str, confidence: str) -> None:
+    said = found(tmp_path, kind)
+    mine = [one for one in said if one.check == check]
+    assert mine and mine[0].confidence == confidence, [(one.check, one.title) for one in said]
+    assert mine[0].class_ == "reward_clipping"
+    assert mine[0].part == "V"
+
+
+@pytest.mark.parametrize(
+    "kind", ["graded_sound", "graded_weights", "graded_pairs", "plain_binary", "plain_product", "sums_exact"]
+)
+def test_what_is_coarse_on_purpose_is_left_alone(tmp_path: Path, kind: str) -> None:
+    assert not found(tmp_path, kind)
