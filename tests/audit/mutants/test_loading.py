@@ -57,8 +57,8 @@ def test_the_mutant_runs_and_the_file_stays(desk: Path) -> None:
 
 def test_a_compiled_copy_of_an_imported_file_is_not_looked_at(desk: Path) -> None:
     helper = desk.parent / "helper.py"
-    compiled = Path(py_compile.compile(str(helper), doraise=True))
-    assert compiled == Path(importlib.util.cache_from_source(str(helper)))
+    py_compile.compile(str(helper), doraise=True)
+    compiled = Path(importlib.util.cache_from_source(str(helper)))
     before = compiled.read_bytes()
     assert counted(desk, edit(helper, "return 2", "return 7")) == [1, 7]
     assert compiled.read_bytes() == before

@@ -99,10 +99,12 @@ def _harmless(one: Tried) -> Tried | None:
 
 def probe(episodes: Sequence[Episode], look: Sequence[Op] = (), *, around: Sequence[Op] = ()) -> Probe:
     """Episodes as one probe; `look` comes before the score, `around` before and after it, each under its own mark."""
-    return Probe(tuple(op for place, one in enumerate(episodes) for op in _episode(place, one, look, around)))
+    return Probe(
+        tuple(op for place, one in enumerate(episodes) for op in _episode(place, one, look=look, around=around))
+    )
 
 
-def _episode(place: int, one: Episode, look: Sequence[Op], around: Sequence[Op]) -> Iterator[Op]:
+def _episode(place: int, one: Episode, *, look: Sequence[Op], around: Sequence[Op]) -> Iterator[Op]:
     yield reset(one.task)
     for at, op in enumerate(one.ops):
         yield op.marked(f"{place} op {at}")

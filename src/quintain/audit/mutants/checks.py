@@ -39,7 +39,7 @@ def mutant_tool(lab: Lab) -> Iterator[Finding | None]:
             lab,
             group,
             counted,
-            f"{first.change.owner}: {first.change.told}, and {first.episode.told} is paid in full all the same",
+            title=f"{first.change.owner}: {first.change.told}, and {first.episode.told} is paid in full all the same",
             class_="reward_hack" if guard else "false_resolution",
             part="V",
             severity="warning" if first.change.operator in _ORDER_OF_TOOLS[:2] else "note",
@@ -61,7 +61,7 @@ def mutant_verifier(lab: Lab) -> Iterator[Finding | None]:
             lab,
             group,
             counted,
-            f"{first.change.owner}: {first.change.told}, and no episode that was played is paid otherwise",
+            title=f"{first.change.owner}: {first.change.told}, and no episode that was played is paid otherwise",
             part="V",
             severity="note",
             at_most="hint",  # What this line checks may be what no episode of the battery does.
@@ -123,9 +123,7 @@ def verifier(lab: Lab) -> tuple[list[Verdict], Tally]:
     wanted = judging.candidates(lines, "V")
     if not wanted:
         raise lab.none("no line that only the verifier runs can be mutated")
-    verdicts = judging.each(
-        lab, judging.drawn(lab, wanted), lambda one: judging.judge_verifier(lab, tried, one[0], one[1])
-    )
+    verdicts = judging.each(lab, judging.drawn(lab, wanted), lambda one: judging.judge_verifier(lab, tried, one))
     return verdicts, judging.tally(verdicts, len(wanted))
 
 
@@ -163,9 +161,8 @@ def _finding(
     lab: Lab,
     group: Sequence[Verdict],
     counted: Tally,
-    title: str,
-    /,
     *,
+    title: str,
     relation: str,
     knows: dict[str, Any],
     **told: Any,

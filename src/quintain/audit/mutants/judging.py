@@ -145,8 +145,9 @@ def mutated(lab: Lab, path: str, change: Change, *, is_watched: bool = False) ->
 # --- mutants of the verifier ---
 
 
-def judge_verifier(lab: Lab, battery: Sequence[Tried], path: str, change: Change) -> Verdict:
-    """Play all episodes with a mutant of the verifier."""
+def judge_verifier(lab: Lab, battery: Sequence[Tried], mutant: tuple[str, Change]) -> Verdict:
+    """Play all episodes with a mutant of the verifier: a file and its change."""
+    path, change = mutant
     if not _is_paid_alike(lab, mutated(lab, path, change), battery):
         return Verdict(path, change, "killed")
     silent = Verdict(path, change, "silent")
@@ -164,13 +165,13 @@ def judge_verifier(lab: Lab, battery: Sequence[Tried], path: str, change: Change
                 for place, episode in enumerate(one.episodes):
                     seen = record.at(f"{place} after").value
                     if seen and one.scores[place] == one.full:
-                        return _masked(child, lab, silent, episode, differs=seen[0])
+                        return _masked(child, silent, episode, lab=lab, differs=seen[0])
     except SubjectBroken:
         return silent
     return silent
 
 
-def _masked(child: Child, lab: Lab, silent: Verdict, episode: Episode, *, differs: list[str]) -> Verdict:
+def _masked(child: Child, silent: Verdict, episode: Episode, *, lab: Lab, differs: list[str]) -> Verdict:
     """It survived in this episode, in which an expression has two values and nobody is paid otherwise."""
     wanted = probe([episode], around=[ask("quintain.audit.mutants.watch:taken")])
     return msgspec.structs.replace(

@@ -52,7 +52,7 @@ def changes(source: bytes, part: Part) -> list[Change]:
     """
     tree = ast.parse(source.decode())
     text = _Text(source)
-    return [one for owner, function in _functions(tree, "") for one in _of_function(text, owner, function, part)]
+    return [one for owner, function in _functions(tree, "") for one in _of_function(text, owner, function, part=part)]
 
 
 class _Text:
@@ -102,7 +102,7 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             yield from _statements(case.body)
 
 
-def _of_function(text: _Text, owner: str, function: _Function, part: Part) -> Iterator[Change]:
+def _of_function(text: _Text, owner: str, function: _Function, *, part: Part) -> Iterator[Change]:
     for one in _statements(function.body):
         if part == "S":
             yield from _written(text, owner, one)
