@@ -80,7 +80,8 @@ class Alone(Shop):
 
     def state(self):
         text = "Thank you for your message." if self.kind == "template" else ""
-        return {"notes": [{"n": place, "text": text or f"They said: {random.Random(place).random()}."} for place in range(90)]}
+        words = [text or " ".join(random.Random(place).sample(NAMES, 4)) + "." for place in range(90)]
+        return {"notes": [{"n": place, "text": word} for place, word in enumerate(words)]}
 
 
 for kind in ("sound", "clean", "amount", "lacking", "constant", "rates", "strange"):
@@ -99,6 +100,7 @@ def found(folder: Path, kind: str) -> list[Finding]:
     return [one for one in report.findings if one.confidence != "hint"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "check", "words", "confidence"),
     [
@@ -119,7 +121,8 @@ def found(folder: Path, kind: str) -> list[Finding]:
 def test_what_is_unlike_is_found(tmp_path: Path, kind: str, check: str, words: str, confidence: str) -> None:
     said = found(tmp_path, kind)
     mine = [one for one in said if one.check == check and words in one.title]
-    assert mine and mine[0].confidence == confidence, [(one.check, one.title) for one in said]
+    assert mine, [(one.check, one.title) for one in said]
+    assert mine[0].confidence == confidence
     assert mine[0].class_ == "data_realism"
 
 
@@ -149,4 +152,5 @@ def test_a_classifier_tells_rows_apart_only_where_they_differ() -> None:
     same, other = auc(one, like, random.Random(0)), auc(one, far, random.Random(0))
     assert same is not None
     assert other is not None
-    assert same < 0.65 < 0.9 < other
+    assert same < 0.65
+    assert other > 0.9
