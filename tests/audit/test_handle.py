@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -22,6 +21,10 @@ PLAIN: st.SearchStrategy[Any] = st.recursive(
     lambda one: st.lists(one) | st.dictionaries(st.text(), one),
     max_leaves=6,
 )
+
+
+class Named(NamedTuple):
+    id: str
 
 
 class Subject:
@@ -51,7 +54,7 @@ def test_offers_are_methods_that_are_there_and_not_disowned() -> None:
 
 
 def test_tasks_by_name_are_handed_back_as_they_came() -> None:
-    listed = ["a", {"id": 7}, {"name": "n"}, {"task_id": "t"}, namedtuple("Task", "id")("x"), 3]  # noqa: PYI024
+    listed = ["a", {"id": 7}, {"name": "n"}, {"task_id": "t"}, Named("x"), 3]
     handle = Handle(Subject(tasks=listed))
     assert list(handle.tasks) == ["a", "7", "n", "t", "x", "task 5"]
     assert handle.task("7") is listed[1]
@@ -164,8 +167,8 @@ class MyToolError(Exception):
         (_on_purpose(ValueError("no")), "refused"), (_on_purpose(KeyError("no")), "refused"),
         (_on_purpose(PermissionError("no")), "refused"), (_on_purpose(ToolError("no")), "refused"),
         (_on_purpose(MyToolError("no")), "refused"), (_on_purpose(RuntimeError("no")), "crashed"),
-        (_on_purpose(TypeError("no")), "crashed"), (lambda: {}["x"], "crashed"), (lambda: [1].index(2), "crashed"),
-        (lambda: int("x"), "crashed"), (lambda: 1 // 0, "crashed"),
+        (_on_purpose(TypeError("no")), "crashed"), (lambda: dict[str, int]()["x"], "crashed"),
+        (lambda: [1].index(2), "crashed"), (lambda: int("x"), "crashed"), (lambda: 1 // 0, "crashed"),
     ],
 )  # fmt: skip
 def test_what_was_raised_on_purpose_is_a_refusal(act: Callable[[], Any], how: str) -> None:
