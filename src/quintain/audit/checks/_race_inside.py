@@ -26,6 +26,8 @@ ORDERS = 24
 """Serial orders that are played at most."""
 SHARE = 0.05
 """Of lines before which a thread gives way."""
+LINES = 30_000
+"""Lines after which no thread gives way any more, so that a large subject ends in time."""
 ENOUGH_S = 1.5
 """After so many seconds no further round begins."""
 
@@ -48,17 +50,18 @@ class _Turns:
 
     def __init__(self, files: frozenset[str]) -> None:
         self._files = files
-        self._drawn = itertools.count()
+        self._lines = 0
 
     def __call__(self, frame: FrameType, _event: str, _arg: object) -> Callable[..., Any] | None:
-        if frame.f_code.co_filename not in self._files:
+        if frame.f_code.co_filename not in self._files or self._lines > LINES:
             return None
         self.turn(frame, "call", None)
         return self.turn
 
     def turn(self, _frame: FrameType, _event: str, _arg: object) -> Callable[..., Any]:
         # Numbers spread evenly over [0, 1), so that no line is always the one (Weyl's sequence of the golden ratio).
-        if next(self._drawn) * 0.6180339887498949 % 1 < SHARE:
+        self._lines += 1
+        if self._lines <= LINES and self._lines * 0.6180339887498949 % 1 < SHARE:
             time.sleep(1e-5)
         return self.turn
 

@@ -23,6 +23,7 @@ TEACHES = "what other sessions do, as if it were its own doing"
 MANY = ((2, False), (8, False), (8, True), (32, False))
 """Sessions at the same time, and whether each has been played before in the process: libraries that prepare themselves
 at their first use are not the subject's, so threads are hurried inside of them only then."""
+SLOW_S = 1.0
 RATES = (50.0, 200.0)
 THREADS, EACH, ROUNDS = 6, 6, 30
 
@@ -39,7 +40,11 @@ def disturbed(records: Sequence[Record], volatile: Sequence[str]) -> list[tuple[
     """Lane and place of each answer that is another one in company."""
     crowd, alone, again = records
     if crowd.died:
-        return [(-1, 0)]
+        # What is slow alone may be too slow in company, and a library that two threads prepare at once may end the
+        # process at its first use (msgspec 0.22 does); neither is a race of the subject's.
+        is_slow = bool(alone.died) or sum(seen.seconds for seen in alone.seen) > SLOW_S
+        is_cold = "killed by" in crowd.died and all(op.do != "reset" for op in crowd.ops)
+        return [] if is_slow or is_cold else [(-1, 0)]
     places = [op.mark for op in alone.ops]
     found: list[tuple[int, int]] = []
     for number in range(len(crowd.at("together").value or ())):
@@ -69,7 +74,9 @@ def _lanes(lab: Lab, count: int) -> Iterator[tuple[Op, ...]]:
     look = next((Op(name) for name in ("digest", "state") if name in lab.offers), None)
     scripts = {task: (*script(lab, task), *((look,) if look else ())) for task in tasks}
     for number in range(count):
-        yield tuple(op.moved(f"s{number}") for op in scripts[tasks[number % len(tasks)]])
+        ops = scripts[tasks[number % len(tasks)]]
+        short = (*ops[:6], *ops[-2:]) if count > 8 and len(ops) > 8 else ops
+        yield tuple(op.moved(f"s{number}") for op in short)
 
 
 def _company(lab: Lab, lanes: Sequence[Sequence[Op]], *, is_warm: bool) -> tuple[Probe, Probe, Probe]:
@@ -102,7 +109,7 @@ def _disturbed(
         *_company(lab, lanes, is_warm=is_warm),
         relation=f"{HERE}disturbs",
         marks=("together",),
-        tries=5,
+        tries=3,
         minimise=0,
         expected=expected,
         observed=observed,
