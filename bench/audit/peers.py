@@ -7,7 +7,7 @@ Each subject is shown to each tool in the tool's own form, by the thinnest adapt
 gymnasium   `check_env` on each task as a registered Gymnasium environment (two resets, single steps)
 pettingzoo  `seed_test` on each task as an environment of one agent (two fresh instances in lockstep)
 verifiers   `vf-validate` on a v1 taskset (gold: the oracle earns full reward; noop: an untouched task does not)
-openenv     `openenv validate` on a served package (one episode of the oracle's calls per task), and its `--url` mode
+openenv     `openenv validate` on a served package (its plan is one episode of one task), and its `--url` mode
 falsepass   its probes: tasks that are answered by words as a reward function, others played by its policies, which see
             the tools alone; and its static scan of the subject's own class
 
