@@ -148,7 +148,7 @@ class Child:
         for fd in (self._to, self._from):
             with contextlib.suppress(OSError):
                 os.close(fd)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # It ends by itself when nobody speaks to it, or is killed.
+        with contextlib.suppress(subprocess.TimeoutExpired):  # It ends when nobody speaks to it, or is killed.
             self._process.wait(2)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -14,13 +14,15 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Record, call, reset
 from quintain.audit.survey import Known
 
-from ._same_scripts import bare, doing, half, others, reads, tour
+from ._same_scripts import bare, doing, half, others, reads, seems_to_read, tour
 from ._same_splits import Split, split
 
 NONCE = "zq7 canary 51 mv"
 """A text that no environment has."""
 MANY = 120
 """Calls of an episode that goes on for too long, where no budget is declared."""
+ASKED = 20
+"""Reads of the task itself that are done in an episode before."""
 ODD = 3
 """Odd calls per tool."""
 _FREE = (
@@ -34,7 +36,7 @@ class Stage(msgspec.Struct, frozen=True):
 
     Attributes:
         after: In words: "after another task that was solved".
-        apart: It may break the process, so that it is played in one of its own.
+        apart: It is played in a process of its own; most such may break it.
     """
 
     after: str
@@ -57,12 +59,24 @@ def stages(lab: Lab, task: str) -> list[Stage]:
         Stage("after the same task with another seed", (reset(task, seed=12345), *mine[:1])),
         Stage("after two resets", (reset(other), score, reset(task))),
     ]
+    asked = _asked(lab, task)
+    if asked:
+        # In a process of its own: what the script itself asked before would hide what others asked.
+        found.append(Stage("after another task in which the same was asked", (reset(other), *asked), apart=True))
+        again = (reset(task), *mine, *asked)
+        found.append(Stage("after the same task that was solved and looked at once more", again, apart=True))
     if lab.survey.calls:
         found.append(Stage("after an episode that used every tool", tour(lab, other)))
     if len(more) > 1:
         several = tuple(op for one in more for op in (reset(one), *doing(lab, one), score))
         found.append(Stage("after several episodes", several))
     return found + list(_breaking(lab, other, theirs))
+
+
+def _asked(lab: Lab, task: str) -> tuple[Op, ...]:
+    """What an episode of the task reads, question by question: a memory that outlives an episode answers just those."""
+    calls = [op for op in doing(lab, task) if op.do == "call" and seems_to_read(lab, op.name)]
+    return tuple({repr((op.name, op.value)): op for op in calls}.values())[:ASKED]
 
 
 def _breaking(lab: Lab, other: str, theirs: tuple[Op, ...]) -> Iterator[Stage]:

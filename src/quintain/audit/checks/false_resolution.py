@@ -19,7 +19,7 @@ from ._reward_facts import facts
 from ._reward_runs import Run, Solved, lacking, paid, runs, seeing, survives, weight
 from ._reward_undo import undo
 
-__all__ = ["already_true", "downstream", "say_the_outputs", "status_only", "undo"]
+__all__ = ["already_true", "downstream", "say_the_outputs", "status_only", "status_without_work", "undo"]
 
 SOLVED = 6
 """Tasks whose solutions are looked at."""
@@ -147,6 +147,35 @@ def _claimed(lab: Lab, one: Solved, way: Sequence[Op], *, lacks: list[list[Any]]
         expected=f"less than {one.full:g}; it lacks {', '.join('/'.join(path) for path, _ in lacks[:4]) or 'the work'}",
         **told,
     )
+
+
+@check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=92)
+def status_without_work(lab: Lab) -> Iterator[Finding | None]:
+    """A record that says how far a thing is does not pay for the thing itself."""
+    told: set[str] = set()
+    for one in paid(lab, SOLVED):
+        says = [place for place in one.writes if any(is_status(path[-1]) for path in one.effects.get(place, ()))]
+        work = [place for place in one.writes if place not in says]
+        if not says or not work:
+            continue
+        ways = [one.without(*work), *(one.without(place) for place in work if len(work) > 1)]
+        lab.looking(len(ways))
+        for way, run in zip(ways, runs(lab, one, ways), strict=True):
+            left = [place for place in work if one.ops[place] not in way]
+            names = " and ".join(dict.fromkeys(one.ops[place].name for place in left))
+            lacks = _undone(one, run, left)
+            if not survives(one, run) or not lacks or names in told:
+                continue
+            told.add(names)
+            yield _claimed(
+                lab,
+                one,
+                way,
+                lacks=lacks,
+                title=f"the record says how far it is and {names} is left out, and that is paid in full",
+                observed=run.score,
+                teaches="to write that it is done instead of doing it",
+            )
 
 
 @check("x.say_the_outputs", "false_resolution", needs=("oracle", "tasks"), value=94)
