@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import math
-from typing import Any
+from typing import Any, TypeGuard
 
 from .data import is_dict, is_list
 
@@ -20,8 +20,8 @@ def exact(value: Any) -> Any:
         return {"$float": repr(value)}
     if isinstance(value, bytes):
         return {"$bytes": base64.b64encode(value).decode()}
-    if isinstance(value, list | tuple):
-        return [exact(one) for one in list[Any](value)]
+    if _is_row(value):
+        return [exact(one) for one in value]
     if is_dict(value):
         keys: list[Any] = list(value)
         is_plain = all(isinstance(key, str) for key in keys) and not (len(keys) == 1 and keys[0].startswith("$"))
@@ -46,5 +46,9 @@ def restored(value: Any) -> Any:
     return {key: restored(one) for key, one in value.items()}
 
 
+def _is_row(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
+    return isinstance(value, list | tuple)
+
+
 def _key(key: Any) -> Any:
-    return tuple(key) if isinstance(key, list) else key
+    return tuple(key) if is_list(key) else key

@@ -17,7 +17,7 @@ import msgspec
 from quintain import codec
 from quintain.errors import UsageError
 
-from .data import is_dict
+from .data import is_dict, is_list
 from .probe import Op, answer, call
 
 REQUIRED = ("tasks", "reset", "score")
@@ -212,14 +212,13 @@ def plain(value: Any) -> tuple[Any, bool]:
 
 def with_text_keys(value: Any) -> Any:
     """Plain data whose keys are text, as in JSON: 3 becomes "3"; two keys that would be one keep their types' names."""
-    if isinstance(value, list):
-        return [with_text_keys(one) for one in cast(list[Any], value)]
-    if not isinstance(value, dict):
+    if is_list(value):
+        return [with_text_keys(one) for one in value]
+    if not is_dict(value):
         return value
-    given = cast(dict[Any, Any], value)
-    texts = [str(key) for key in given]
-    keys = texts if len(set(texts)) == len(texts) else [f"{key!r}" for key in given]
-    return {key: with_text_keys(one) for key, one in zip(keys, given.values(), strict=True)}
+    texts = [str(key) for key in value]
+    keys = texts if len(set(texts)) == len(texts) else [repr(key) for key in value]
+    return {key: with_text_keys(one) for key, one in zip(keys, value.values(), strict=True)}
 
 
 _DELIBERATE = (ValueError, LookupError, PermissionError)
