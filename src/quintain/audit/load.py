@@ -85,7 +85,9 @@ def poisson(player: Player, _on: str, value: Any) -> dict[str, Any]:
     serial = [_alone(player, one, f"serial {place}") for place, one in enumerate(scripts)]
     again = [_alone(player, one, f"again {place}") for place, one in enumerate(scripts)]
     steady = [[same(*both, volatile) for both in zip(*pair, strict=True)] for pair in zip(serial, again, strict=True)]
-    sessions = [_Session(player, f"load {n}", scripts[n % len(scripts)], n % len(scripts)) for n in range(SESSIONS)]
+    sessions = [
+        _Session(player, f"load {n}", scripts[n % len(scripts)], number=n % len(scripts)) for n in range(SESSIONS)
+    ]
     rng = random.Random(value["seed"])  # noqa: S311 (draws of arrivals, no secrets)
     due = arrivals(rng, float(value["rate"]), float(value["seconds"]))
     who = [rng.randrange(len(sessions)) for _ in due]
@@ -114,7 +116,7 @@ class _Step(msgspec.Struct, frozen=True):
 class _Session:
     """One session that plays its script again and again, a step at a time."""
 
-    def __init__(self, player: Player, on: str, ops: Sequence[Op], number: int) -> None:
+    def __init__(self, player: Player, on: str, ops: Sequence[Op], *, number: int) -> None:
         self._player, self._ops, self._script = player, [op.moved(on) for op in ops], number
         self._lock = threading.Lock()
         self._place = 0

@@ -126,12 +126,12 @@ def odd_calls(lab: Lab) -> Iterator[Finding | None]:
             key = (f"{seen.how} {seen.where or op.name}", right)
             if key not in told and len(told) < MOST:
                 told[key] = None
-                yield _broken(lab, one, (*one.head, *calls[:place], op.marked("call")), seen, right=right)
+                yield _broken(lab, one, (*one.head, *calls[:place], op.marked("call")), seen=seen, right=right)
             if seen.how == "hung":
                 break
 
 
-def _broken(lab: Lab, one: Odd, ops: Sequence[Op], seen: Seen, *, right: bool) -> Finding | None:
+def _broken(lab: Lab, one: Odd, ops: Sequence[Op], *, seen: Seen, right: bool) -> Finding | None:
     op, how = ops[-1], breakage(seen)
     name = f"{op.name}()" if op.do == "call" else "score(), after a call that was answered,"
     ways = "breaks" if seen.how == "crashed" else "never comes back" if how else "answers with what is no plain data"
@@ -244,7 +244,7 @@ def refused_calls(lab: Lab) -> Iterator[Finding | None]:
             lab.looking()
             done = written(before, after, background) if seen.is_error and seen.how != "hung" else []
             if done:
-                yield _wrote(lab, one, op, background, calls[:place])
+                yield _wrote(lab, one, op, background=background, earlier=calls[:place])
                 break
 
 
@@ -256,7 +256,7 @@ def _elsewhere(one: Odd, name: str) -> Op | None:
     return call(one.tool.name, {**one.known.op.value, name: strange}) if strange is not None else None
 
 
-def _wrote(lab: Lab, one: Odd, op: Op, background: list[str], earlier: Sequence[Op]) -> Finding | None:
+def _wrote(lab: Lab, one: Odd, op: Op, *, background: list[str], earlier: Sequence[Op]) -> Finding | None:
     wrong = not is_right(one.tool, op.value)
     changed = {_pattern(path) for known in lab.survey.of(one.tool.name) for path in known.changed or ()}
     probe = Probe((*one.head, *earlier, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))

@@ -81,7 +81,7 @@ def hammer(player: Player, on: str, value: Any) -> dict[str, Any]:
     until = time.monotonic() + ENOUGH_S
     before = [reset(value["task"]), *(msgspec.convert(op, Op) for op in value["before"])]
     lanes = [[msgspec.convert(op, Op) for op in lane] for lane in value["lanes"]]
-    history = _History(player, before, lanes, tuple(value["volatile"]))
+    history = _History(player, before, lanes, volatile=tuple(value["volatile"]))
     orders = [history.serial(f"{on} serial {n}", order) for n, order in enumerate(_orders(lanes))]
     if history.serial(f"{on} serial again", _orders(lanes)[0]) != orders[0]:
         return {"rounds": 0, "unsteady": True}
@@ -112,7 +112,7 @@ class _History:
     """Calls of one instance by several threads."""
 
     def __init__(
-        self, player: Player, before: Sequence[Op], lanes: Sequence[Sequence[Op]], volatile: tuple[str, ...]
+        self, player: Player, before: Sequence[Op], lanes: Sequence[Sequence[Op]], *, volatile: tuple[str, ...]
     ) -> None:
         self._player, self._before, self._lanes, self._volatile = player, before, lanes, volatile
         self._are_equal = len(_orders(lanes)) == 1

@@ -65,7 +65,7 @@ def concurrent_sessions(lab: Lab) -> Iterator[Finding | None]:
         lab.looking(sum(map(len, lanes)))
         where = disturbed(records, lab.volatile)
         if where:
-            yield _disturbed(lab, lanes, where[0], records, is_warm=is_warm)
+            yield _disturbed(lab, lanes, where[0], records=records, is_warm=is_warm)
             return
 
 
@@ -93,7 +93,7 @@ def _files(lab: Lab) -> list[str]:
 
 
 def _disturbed(
-    lab: Lab, lanes: Sequence[Sequence[Op]], where: tuple[int, int], records: Sequence[Record], *, is_warm: bool
+    lab: Lab, lanes: Sequence[Sequence[Op]], where: tuple[int, int], *, records: Sequence[Record], is_warm: bool
 ) -> Finding | None:
     number, place = where
     if number < 0:
@@ -183,7 +183,7 @@ def linearizable(lab: Lab) -> Iterator[Finding | None]:
     for names, task, before, lanes in _histories(lab):
         if told & set(names) or len(told) >= 6:
             continue
-        probe = _hammer(lab, task, before, lanes)
+        probe = _hammer(lab, task, before=before, lanes=lanes)
         record = lab.play_probe(probe, limit=10.0)
         lab.looking(ROUNDS)
         if unserial([record], Evidence("")):
@@ -203,7 +203,7 @@ def linearizable(lab: Lab) -> Iterator[Finding | None]:
             yield finding
 
 
-def _hammer(lab: Lab, task: str, before: Sequence[Op], lanes: Sequence[Sequence[Op]]) -> Probe:
+def _hammer(lab: Lab, task: str, *, before: Sequence[Op], lanes: Sequence[Sequence[Op]]) -> Probe:
     asked = {
         "task": task,
         "before": msgspec.to_builtins(before),

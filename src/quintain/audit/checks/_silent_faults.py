@@ -168,7 +168,7 @@ class Cell(msgspec.Struct, frozen=True):
 
     def pair(self, fault: str) -> tuple[Probe, Probe]:
         """With the fault, and twice without."""
-        return pair(self.head, self.faulted(fault), self.free(), self.free(" again"))
+        return pair(self.head, self.faulted(fault), free=self.free(), again=self.free(" again"))
 
     def sweep(self, lab: Lab, faults: Sequence[str]) -> Probe:
         """All faults, each from the same moment, then twice without."""
@@ -177,7 +177,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 def pair(
-    head: tuple[Op, ...], faulted: tuple[Op, ...], free: tuple[Op, ...], again: tuple[Op, ...]
+    head: tuple[Op, ...], faulted: tuple[Op, ...], *, free: tuple[Op, ...], again: tuple[Op, ...]
 ) -> tuple[Probe, Probe]:
     """From the same beginning once with a fault, and on two instances without."""
     return Probe((*head, *faulted)), Probe((*head, *free, *(op.moved("b") for op in (*head, *again))))

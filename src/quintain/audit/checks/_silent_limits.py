@@ -108,7 +108,7 @@ def effects(lab: Lab) -> Iterator[Finding | None]:
     found: list[str] = []
     cases = [(tool, name, known) for tool in lab.about.tools[:40] for name, known in _variable(lab, tool)]
     cases = sorted(cases, key=lambda case: len(case[2].before))[:CASES]
-    probes = [_varied(lab, known, tool, name) for tool, name, known in cases]
+    probes = [_varied(lab, known, tool, name=name) for tool, name, known in cases]
     for (tool, name, known), record in zip(cases, lab.play_all(probes), strict=True):
         marks = ("call", "look") if known.writes else ("call",)
         ways = [[record.at(f"{mark} {place}") for mark in marks] for place in range(DRAWS + 1)]
@@ -136,7 +136,7 @@ def _variable(lab: Lab, tool: ToolSpec) -> Iterator[tuple[str, Known]]:
     yield from ((name, known) for name in tool.properties)
 
 
-def _varied(lab: Lab, known: Known, tool: ToolSpec, name: str) -> Probe:
+def _varied(lab: Lab, known: Known, tool: ToolSpec, *, name: str) -> Probe:
     schema = tool.properties[name]
     values = [drawn(schema, lab.survey.values, lab.rng, name=name, root=tool.parameters) for _ in range(DRAWS)]
     ways: list[tuple[Op, ...]] = []

@@ -81,7 +81,7 @@ class World(msgspec.Struct, frozen=True):
     def pair(self, fault: str, *, words: bool = False) -> tuple[Probe, Probe]:
         """With the fault, already while the last words are said if `words`; and twice without."""
         head, said = self._ways(words=words)
-        return pair(head, _scored(said, "", fault), _scored(said, ""), _scored(said, " again"))
+        return pair(head, _scored(said, "", fault), free=_scored(said, ""), again=_scored(said, " again"))
 
     def sweep(self, lab: Lab, faults: Sequence[str], *, words: bool = False) -> Probe:
         """All faults, each from the same moment, then twice without."""

@@ -50,7 +50,7 @@ def tool_faults(lab: Lab) -> Iterator[Finding | None]:
         found = [(fault, kind) for fault in known if (kind := _kind(lab, record, fault))]
         lab.looking(len(known))
         if found:
-            finding = _silent(lab, cell, found, record)
+            finding = _silent(lab, cell, found, record=record)
             told |= {cell.known.op.name} if finding is not None else set()
             yield finding
 
@@ -77,7 +77,7 @@ _TITLES = {
 }
 
 
-def _silent(lab: Lab, cell: Cell, found: Sequence[tuple[str, str]], record: Record) -> Finding | None:
+def _silent(lab: Lab, cell: Cell, found: Sequence[tuple[str, str]], *, record: Record) -> Finding | None:
     kind = next(name for name in _KINDS if any(name == one for _, one in found))
     fault = next(fault for fault, one in found if one == kind)
     mark = "after" if kind == "lingers" else "call"
@@ -111,7 +111,7 @@ def verifier_faults(lab: Lab) -> Iterator[Finding | None]:
             lab.looking(len(known))
             wrong = [fault for fault in known if _pays(lab, record, fault)]
             is_told = is_told or any(number(record.at(f"score {fault}")) is None for fault in known)
-            finding = _paid(lab, one, wrong, record, words=words) if wrong else None
+            finding = _paid(lab, one, wrong, record=record, words=words) if wrong else None
             if finding is not None:
                 yield finding
                 return
@@ -124,7 +124,7 @@ def _pays(lab: Lab, record: Record, fault: str) -> bool:
     return verdicts.pays_anyway(read_sweep(record, fault), Evidence("", volatile=lab.volatile))
 
 
-def _paid(lab: Lab, one: World, wrong: Sequence[str], record: Record, *, words: bool) -> Finding | None:
+def _paid(lab: Lab, one: World, wrong: Sequence[str], *, record: Record, words: bool) -> Finding | None:
     fault = wrong[0]
     return lab.finding(
         f"there is a score though the verifier met a fault ({fault}), on a world that is {one.name}",
