@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from falsepass import runner
+from falsepass import probes, runner
 from falsepass.adapter import Adapter
-from falsepass.model import Completion, Example, Policy, Score
+from falsepass.model import Completion, Example, Expect, Policy, ProbeResult, Score
 
 from bench.audit._peer_view import CannotLook, Told, View, solution, view
 from quintain.audit.handle import plain
@@ -26,7 +26,7 @@ from quintain.audit.probe import Op, answer, call
 
 EXAMPLES = 25
 """Tasks that it looks at unless told otherwise."""
-TURNS = 30
+TURNS = 110
 SHOWN: list[View] = []
 """The session in which all is scored, one episode after the other, as in a trainer's process."""
 TASKS: list[str] = []
@@ -104,10 +104,10 @@ def _episode(session: View, completion: Completion, *, messages: list[dict[str, 
         calls = said.get("tool_calls") or []
         for one in calls:
             read = session.act(call(one["name"], one["arguments"]))
-            messages.append({"role": "user", "content": read})
-        if not calls:
-            if "answer" in session.handle.offers:
-                session.act(answer(said["content"]))
+            messages.append({"role": "tool", "content": read})
+        if not calls and said["content"] and "answer" in session.handle.offers:
+            messages.append({"role": "user", "content": session.act(answer(said["content"]))})
+        if not calls and not (said["content"] and _is_solver(completion)):
             return "no tool was called"
     return f"{TURNS} turns"
 
@@ -122,11 +122,45 @@ def _next(completion: Completion, turn: int, *, messages: list[Any], tools: list
     return {"content": said} if isinstance(said, str) else said
 
 
+def _is_solver(completion: Completion) -> bool:
+    """Words end an episode, but an oracle may have more to say; it says nothing when it is done."""
+    return isinstance(completion, Policy) and completion.name == "solver"
+
+
+def _solver(task: str) -> Policy | None:
+    """The oracle as a policy."""
+    steps = solution(SHOWN[0], task)
+
+    def act(messages: list[dict[str, Any]], _: list[Any]) -> str | dict[str, Any]:
+        turn = sum(one["role"] == "assistant" for one in messages)
+        if turn >= len(steps):
+            return ""
+        step = steps[turn]
+        if step.do == "answer":
+            return str(step.value)
+        return {"content": "", "tool_calls": [{"name": step.name, "arguments": step.value}]}
+
+    return Policy("solver", act, wants_tools=True) if steps else None
+
+
+async def _control(adapter: Adapter, scorer: Any, example: Example) -> list[ProbeResult]:
+    """As in its skeleton of an adapter: one who solves the task must be paid in full, one who gives up nothing."""
+    idle = Policy("gives_up", lambda messages, tools: "I'm sorry, I can't help with that.", wants_tools=True)
+    policies = [(Expect.ZERO, idle)]
+    if (solver := _solver(example.key)) is not None:
+        policies.insert(0, (Expect.FULL, solver))
+    return [
+        await probes.check("X1", "policy", policy.name, expect, policy, adapter, scorer, example)
+        for expect, policy in policies
+    ]
+
+
 class ToolAdapter(Adapter):
     """The tasks of the subject that is shown, to be played."""
 
     name = "subject"
     tool_mode = True
+    episode_probes = [_control]
 
     def load(self, n: int, seed: int) -> tuple[ToolScorer, list[Example]]:
         return ToolScorer(), self.hygiene_examples(n)
