@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import math
+import threading
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Literal, TypeVar, cast
 
@@ -23,6 +24,7 @@ Decode = Callable[[Any, Any], Any]
 
 _binary = msgspec.msgpack.Encoder(order="deterministic")
 _text = msgspec.json.Encoder(order="deterministic")
+_building = threading.Lock()  # msgspec 0.22 crashes when two threads look into one Struct type for the first time.
 
 
 def dumps(value: Any, encode: Encode | None = None, *, canonical: bool = True) -> bytes:
@@ -84,7 +86,8 @@ def digest(data: bytes) -> str:
 
 @functools.lru_cache(maxsize=512)
 def _decoder(type: Any) -> msgspec.msgpack.Decoder[Any]:
-    return msgspec.msgpack.Decoder(type)
+    with _building:
+        return msgspec.msgpack.Decoder(type)
 
 
 def _refuse_non_finite(value: Any) -> None:

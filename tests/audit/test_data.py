@@ -177,7 +177,7 @@ def test_what_fits(value: Any, schema: dict[str, Any], wanted: bool) -> None:
 def test_odd_calls_differ_from_the_good_one_in_one_place() -> None:
     tool = ToolSpec("f", parameters=_object({"a": {"type": "string"}, "b": {"type": "integer"}}, True))
     base = {"a": "word", "b": 3}
-    calls = list(odd(tool, base, Values(), random.Random(0)))
+    calls = list(odd(tool, base, Values(), rng=random.Random(0)))
     assert len(calls) > 2 * len(ODD)
     assert {} in calls
     assert base | {"no_such_parameter": 1} in calls

@@ -125,11 +125,11 @@ class Child:
                     return Record(probe.ops, tuple(seen), died or _how(frame.status), frame.left)
         except TimeoutError:
             died = f"it had not come back after {limit:.0f} s"
-            return self._killed(probe, seen, pid, died)
+            return self._killed(probe, seen, pid=pid, died=died)
         except (EOFError, BrokenPipeError):
             raise SubjectBroken(f"the subject killed the process around it; it printed: {self.words}") from None
 
-    def _killed(self, probe: Probe, seen: list[Seen], pid: int, died: str) -> Record:
+    def _killed(self, probe: Probe, seen: list[Seen], *, pid: int, died: str) -> Record:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL) if pid else None
         until = time.monotonic() + 10

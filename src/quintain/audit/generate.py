@@ -112,10 +112,10 @@ def one(schema: Any, values: Values, rng: random.Random, *, name: str = "", root
             one(schema.get("items") or {}, values, rng, name=_singular(name), root=root)
             for _ in range(rng.randint(schema.get("minItems", 0), schema.get("minItems", 0) + 2))
         ]
-    return _scalar(kind, schema, values, rng, name)
+    return _scalar(kind, schema, values, rng=rng, name=name)
 
 
-def _scalar(kind: str, schema: Any, values: Values, rng: random.Random, name: str) -> Any:
+def _scalar(kind: str, schema: Any, values: Values, *, rng: random.Random, name: str) -> Any:
     if kind in ("boolean", "null"):
         return rng.random() < 0.5 if kind == "boolean" else None
     seen = [value for value in values.of(name) if fits(value, {**schema, "type": kind})]
@@ -213,7 +213,7 @@ def _fits_object(value: dict[str, Any], schema: dict[str, Any], root: Any) -> bo
     return all(fits(item, known[name], root) for name, item in value.items() if name in known)
 
 
-def odd(tool: ToolSpec, base: dict[str, Any], values: Values, rng: random.Random) -> Iterator[dict[str, Any]]:
+def odd(tool: ToolSpec, base: dict[str, Any], values: Values, *, rng: random.Random) -> Iterator[dict[str, Any]]:
     """Calls near a good one that are strange in one place: a value, a parameter too few, one too many."""
     for name in tool.properties:
         for value in ODD:

@@ -195,7 +195,7 @@ class Lab:
         evidence = Evidence(relation, tuple(marks), data, self.volatile, tries) if probes else None
         if evidence is None:
             further.update(dict.fromkeys(tasks or ("",)))
-            return self._told(title, "likely", (), None, [], **told)
+            return self._told(title, "likely", (), evidence=None, records=[], **told)
         if relation == "shows" and data is None:
             evidence = self._as_seen(probes[0], evidence)
         probes = self._small(probes, evidence, minimise)
@@ -203,7 +203,7 @@ class Lab:
         if not confidence:
             return None
         further.update(dict.fromkeys(tasks))
-        return self._told(title, confidence, probes, evidence, records, **told)
+        return self._told(title, confidence, probes, evidence=evidence, records=records, **told)
 
     def _as_seen(self, probe: Probe, evidence: Evidence) -> Evidence:
         record = self.play_probe(probe)
@@ -260,6 +260,7 @@ class Lab:
         title: str,
         confidence: Confidence,
         probes: tuple[Probe, ...],
+        *,
         evidence: Evidence | None,
         records: list[Record],
         **told: Any,

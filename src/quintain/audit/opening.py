@@ -6,7 +6,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard, cast
 
 import msgspec
 
@@ -181,7 +181,7 @@ def _letters(env: Environment[Any]) -> Iterator[Source]:
 
 
 def _owner(thing: Any) -> Any:
-    return thing if inspect.isclass(thing) or inspect.isfunction(thing) else type(thing)
+    return thing if inspect.isclass(thing) or inspect.isfunction(thing) else cast(Any, type(thing))
 
 
 def _sources(owner: Any, part: Letter = "S") -> Iterator[Source]:

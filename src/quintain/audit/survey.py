@@ -106,7 +106,7 @@ def survey(lab: Lab) -> Survey:
         calls += _read(lab, task, record, values=values, states=states)
     met = {one.op.name for one in calls}
     missing = [tool.name for tool in lab.about.tools if tool.name not in met]
-    calls += _draw(lab, missing, values, tasks)
+    calls += _draw(lab, missing, values=values, tasks=tasks)
     background = _background(calls)
     clean = tuple(_without(one, background) for one in calls)
     found = {one.op.name for one in calls}
@@ -163,7 +163,7 @@ def _parsed(value: Any) -> Any:
     return value
 
 
-def _draw(lab: Lab, missing: Sequence[str], values: Values, tasks: Sequence[str]) -> list[Known]:
+def _draw(lab: Lab, missing: Sequence[str], *, values: Values, tasks: Sequence[str]) -> list[Known]:
     """Calls of the tools that no oracle uses, each at the start of some task."""
     if not tasks:
         return []

@@ -84,7 +84,7 @@ def _differs(before: Any, after: Any, background: frozenset[str]) -> bool:
     return any(before.get(path) != after.get(path) for path in paths)
 
 
-def states(lab: Lab, task: str, writes: Sequence[int], kept: Sequence[frozenset[int]]) -> list[Paid]:
+def states(lab: Lab, task: str, writes: Sequence[int], *, kept: Sequence[frozenset[int]]) -> list[Paid]:
     """Play the oracle with only these of its writes (reads all stay), each from the start, and score it."""
     ops = lab.oracle(task) or ()
     plays = [tuple(op for place, op in enumerate(ops) if place not in writes or place in some) for some in kept]

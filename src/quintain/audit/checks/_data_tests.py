@@ -127,7 +127,7 @@ def tests(name: str, mine: Sequence[Any], other: Sequence[Any]) -> list[Unlike]:
     """All tests that fit a column; none where either side is too small."""
     if min(len(mine), len(other)) < LEAST:
         return []
-    found = [_share("share of empty values", mine, other, lambda one: one is None or one == "")]
+    found = [_share("share of empty values", mine, other, holds=lambda one: one is None or one == "")]
     a, b = filled(mine), filled(other)
     if min(len(a), len(b)) < LEAST:
         return found
@@ -136,7 +136,7 @@ def tests(name: str, mine: Sequence[Any], other: Sequence[Any]) -> list[Unlike]:
 
 def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[Unlike]:
     if all(isinstance(one, bool) for one in (*a, *b)):
-        return [_share("share of true", a, b, bool)]
+        return [_share("share of true", a, b, holds=bool)]
     if is_stamps(a) and is_stamps(b):
         return _stamps(texts(a), texts(b))
     if is_id(name, a) or is_id(name, b):
@@ -147,7 +147,7 @@ def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[Unlike]:
     return _texts(texts(a), texts(b)) if both_text else []
 
 
-def _share(what: str, mine: Sequence[Any], other: Sequence[Any], holds: Callable[[Any], bool]) -> Unlike:
+def _share(what: str, mine: Sequence[Any], other: Sequence[Any], *, holds: Callable[[Any], bool]) -> Unlike:
     one, two = [holds(value) for value in mine], [holds(value) for value in other]
     effect, p = shares(one, two)
     return Unlike(what, effect, p, round(sum(one) / len(one), 3), round(sum(two) / len(two), 3))
@@ -157,7 +157,7 @@ def _numbers(mine: Sequence[float], other: Sequence[float]) -> list[Unlike]:
     effect, p = ks(mine, other)
     return [
         Unlike("distribution", effect, p, _quartiles(mine), _quartiles(other)),
-        _share("share of round numbers", mine, other, lambda one: one % 10 == 0),
+        _share("share of round numbers", mine, other, holds=lambda one: one % 10 == 0),
     ]
 
 
@@ -168,10 +168,10 @@ def _quartiles(values: Sequence[float]) -> list[float]:
 
 def _texts(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
     found = [
-        _share("share with letters beyond ASCII", mine, other, lambda one: not one.isascii()),
-        _share("share in one case", mine, other, lambda one: one in (one.lower(), one.upper())),
-        _share("share with digits", mine, other, lambda one: any(map(str.isdigit, one))),
-        _share("share with white space around it", mine, other, lambda one: one != one.strip()),
+        _share("share with letters beyond ASCII", mine, other, holds=lambda one: not one.isascii()),
+        _share("share in one case", mine, other, holds=lambda one: one in (one.lower(), one.upper())),
+        _share("share with digits", mine, other, holds=lambda one: any(map(str.isdigit, one))),
+        _share("share with white space around it", mine, other, holds=lambda one: one != one.strip()),
     ]
     if max(_distinct(mine), _distinct(other)) <= 20:
         effect, p = variation([*mine], [*other])
@@ -233,7 +233,7 @@ def holm(every: Sequence[tuple[str, Unlike]]) -> list[tuple[str, Unlike]]:
     return sorted((pair for pair in kept if pair[1].is_large), key=lambda pair: -pair[1].effect)
 
 
-def auc(mine: Sequence[Row], other: Sequence[Row], rng: random.Random, most: int = 200) -> float | None:
+def auc(mine: Sequence[Row], other: Sequence[Row], rng: random.Random, *, most: int = 200) -> float | None:
     """How well a classifier tells rows of both sides apart, 0.5 to 1: area under the curve, on rows it has not seen."""
     names = [name for name in columns(mine) if name in set(columns(other))]
     names = [name for name in names if not is_id(name, column(mine, name))]

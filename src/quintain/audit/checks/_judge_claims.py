@@ -17,7 +17,7 @@ NEEDS = ("judge", "tasks")
 EPSILON = 1e-9
 
 
-def judged(task: str, says: str, said: str = MARK, mark: str = "judge") -> tuple[Op, ...]:
+def judged(task: str, says: str, said: str = MARK, *, mark: str = "judge") -> tuple[Op, ...]:
     """A task, begun, and its judge asked about an answer, with a model that replies `says`."""
     return (reset(task), Op("judge", name=task, value={"answer": said, "says": says}, mark=mark))
 

@@ -21,8 +21,9 @@ from quintain.audit.data import is_dict, is_list, is_number
 
 STRONG = re.compile(
     r"(?:^|_)(?:gold|golden|ground_?truth|solution|oracle|hidden|answer_?key|secret|canary|grader|rubric|truth"
-    r"|(?:expected|correct|right|true|reference|model|gold)_(?:answer|value|result|output|total|resolution|status|action"
-    r"|tool|call|calls|outcome|reply|response|fix|label|class|category|choice|option|state|amount|score|id|name))(?:_|$)"
+    r"|(?:expected|correct|right|true|reference|model|gold)_(?:answer|value|result|output|total|resolution|status"
+    r"|action|tool|call|calls|outcome|reply|response|fix|label|class|category|choice|option|state|amount|score|id"
+    r"|name))(?:_|$)"
 )  # fmt: skip
 """Field names that only a truth has."""
 WEAK = re.compile(

@@ -54,7 +54,7 @@ def odds(lab: Lab, tools: Sequence[ToolSpec], most: int) -> Iterator[Odd]:
     for tool in tools:
         known = min(lab.survey.of(tool.name), key=lambda one: len(one.before), default=None)
         base: dict[str, Any] = known.op.value if known else valid(tool, lab.survey.values, lab.rng)
-        every = list(odd(tool, base, lab.survey.values, lab.rng))
+        every = list(odd(tool, base, lab.survey.values, rng=lab.rng))
         drawn = [valid(tool, lab.survey.values, lab.rng, optional=0.6) for _ in range(3)]
         picked = [*every[-2:], *lab.rng.sample(every, min(most, len(every))), *drawn]
         yield Odd(tool, known, known.task if known else lab.tasks[0], tuple(call(tool.name, one) for one in picked))

@@ -103,7 +103,7 @@ def _odd(lab: Lab) -> Iterator[Op]:
     for tool in lab.about.tools:
         known = lab.survey.of(tool.name)
         base: dict[str, Any] = known[0].op.value if known else {}
-        strange = list(odd(tool, base, lab.survey.values, lab.rng))
+        strange = list(odd(tool, base, lab.survey.values, rng=lab.rng))
         yield call(tool.name, {})
         for arguments in lab.rng.sample(strange, min(ODD, len(strange))):
             yield call(tool.name, arguments)

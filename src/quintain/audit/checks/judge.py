@@ -35,7 +35,7 @@ class Known(msgspec.Struct, frozen=True):
     worst: float | None
 
 
-def _grades(lab: Lab, task: str, says: Sequence[str], said: str = MARK) -> list[float | None]:
+def _grades(lab: Lab, task: str, says: Sequence[str], *, said: str = MARK) -> list[float | None]:
     return [grade(one.at("judge")) for one in lab.play_all([Probe(judged(task, one, said)) for one in says])]
 
 
@@ -186,7 +186,7 @@ def fails(lab: Lab) -> Iterator[Finding | None]:
     lab.looking()
     seen = lab.play_probe(broken).at("judge")
     if grade(seen) is not None and asked(seen):
-        yield _made_up(lab, broken, "times out", grade(seen), sure="proven")
+        yield _made_up(lab, broken, "times out", found=grade(seen), sure="proven")
     told = [one for one in _grades(lab, task, [word for pair in replies.PAIRS for word in pair]) if one is not None]
     worst = min(told, default=0.0)
     for group, what in ((replies.EMPTY, "replies nothing"), (replies.GARBAGE, "replies without a verdict")):
@@ -194,11 +194,11 @@ def fails(lab: Lab) -> Iterator[Finding | None]:
             lab.looking()
             if found is not None:
                 sure = "proven" if group is replies.EMPTY or found > worst + EPSILON else "likely"
-                yield _made_up(lab, Probe(judged(task, says)), what, found, sure=sure)
+                yield _made_up(lab, Probe(judged(task, says)), what, found=found, sure=sure)
                 break
 
 
-def _made_up(lab: Lab, probe: Probe, what: str, found: float | None, *, sure: str) -> Finding | None:
+def _made_up(lab: Lab, probe: Probe, what: str, *, found: float | None, sure: str) -> Finding | None:
     return lab.finding(
         f"when the judge's model {what}, a grade is made up",
         probe,
@@ -224,7 +224,7 @@ def asks(lab: Lab) -> Iterator[Finding | None]:
         raise lab.none("the judge asks its model nothing")
     lab.looking()
     if MARK not in "\n".join(texts):
-        yield _unseen(lab, task, MARK, MARK, "the judge's model is not shown the answer")
+        yield _unseen(lab, task, "the judge's model is not shown the answer", said=MARK, words=MARK)
         return
     for size in (2_000, 20_000):
         end = "the end of it qzx9"
@@ -232,12 +232,12 @@ def asks(lab: Lab) -> Iterator[Finding | None]:
         lab.looking()
         seen = lab.play(*judged(task, "yes", long))
         if claims.unseen([seen], Evidence("", data=end)):
-            yield _unseen(lab, task, long, end, f"an answer of {size:,} characters is cut without a word")
+            yield _unseen(lab, task, f"an answer of {size:,} characters is cut without a word", said=long, words=end)
             break
     yield from _injected(lab, task, plain)
 
 
-def _unseen(lab: Lab, task: str, said: str, words: str, title: str) -> Finding | None:
+def _unseen(lab: Lab, task: str, title: str, *, said: str, words: str) -> Finding | None:
     return lab.finding(
         title,
         Probe(judged(task, "yes", said)),

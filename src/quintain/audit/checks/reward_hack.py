@@ -26,6 +26,7 @@ from ._reward_cases import labelled_cases
 from ._reward_damage import collateral_damage
 from ._reward_form import reward_well_formed, score_asked_twice
 from ._reward_read import scorer_code
+from ._reward_refused import refused_work
 from ._reward_runs import Run, Solved, lacking, paid, runs, runs_of, seeing, survives, weight
 from ._reward_search import shortest_path
 from ._reward_tamper import verifier_tampering
@@ -37,6 +38,7 @@ __all__ = [
     "forged_result",
     "labelled_cases",
     "oracle_ablation",
+    "refused_work",
     "reward_well_formed",
     "score_asked_twice",
     "scorer_code",

@@ -37,7 +37,7 @@ def rate(failures: dict[str, Any], line: float) -> Html:
         tag("line", class_="axis", x1=at(0), x2=at(most), y1=56, y2=56),
         *(_text(f"{tick:.0%}", at(tick), 74) for tick in ticks),
         tag("line", class_="limit", x1=at(line), x2=at(line), y1=18, y2=60),
-        _text(f"{line:.0%} line", at(line), 12, "limit"),
+        _text(f"{line:.0%} line", at(line), 12, style="limit"),
         tag("line", class_="bound" if high < line else "bound over", x1=at(low), x2=at(high), y1=38, y2=38),
         tag("line", class_="bound end", x1=at(high), x2=at(high), y1=31, y2=45),
         tag("line", class_="bound end", x1=at(low), x2=at(low), y1=31, y2=45),
@@ -76,7 +76,7 @@ def histogram(title: str, labels: Sequence[str], counts: dict[str, Sequence[floa
     top = f"{most:.0%}" if is_shared else f"{most:,.0f}"
     told = "; ".join(f"{name}: {_pairs(labels, numbers)}" for name, numbers in counts.items())
     axis = tag("line", class_="axis", x1=50, x2=_WIDE - 10, y1=150, y2=150)
-    picture = _svg(178, f"{title}. {told}", axis, _text(top, 44, 26, "end"), *bars, *names)
+    picture = _svg(178, f"{title}. {told}", axis, _text(top, 44, 26, style="end"), *bars, *names)
     more = f"{title}, the first {places} of {len(labels)}" if len(labels) > places else title
     return tag("figure", tag("figcaption", more, _legend(list(counts)) if is_shared else None), picture)
 
@@ -103,7 +103,7 @@ def load(points: Sequence[dict[str, Any]]) -> Html:
     ticks = [_text(f"{point['qps']:g}", at(point, names[0])[0], 168) for point in points if names and names[0] in point]
     axis = tag("line", class_="axis", x1=50, x2=_WIDE - 10, y1=150, y2=150)
     told = "; ".join(", ".join(f"{key} {value}" for key, value in point.items()) for point in points)
-    picture = _svg(190, f"Latency under load. {told}", axis, _text(f"{most:g}", 50, 26, "end"), *drawn, *ticks,
+    picture = _svg(190, f"Latency under load. {told}", axis, _text(f"{most:g}", 50, 26, style="end"), *drawn, *ticks,
                    _text("calls per second", _WIDE / 2, 186))  # fmt: skip
     caption = tag("figcaption", "Latency under load ", _legend(names))
     return tag("figure", caption, picture, _numbers(points))
@@ -146,7 +146,7 @@ def _svg(high: int, told: str, *inside: Html) -> Html:
     return tag("svg", *inside, viewBox=f"0 0 {_WIDE} {high}", role="img", aria_label=told)
 
 
-def _text(said: str, x: float, y: float, style: str = "") -> Html:
+def _text(said: str, x: float, y: float, *, style: str = "") -> Html:
     return tag("text", said, x=round(x, 1), y=y, class_=style or None)
 
 

@@ -115,6 +115,7 @@ class NativeSubject:
     Attributes:
         budget: Calls that an episode allows at most.
         volatile, graded, refusal_ok: As the environment declares them.
+        absent: Methods that this one does not really have.
     """
 
     def __init__(self, env: Environment[Any], shelf: Shelf) -> None:
@@ -129,6 +130,7 @@ class NativeSubject:
                 if hasattr(owner, name):
                     setattr(self, name, getattr(owner, name))
                     break
+        self.absent = () if hasattr(env.state, "rates") else ("production",)
 
     # -- what there is
 
@@ -152,6 +154,10 @@ class NativeSubject:
     def prompt(self, task: str) -> str:
         """System prompt and task, as the agent's first request holds them; does not touch the running episode."""
         return _told(self._run(self._begun(task, 0)))
+
+    def production(self) -> dict[str, Any]:
+        """The rates that the State class declares in `rates`, by what they are of: "missing crm.contacts.phone"."""
+        return {"rates": dict(self._env.state.rates)}
 
     def hidden(self, task: str) -> dict[str, Any]:
         """The task's truth and its solution, as plain data."""

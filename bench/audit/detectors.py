@@ -1,0 +1,208 @@
+"""How good the audit is: what it catches of environments with known bugs, and how silent it is on sound ones.
+
+    python bench/audit/detectors.py [--suite twins|seeded|scorers|history|clean] [--half tuned|held] [--out FILE]
+
+Suites: the poisoned twins of `sales` and `support`; seeded bugs, written without a look at the detectors (`seeded/`);
+bugs that public projects really had, before and after their fix (`history/`); sound subjects. A bug is *caught* when a
+finding names its class, or one under which it is named as rightly, and the sound counterpart has no finding of that
+check. "proven" counts only proven errors, "told" all but hints. Bounds are Clopper and Pearson's, 95 %.
+
+The seeded bugs are cut in two halves by a hash of their names: false alarms and misses of one half were looked at while
+the detectors were made better ("tuned"), those of the other were not ("held").
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT)]
+
+from bench.audit import history, seeded  # noqa: E402
+from quintain.audit.auditor import audit  # noqa: E402
+from quintain.audit.bounds import bounds  # noqa: E402
+from quintain.audit.check import registered  # noqa: E402
+from quintain.audit.child import SubjectBroken  # noqa: E402
+from quintain.audit.opening import Subject  # noqa: E402
+
+TWINS = (
+    "stale_cache", "reward_hack", "false_resolution", "silent_default", "reset_leak", "reward_clipping", "data_realism",
+    "action_drift",
+)  # fmt: skip
+TASKS = 30
+SUITES = ("twins", "seeded", "scorers", "history", "clean")
+
+
+class Case(NamedTuple):
+    """A subject and what is wrong with it; `classes` is empty for a sound one, which may be `beside` others."""
+
+    suite: str
+    name: str
+    subject: Subject
+    classes: tuple[str, ...] = ()
+    beside: str = ""
+    half: str = ""
+
+
+def cases() -> Iterator[Case]:
+    """Everything there is."""
+    for env in ("sales", "support"):
+        yield Case("clean", env, Subject(env))
+        for twin in TWINS:
+            yield Case("twins", f"{env}--{twin}", Subject(env, {"twin": twin}), (twin,), env)
+    yield Case("clean", "enterprise", Subject("enterprise"))
+    for name, spec in seeded.CLEAN.items():
+        yield Case("clean", name, Subject(str(ROOT / spec)))
+    for bug in seeded.BUGS:
+        spec = Subject(str(ROOT / seeded.spec(bug)))
+        half = "tuned" if hashlib.blake2b(bug.name.encode()).digest()[0] % 2 else "held"
+        yield Case("seeded", bug.name, spec, (bug.klass, *bug.also), bug.environment, half)
+    folder = ROOT / "bench/audit/seeded"
+    for name in (*seeded.CLEAN_SCORERS, *seeded.SCORERS):
+        sound = name.partition("__")[0]
+        subject = Subject(f"{folder}/scorers.py:{name}", cases=f"{folder}/cases/{sound}.jsonl")
+        klass = (seeded.SCORERS[name],) if name in seeded.SCORERS else ()
+        yield Case("scorers" if klass else "clean", name, subject, klass, sound if klass else "")
+    for pair in history.PAIRS:
+        for when, spec in (("after", pair.after), ("before", pair.before)):
+            classes = (pair.klass, *pair.also) if when == "before" else ()
+            beside = f"{pair.name} after" if classes else ""
+            suite = "history" if classes else "clean"
+            yield Case(suite, f"{pair.name} {when}", Subject(spec, cases=pair.cases), classes, beside)
+
+
+def play(case: Case) -> dict[str, Any]:
+    """Audit one subject; what was found, in short."""
+    started = time.perf_counter()
+    try:
+        report = audit(case.subject, registered(), tasks=TASKS, budget=180)
+    except SubjectBroken as error:
+        return {"name": case.name, "error": str(error), "found": [], "seconds": time.perf_counter() - started}
+    found = [
+        {"check": one.check, "class": one.class_, "severity": one.severity, "confidence": one.confidence,
+         "title": one.title, "tasks": one.tasks[:3], "trajectory": one.trajectory, "observed": str(one.observed)[:300]}
+        for one in report.findings
+    ]  # fmt: skip
+    broke = [f"{one.check}: {one.reason}" for one in report.checks if one.reason.startswith("the check itself broke")]
+    spent = {one.check: round(one.seconds, 2) for one in report.checks}
+    return {"name": case.name, "found": found, "broke": broke, "spent": spent, "seconds": report.seconds}
+
+
+def caught(case: Case, result: dict[str, Any], sound: dict[str, Any] | None, *, proven: bool) -> bool:
+    """Whether a finding of the right class is there that the sound counterpart does not have."""
+    before = {(one["check"], one["title"]) for one in sound["found"]} if sound else set()
+    return any(
+        one["class"] in case.classes
+        and (one["check"], one["title"]) not in before
+        and (_stops(one) if proven else one["confidence"] != "hint")
+        for one in result["found"]
+    )
+
+
+def _stops(one: dict[str, Any]) -> bool:
+    return one["severity"] == "error" and one["confidence"] == "proven"
+
+
+def rate(count: int, n: int) -> str:
+    """As in "12/14 0.86 (0.57-0.98)"."""
+    low, high = bounds(count, n)
+    return f"{count}/{n} {count / n:.2f} ({low:.2f}-{high:.2f})" if n else "-"
+
+
+def print_tables(done: Sequence[tuple[Case, dict[str, Any]]]) -> None:
+    by_name = {case.name: result for case, result in done}
+    groups: dict[str, list[tuple[Case, bool, bool]]] = defaultdict(list)
+    for case, result in done:
+        if not case.classes:
+            continue
+        sound = by_name.get(case.beside)
+        verdicts = (case, *(caught(case, result, sound, proven=proven) for proven in (True, False)))
+        groups[case.suite].append(verdicts)
+        if case.half:
+            groups[f"{case.suite}, {case.half}"].append(verdicts)
+            groups[f"  {case.classes[0]}"].append(verdicts)
+    width = 34
+    print(f"{'suite or class':<{width}}{'proven':<28}{'told'}")
+    for name in sorted(groups, key=lambda one: (one.startswith(" "), one)):
+        rows = groups[name]
+        n = len(rows)
+        told = rate(sum(row[2] for row in rows), n)
+        print(f"{name:<{width}}{rate(sum(row[1] for row in rows), n):<28}{told}")
+    sound = [(case, result) for case, result in done if not case.classes]
+    alarms = [(case.name, one) for case, result in sound for one in result["found"] if _stops(one)]
+    print(f"\nsound subjects: {len(sound)}; proven errors on them: {len(alarms)}")
+    for name, one in alarms:
+        print(f"  {name}: {one['check']} {one['class']}: {one['title']}")
+    right: dict[str, int] = defaultdict(int)
+    for case, result in done:
+        for check in {one["check"] for one in result["found"] if _stops(one) and one["class"] in case.classes}:
+            right[check] += 1
+    wrong: dict[str, int] = defaultdict(int)
+    for _, one in alarms:
+        wrong[one["check"]] += 1
+    print(f"\n{'check':<40}{'bugs':>6}  precision of its proven errors, sound subjects against right classes")
+    for check in sorted({*right, *wrong}, key=lambda one: -right[one]):
+        print(f"{check:<40}{right[check]:>6}  {rate(right[check], right[check] + wrong[check])}")
+    seconds = sorted(result["seconds"] for _, result in done)
+    print(f"\nseconds of an audit: median {seconds[len(seconds) // 2]:.1f}, most {seconds[-1]:.1f}")
+
+
+def print_misses(done: Sequence[tuple[Case, dict[str, Any]]]) -> None:
+    """What was not caught, and what was found there instead; not for the held half."""
+    by_name = {case.name: result for case, result in done}
+    for case, result in done:
+        if case.half == "held" or not case.classes:
+            continue
+        if not caught(case, result, by_name.get(case.beside), proven=True):
+            told = [f"{one['confidence']} {one['check']}" for one in result["found"]]
+            print(f"missed {case.name} ({case.classes[0]}): {result.get('error') or ', '.join(told) or 'silent'}")
+    for case, result in done:
+        for line in result.get("broke", ()):
+            print(f"BROKE {case.name}: {line}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", choices=SUITES, action="append")
+    parser.add_argument("--half", choices=("tuned", "held"))
+    parser.add_argument("--only", default="", help="names that contain this")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--out", type=Path, help="results, a line each; those that are there are not played again")
+    parser.add_argument("--misses", action="store_true")
+    given = parser.parse_args()
+    wanted = [
+        case
+        for case in cases()
+        if (given.suite is None or case.suite in given.suite)
+        and (given.half is None or case.half in ("", given.half))
+        and given.only in case.name
+    ]
+    known = {}
+    if given.out is not None and given.out.is_file():
+        known = {one["name"]: one for one in map(json.loads, given.out.read_text().splitlines())}
+    missing = [case for case in wanted if case.name not in known]
+    with ProcessPoolExecutor(given.jobs) as pool:
+        for place, result in enumerate(pool.map(play, missing), 1):
+            known[result["name"]] = result
+            print(f"\r{place}/{len(missing)} {result['name']:<60}", end="", file=sys.stderr, flush=True)
+            if given.out is not None:
+                with given.out.open("a") as file:
+                    file.write(json.dumps(result) + "\n")
+    print(file=sys.stderr)
+    done = [(case, known[case.name]) for case in wanted]
+    print_tables(done)
+    if given.misses:
+        print_misses(done)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Work that was tried and refused: who only counts calls pays for it as for work that was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, reset, score
+
+from . import _reward_claims as claims
+from ._reward_acts import words
+from ._reward_runs import lacking, paid, runs, seeing, survives, weight
+
+SOLVED = 6
+"""Tasks whose solutions are tried."""
+NOBODY = 987_654_321
+"""A number that names nothing."""
+
+
+@check("x.refused_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=89)
+def refused_work(lab: Lab) -> Iterator[Finding | None]:
+    """A solution in which a call was refused is not paid as if it had worked."""
+    told: set[str] = set()
+    for one in paid(lab, SOLVED):
+        tried = [(place, wrong) for place in one.writes if (wrong := misled(one.ops[place])) is not None]
+        ways = [(*one.ops[:place], wrong, *one.ops[place + 1 :]) for place, wrong in tried]
+        lab.looking(len(ways))
+        for (place, wrong), way, run in zip(tried, ways, runs(lab, one, ways), strict=True):
+            lacks = lacking(one, run, one.effects.get(place, ()))
+            if wrong.name in told or not survives(one, run) or (one.sees and not lacks):
+                continue
+            told.add(wrong.name)
+            yield lab.finding(
+                f"{wrong.name} of a thing that does not exist is paid like the real one",
+                Probe((reset(one.task), *way, *seeing(one), score())),
+                relation=claims.PAID,
+                marks=("score", "state") if one.sees else ("score",),
+                data={"full": one.full, "lacks": lacks},
+                part="V",
+                **weight(one, lacks, (place,)),
+                expected=f"less than {one.full:g}; it lacks {', '.join('/'.join(path) for path, _ in lacks[:4])}",
+                observed=run.score,
+                teaches="to make the right call, whether it works or not",
+            )
+
+
+def misled(op: Op) -> Op | None:
+    """The call on something that is not there; None when it names nothing."""
+    ids = [key for key in op.value if {"id", "ids", "key", "number", "code"} & set(words(key))]
+    wrong = {key: NOBODY if isinstance(op.value[key], int) else f"X-{NOBODY}" for key in ids[:1]}
+    return msgspec.structs.replace(op, value=op.value | wrong) if wrong else None
