@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked
+from quintain.audit.generate import valid
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Context, Op, answer, call, reset
 from quintain.audit.shifted import shim
@@ -25,6 +26,10 @@ TOURED = 40
 """Tools of which a tour calls each."""
 CALLS = 10
 """Calls of a script on a task that has no oracle."""
+SEARCHED = frozenset(
+    {"query", "q", "text", "search", "name", "term", "terms", "keyword", "keywords", "pattern", "words", "prefix"}
+)
+"""Names of parameters that take a part of what is looked for."""
 VERBS = (
     "get", "list", "search", "find", "read", "show", "look", "view", "fetch", "check", "query", "describe", "count",
     "track", "history", "lookup", "inspect", "peek", "status", "browse", "ls", "cat",
@@ -120,6 +125,20 @@ def tour(lab: Lab, task: str, *, early: bool = True) -> tuple[Op, ...]:
     look = (Op(eye(lab)),) if eye(lab) else ()
     first = (Op("score"),) if early else ()
     return (reset(task), *first, *list(calls.values())[:TOURED], *reads(lab, task, READS), *look, Op("score"))
+
+
+def broad(lab: Lab) -> tuple[Op, ...]:
+    """Searches for so little that they find much: what comes in an order of chance shows it only among several."""
+    found: list[Op] = []
+    for tool in lab.about.tools:
+        keys = [key for key in tool.properties if key.lower() in SEARCHED and "enum" not in tool.properties[key]]
+        if not keys or not seems_to_read(lab, tool.name):
+            continue
+        known = lab.survey.of(tool.name)
+        base: dict[str, Any] = known[0].op.value if known else valid(tool, lab.survey.values, lab.rng, optional=0.0)
+        kept = {key: value for key, value in base.items() if key in tool.required}
+        found += [call(tool.name, kept | {keys[0]: part}) for part in ("a", "e", "an", "er")]
+    return tuple(found[: 4 * TOURED])
 
 
 def marked(ops: Sequence[Op], *, on: str = "a", tag: str = "step ") -> tuple[Op, ...]:

@@ -15,7 +15,21 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import HOME, Context, Op, Probe, Record, reset
 
 from . import _same_dirt as dirt
-from ._same_scripts import bare, days_ahead, doing, elsewhere, episode, eye, half, marked, parts, reads, told, tour
+from ._same_scripts import (
+    bare,
+    broad,
+    days_ahead,
+    doing,
+    elsewhere,
+    episode,
+    eye,
+    half,
+    marked,
+    parts,
+    reads,
+    told,
+    tour,
+)
 from ._same_splits import UNLIKE, Split, fewest, pair, split, through, wavers
 from ._same_splits import apart as differ
 from ._same_static import reset_hints
@@ -34,6 +48,9 @@ def episode_determinism(lab: Lab) -> Iterator[Finding | None]:
     if lab.survey.calls:
         plan.append((lab.tasks[0], 0))
         scripts.append(marked(tour(lab, lab.tasks[0], early=False)[:-1]))
+    if searches := broad(lab):
+        plan.append((lab.tasks[0], 0))
+        scripts.append(marked((reset(lab.tasks[0]), *searches)))
     ops = _side_by_side(scripts)
     usual = lab.play(*ops)
     found: set[str] = set()

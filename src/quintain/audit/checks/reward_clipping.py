@@ -15,6 +15,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Probe, Record, number, reset, score
 
+from ._clip_fields import half_filled
 from ._clip_near import near, spelling
 from ._clip_states import (
     EPSILON,
@@ -362,4 +363,4 @@ def bounds(lab: Lab) -> Iterator[Finding | None]:
         )
 
 
-__all__ = ["bounds", "components", "ladder", "near", "spelling"]
+__all__ = ["bounds", "components", "half_filled", "ladder", "near", "spelling"]

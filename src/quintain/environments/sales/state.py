@@ -25,6 +25,8 @@ Hours = Annotated[float, msgspec.Meta(ge=0.25, le=72)]
 class Sales(Faulty):
     """A sales-development desk; CRM, mailbox and calendars are services, which can fail."""
 
+    graded: ClassVar[bool] = True
+    """Part of the work is paid in part; the audit holds the reward to that."""
     rates: ClassVar[dict[str, float]] = {
         "missing crm.contacts.phone": 0.27,
         "missing crm.contacts.title": 0.51,
