@@ -14,6 +14,7 @@ the detectors were made better ("tuned"), those of the other were not ("held").
 from __future__ import annotations
 
 import argparse
+import functools
 import hashlib
 import json
 import sys
@@ -80,11 +81,11 @@ def cases() -> Iterator[Case]:
             yield Case(suite, f"{pair.name} {when}", Subject(spec, cases=pair.cases), classes, beside)
 
 
-def play(case: Case) -> dict[str, Any]:
+def play(case: Case, tasks: int = TASKS, budget: float = 180) -> dict[str, Any]:
     """Audit one subject; what was found, in short."""
     started = time.perf_counter()
     try:
-        report = audit(case.subject, registered(), tasks=TASKS, budget=180)
+        report = audit(case.subject, registered(), tasks=tasks, budget=budget)
     except SubjectBroken as error:
         return {"name": case.name, "error": str(error), "found": [], "seconds": time.perf_counter() - started}
     found = [
@@ -177,6 +178,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="names that contain this")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, help="results, a line each; those that are there are not played again")
+    parser.add_argument("--tasks", type=int, default=TASKS)
+    parser.add_argument("--budget", type=float, default=180, help="seconds for one audit")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further audit after so long")
     parser.add_argument("--misses", action="store_true")
     given = parser.parse_args()
     wanted = [
@@ -190,15 +194,20 @@ def main() -> None:
     if given.out is not None and given.out.is_file():
         known = {one["name"]: one for one in map(json.loads, given.out.read_text().splitlines())}
     missing = [case for case in wanted if case.name not in known]
+    until = time.monotonic() + given.seconds
+    one = functools.partial(play, tasks=given.tasks, budget=given.budget)
     with ProcessPoolExecutor(given.jobs) as pool:
-        for place, result in enumerate(pool.map(play, missing), 1):
-            known[result["name"]] = result
-            print(f"\r{place}/{len(missing)} {result['name']:<60}", end="", file=sys.stderr, flush=True)
-            if given.out is not None:
-                with given.out.open("a") as file:
-                    file.write(json.dumps(result) + "\n")
+        for start in range(0, len(missing), given.jobs):
+            if time.monotonic() > until:
+                break
+            for result in pool.map(one, missing[start : start + given.jobs]):
+                known[result["name"]] = result
+                print(f"\r{len(known)}/{len(wanted)} {result['name']:<60}", end="", file=sys.stderr, flush=True)
+                if given.out is not None:
+                    with given.out.open("a") as file:
+                        file.write(json.dumps(result) + "\n")
     print(file=sys.stderr)
-    done = [(case, known[case.name]) for case in wanted]
+    done = [(case, known[case.name]) for case in wanted if case.name in known]
     print_tables(done)
     if given.misses:
         print_misses(done)

@@ -92,7 +92,7 @@ def test_a_proven_error_has_the_documented_form(there: Path) -> None:
     (finding,) = report["findings"]
     assert {name: finding[name] for name in ("check", "class", "part", "severity", "confidence", "tasks")} == {
         "check": "x.idle", "class": "reward_hack", "part": "V", "severity": "error", "confidence": "proven",
-        "tasks": ["ann"],
+        "tasks": ["ann", "bob"],
     }  # fmt: skip
     assert [line["do"] for line in finding["trajectory"]] == ["reset", "score"]
     assert (finding["expected"], finding["observed"]) == (0.0, 1.0)

@@ -363,7 +363,8 @@ def test_close_leaves_no_file_and_no_thread() -> None:
     one.close()
     assert two.call("slowly", {}) == "done"
     two.close()
-    assert (_open_files(), threading.active_count()) == (before, threads)
+    assert _open_files() <= before  # Of other tests some may be collected meanwhile.
+    assert threading.active_count() <= threads
 
 
 def test_sessions_in_threads_do_not_meet() -> None:
