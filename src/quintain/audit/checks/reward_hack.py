@@ -7,6 +7,7 @@ would teach it.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -73,6 +74,8 @@ def answer_battery(lab: Lab) -> Iterator[Finding | None]:
     for kind in [kind for kind in KINDS if kind in bought][:_TOLD]:
         found, soft = bought[kind], kind == "negated" and "joined" not in bought
         one, attempt = found[0]
+        # Two cases may rightly have one answer, said in two ways; a scorer alone cannot tell.
+        soft = soft or (kind == "other" and lab.about.kind == "scorer")
         yield lab.finding(
             f"{KINDS[kind]} is paid in full",
             Probe((reset(one.task), one.saying(attempt.text).marked("said"), score())),
@@ -112,9 +115,13 @@ def oracle_ablation(lab: Lab) -> Iterator[Finding | None]:
             yield _unchecked(lab, one, place, run=run)
 
 
+_CLOCK = re.compile(r"minutes|seconds|hours|elapsed|clock|timer|updated|touched", re.IGNORECASE)
+"""Fields that time itself changes: what they hold is nobody's work."""
+
+
 def _unchecked(lab: Lab, one: Solved, place: int, *, run: Run) -> Finding | None:
     op = one.ops[place]
-    lacks = lacking(one, run, one.effects.get(place, ()))
+    lacks = [pair for pair in lacking(one, run, one.effects.get(place, ())) if not _CLOCK.search(pair[0][-1])]
     if one.sees and not lacks:
         return None
     weighs: dict[str, Any] = weight(one, lacks, (place,))

@@ -242,7 +242,8 @@ def task_set(lab: Lab) -> Iterator[Finding | None]:
     for task, probe, record in zip(lab.some(20), probes, lab.play_all(probes), strict=True):
         lab.looking()
         marks = ("first", "told") if told else ("first",)
-        if claims.says_nothing([record], _evidence(marks)):
+        is_spoken_to = lab.about.kind != "scorer"  # A case need not tell the scorer what was asked.
+        if is_spoken_to and claims.says_nothing([record], _evidence(marks)):
             yield lab.finding(
                 "a task says nothing to the agent",
                 probe,
