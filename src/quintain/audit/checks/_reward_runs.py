@@ -5,6 +5,7 @@ This is how the checks of reward look for candidates; what they claim is then pr
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -322,9 +323,14 @@ def seeing(one: Solved) -> tuple[Op, ...]:
     return (state(),) if one.sees else ()
 
 
+_CLOCK = re.compile(r"minutes|seconds|hours|elapsed|clock|timer|updated|touched", re.IGNORECASE)
+"""Fields that time itself changes: what they hold is nobody's work."""
+
+
 def lacking(one: Solved, run: Run, effects: Sequence[Path]) -> list[list[Any]]:
     """What the world lacks of given effects, as the claim wants it."""
     gone = {tuple(path.split("\x1f")) for path in run.lacks}
+    gone = {path for path in gone if not _CLOCK.search(path[-1])}
     mine = [path for path in gone if any(path[: len(e)] == e or e[: len(path)] == path for e in effects)]
     return demanded_first(one, [[list(path), one.changed[path][1]] for path in sorted(mine)])[:20]
 
