@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-import threading
 from collections.abc import Generator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from quintain.audit.subjects import SubjectFailure, mcp
 from quintain.errors import UsageError
 from tests.audit.subjects import mcp_server
 from tests.audit.subjects.serving import serving
+from tests.audit.subjects.threads import no_thread_stays
 
 COMMAND = f"stdio:{shlex.join([sys.executable, str(Path(mcp_server.__file__))])}"
 
@@ -66,14 +66,14 @@ def _children() -> set[str]:
 
 
 def test_close_ends_process_and_thread() -> None:
-    before, threads = _children(), threading.active_count()
-    subject = mcp.make(COMMAND)()
-    assert subject.reset("service", 0) == "Write notes."
-    assert subject.call("add", {"one": 1}) == {"sum": 1}
-    assert len(_children() - before) == 1
-    subject.close()
-    assert _children() == before
-    assert threading.active_count() == threads
+    before = _children()
+    with no_thread_stays():
+        subject = mcp.make(COMMAND)()
+        assert subject.reset("service", 0) == "Write notes."
+        assert subject.call("add", {"one": 1}) == {"sum": 1}
+        assert len(_children() - before) == 1
+        subject.close()
+    assert _children() <= before
 
 
 @pytest.mark.slow
@@ -97,13 +97,12 @@ def test_a_server_that_goes_away_is_a_failure() -> None:
     ],
 )
 def test_a_server_that_is_not_there_is_a_failure(text: str, words: str) -> None:
-    threads = threading.active_count()
-    subject = mcp.make(text)()
-    with pytest.raises(SubjectFailure, match=words) as caught:
-        subject.reset("service", 0)
-    assert caught.value.kind == "transport_unreachable"
-    subject.close()
-    assert threading.active_count() == threads
+    with no_thread_stays():
+        subject = mcp.make(text)()
+        with pytest.raises(SubjectFailure, match=words) as caught:
+            subject.reset("service", 0)
+        assert caught.value.kind == "transport_unreachable"
+        subject.close()
 
 
 @pytest.mark.parametrize("text", ["", "stdio:", "stdio", "ftp://x"])

@@ -22,6 +22,7 @@ from quintain.errors import UsageError
 from quintain.harness import Dialogue
 from quintain.resources.database import Database, Key
 from quintain.resources.workspace import Workspace
+from tests.audit.subjects.threads import no_thread_stays
 
 
 class Note(msgspec.Struct):
@@ -358,13 +359,13 @@ def _open_files() -> int:
 
 def test_close_leaves_no_file_and_no_thread() -> None:
     begun().close()
-    before, threads = _open_files(), threading.active_count()
-    one, two = begun(), begun()
-    one.close()
-    assert two.call("slowly", {}) == "done"
-    two.close()
+    before = _open_files()
+    with no_thread_stays():
+        one, two = begun(), begun()
+        one.close()
+        assert two.call("slowly", {}) == "done"
+        two.close()
     assert _open_files() <= before  # Of other tests some may be collected meanwhile.
-    assert threading.active_count() <= threads
 
 
 def test_sessions_in_threads_do_not_meet() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from typing import Any
 
 import pytest
@@ -18,6 +17,7 @@ pytest.importorskip("websockets", reason="pip install 'quintain[audit-openenv]'"
 from quintain.audit.subjects import SubjectFailure, http, openenv
 from quintain.errors import UsageError
 from tests.audit.subjects.serving import serving
+from tests.audit.subjects.threads import no_thread_stays
 
 TYPED = {"type": "object", "properties": {"add": {"type": "integer"}}, "required": ["add"]}
 TOOLS = {"type": "object", "properties": {"tool_name": {"type": "string"}, "arguments": {"type": "object"}}}
@@ -116,8 +116,8 @@ def _error(code: str, message: str, **more: Any) -> dict[str, Any]:
 
 
 def test_typed_actions() -> None:
-    server, threads = Server(TYPED), threading.active_count()
-    with serving(server.app) as url:
+    server = Server(TYPED)
+    with no_thread_stays(), serving(server.app) as url:
         subject = openenv.make(f"{url.replace('http', 'ws')}/v/ws")()
         assert subject.tasks() == ["episode"]
         assert subject.absent == ("hidden",)
@@ -146,7 +146,6 @@ def test_typed_actions() -> None:
         assert subject.score() == {"score": 0.0, "last": None}
         subject.close()
     assert server.sockets == 0
-    assert threading.active_count() == threads
 
 
 @pytest.mark.parametrize("mcp", [True, False])

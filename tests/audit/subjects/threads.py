@@ -1,0 +1,15 @@
+"""What a subject leaves running."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Generator
+
+
+@contextlib.contextmanager
+def no_thread_stays() -> Generator[None]:
+    """Those that ran before may end meanwhile; none that began inside may outlive it."""
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) <= before
