@@ -12,4 +12,4 @@ def no_thread_stays() -> Generator[None]:
     """Those that ran before may end meanwhile; none that began inside may outlive it."""
     before = set(threading.enumerate())
     yield
-    assert set(threading.enumerate()) <= before
+    assert not set(threading.enumerate()) - before

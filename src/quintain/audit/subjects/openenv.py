@@ -164,8 +164,9 @@ class OpenEnvSubject:
         """Close the socket, and with it the instance."""
         if self._socket is not None:
             self._held.close()
-            # Where the server hung up, the library does not wait for its own reader to end.
+            # Where the server hung up, the library does not wait for its own threads to end.
             self._socket.recv_events_thread.join()
+            self._socket.keepalive_thread.join()
             self._socket = None
 
     # -- inside
