@@ -21,7 +21,7 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +33,7 @@ from quintain.audit.auditor import audit  # noqa: E402
 from quintain.audit.bounds import bounds  # noqa: E402
 from quintain.audit.check import registered  # noqa: E402
 from quintain.audit.child import SubjectBroken  # noqa: E402
+from quintain.audit.finding import CLASSES  # noqa: E402
 from quintain.audit.opening import Subject  # noqa: E402
 
 TWINS = (
@@ -81,11 +82,12 @@ def cases() -> Iterator[Case]:
             yield Case(suite, f"{pair.name} {when}", Subject(spec, cases=pair.cases), classes, beside)
 
 
-def play(case: Case, tasks: int = TASKS, budget: float = 180) -> dict[str, Any]:
-    """Audit one subject; what was found, in short."""
+def play(case: Case, tasks: int = TASKS, budget: float = 180, *, own: bool = False) -> dict[str, Any]:
+    """Audit one subject, with the checks of its `own` classes or with all; what was found, in short."""
     started = time.perf_counter()
+    checks = [one for one in registered() if not own or one.class_ in (case.classes or CLASSES)]
     try:
-        report = audit(case.subject, registered(), tasks=tasks, budget=budget)
+        report = audit(case.subject, checks, tasks=tasks, budget=budget)
     except SubjectBroken as error:
         return {"name": case.name, "error": str(error), "found": [], "seconds": time.perf_counter() - started}
     found = [
@@ -181,6 +183,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=TASKS)
     parser.add_argument("--budget", type=float, default=180, help="seconds for one audit")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further audit after so long")
+    parser.add_argument("--own", action="store_true", help="of a bug, only the checks of its classes: recall, faster")
     parser.add_argument("--misses", action="store_true")
     given = parser.parse_args()
     wanted = [
@@ -195,17 +198,19 @@ def main() -> None:
         known = {one["name"]: one for one in map(json.loads, given.out.read_text().splitlines())}
     missing = [case for case in wanted if case.name not in known]
     until = time.monotonic() + given.seconds
-    one = functools.partial(play, tasks=given.tasks, budget=given.budget)
+    one = functools.partial(play, tasks=given.tasks, budget=given.budget, own=given.own)
     with ProcessPoolExecutor(given.jobs) as pool:
-        for start in range(0, len(missing), given.jobs):
+        for future in as_completed([pool.submit(one, case) for case in missing]):
+            if future.cancelled():
+                continue
+            result = future.result()
+            known[result["name"]] = result
+            print(f"\r{len(known)}/{len(wanted)} {result['name']:<60}", end="", file=sys.stderr, flush=True)
+            if given.out is not None:
+                with given.out.open("a") as file:
+                    file.write(json.dumps(result) + "\n")
             if time.monotonic() > until:
-                break
-            for result in pool.map(one, missing[start : start + given.jobs]):
-                known[result["name"]] = result
-                print(f"\r{len(known)}/{len(wanted)} {result['name']:<60}", end="", file=sys.stderr, flush=True)
-                if given.out is not None:
-                    with given.out.open("a") as file:
-                        file.write(json.dumps(result) + "\n")
+                pool.shutdown(wait=False, cancel_futures=True)
     print(file=sys.stderr)
     done = [(case, known[case.name]) for case in wanted if case.name in known]
     print_tables(done)
