@@ -14,7 +14,6 @@ the detectors were made better ("tuned"), those of the other were not ("held").
 from __future__ import annotations
 
 import argparse
-import functools
 import hashlib
 import json
 import sys
@@ -66,8 +65,7 @@ def cases() -> Iterator[Case]:
         yield Case("clean", name, Subject(str(ROOT / spec)))
     for bug in seeded.BUGS:
         spec = Subject(str(ROOT / seeded.spec(bug)))
-        half = "tuned" if hashlib.blake2b(bug.name.encode()).digest()[0] % 2 else "held"
-        yield Case("seeded", bug.name, spec, (bug.klass, *bug.also), bug.environment, half)
+        yield Case("seeded", bug.name, spec, (bug.klass, *bug.also), bug.environment, _half(bug.name))
     folder = ROOT / "bench/audit/seeded"
     for name in (*seeded.CLEAN_SCORERS, *seeded.SCORERS):
         sound = name.partition("__")[0]
@@ -78,14 +76,18 @@ def cases() -> Iterator[Case]:
         for when, spec in (("after", pair.after), ("before", pair.before)):
             classes = (pair.klass, *pair.also) if when == "before" else ()
             beside = f"{pair.name} after" if classes else ""
-            suite = "history" if classes else "clean"
-            yield Case(suite, f"{pair.name} {when}", Subject(spec, cases=pair.cases), classes, beside)
+            suite, half = ("history", _half(pair.name)) if classes else ("clean", "")
+            yield Case(suite, f"{pair.name} {when}", Subject(spec, cases=pair.cases), classes, beside, half)
 
 
-def play(case: Case, tasks: int = TASKS, budget: float = 180, *, own: bool = False) -> dict[str, Any]:
-    """Audit one subject, with the checks of its `own` classes or with all; what was found, in short."""
+def _half(name: str) -> str:
+    return "tuned" if hashlib.blake2b(name.encode()).digest()[0] % 2 else "held"
+
+
+def play(case: Case, tasks: int = TASKS, budget: float = 180, *, classes: Sequence[str] = CLASSES) -> dict[str, Any]:
+    """Audit one subject, with the checks of these classes; what was found, in short."""
     started = time.perf_counter()
-    checks = [one for one in registered() if not own or one.class_ in (case.classes or CLASSES)]
+    checks = [one for one in registered() if one.class_ in classes]
     try:
         report = audit(case.subject, checks, tasks=tasks, budget=budget)
     except SubjectBroken as error:
@@ -183,6 +185,9 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=TASKS)
     parser.add_argument("--budget", type=float, default=180, help="seconds for one audit")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further audit after so long")
+    parser.add_argument(
+        "--class", dest="klass", choices=CLASSES, action="append", help="bugs and checks of these alone"
+    )
     parser.add_argument("--own", action="store_true", help="of a bug, only the checks of its classes: recall, faster")
     parser.add_argument("--misses", action="store_true")
     given = parser.parse_args()
@@ -192,15 +197,20 @@ def main() -> None:
         if (given.suite is None or case.suite in given.suite)
         and (given.half is None or case.half in ("", given.half))
         and given.only in case.name
+        and (given.klass is None or not case.classes or set(given.klass) & set(case.classes))
     ]
     known = {}
     if given.out is not None and given.out.is_file():
         known = {one["name"]: one for one in map(json.loads, given.out.read_text().splitlines())}
     missing = [case for case in wanted if case.name not in known]
     until = time.monotonic() + given.seconds
-    one = functools.partial(play, tasks=given.tasks, budget=given.budget, own=given.own)
+    classes = given.klass or CLASSES
     with ProcessPoolExecutor(given.jobs) as pool:
-        for future in as_completed([pool.submit(one, case) for case in missing]):
+        begun = [
+            pool.submit(play, case, given.tasks, given.budget, classes=(given.own and case.classes) or classes)
+            for case in missing
+        ]
+        for future in as_completed(begun):
             if future.cancelled():
                 continue
             result = future.result()

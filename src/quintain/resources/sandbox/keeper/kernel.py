@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import fcntl
 import os
+import re
 import signal
+import socket
+import struct
 import time
 from pathlib import Path
 
-NEWNS, NEWUSER, NEWTIME = 0x00020000, 0x10000000, 0x00000080
-RDONLY, NOSUID, NODEV, REMOUNT, BIND, REC, PRIVATE, SHARED = 1, 2, 4, 32, 4096, 16384, 1 << 18, 1 << 20
+NEWNS, NEWUSER, NEWTIME, NEWIPC, NEWNET = 0x00020000, 0x10000000, 0x00000080, 0x08000000, 0x40000000
+RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC = 1, 2, 4, 8, 32, 4096, 16384
+PRIVATE, SLAVE, SHARED = 1 << 18, 1 << 19, 1 << 20
 _DETACH = 2
 _OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442  # the same on every architecture
 _AT_FDCWD, _AT_EMPTY_PATH, _CLOEXEC = -100, 0x1000, 0o2000000
 _CLONE, _RECURSIVE, _EMPTY, _IDMAP = 1, 0x8000, 4, 0x00100000
 _PARENT_DEATH, _SUBREAPER = 1, 36
+_SET_FLAGS, _UP = 0x8914, 1
+_WORDS = {"ro": RDONLY, "nosuid": NOSUID, "nodev": NODEV, "noexec": NOEXEC, "noatime": 1 << 10, "nodiratime": 1 << 11,
+          "relatime": 1 << 21}  # fmt: skip
+"""How `mountinfo` writes what holds for one mount."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -42,6 +51,22 @@ def mount(source: str, target: str, kind: str | None, *, flags: int = 0, data: s
 def unmount(target: str) -> None:
     """Take a mount away; what still uses it keeps it until then."""
     _check(_libc.umount2(target.encode(), _DETACH), f"unmount {target}")
+
+
+def narrow(place: str, flags: int) -> None:
+    """Add these flags to whatever is mounted at a place and below it; those that are there stay."""
+    for line in read("/proc/self/mountinfo").splitlines():
+        name, words = line.split()[4:6]
+        target = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), name)
+        if target == place or target.startswith(f"{place}/"):
+            had = sum(_WORDS.get(word, 0) for word in words.split(","))
+            mount("none", target, None, flags=REMOUNT | BIND | had | flags)
+
+
+def raise_loopback() -> None:
+    """Let a new network namespace reach itself, at 127.0.0.1 and ::1."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SET_FLAGS, struct.pack("16sH14x", b"lo", _UP))
 
 
 def become_subreaper() -> None:
