@@ -175,7 +175,7 @@ def print_misses(done: Sequence[tuple[Case, dict[str, Any]]]) -> None:
             print(f"BROKE {case.name}: {line}")
 
 
-def main() -> None:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=SUITES, action="append")
     parser.add_argument("--half", choices=("tuned", "held"))
@@ -185,12 +185,14 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=TASKS)
     parser.add_argument("--budget", type=float, default=180, help="seconds for one audit")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no further audit after so long")
-    parser.add_argument(
-        "--class", dest="klass", choices=CLASSES, action="append", help="bugs and checks of these alone"
-    )
+    parser.add_argument("--class", dest="klass", choices=CLASSES, action="append", help="bugs and checks of it alone")
     parser.add_argument("--own", action="store_true", help="of a bug, only the checks of its classes: recall, faster")
     parser.add_argument("--misses", action="store_true")
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = _arguments()
     wanted = [
         case
         for case in cases()

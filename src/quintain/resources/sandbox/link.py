@@ -22,7 +22,7 @@ from quintain.errors import EpisodeError
 from . import keeper as _keeper
 from .keeper.cgroups import discard
 from .keeper.kernel import is_alive
-from .policy import ETC, SandboxUnavailable
+from .policy import SandboxUnavailable, filters
 
 INSTALL = "apt-get install bubblewrap"
 _BOOT = """import sys, types
@@ -96,6 +96,7 @@ class Keeper:
         found = shutil.which("bwrap", path="/usr/local/bin:/usr/bin:/bin")
         if found is None:
             raise SandboxUnavailable(f"programs are isolated by bubblewrap, which is not installed: {INSTALL}")
+        rules = filters()
         self.program, self.uid = found, other_user()
         self.home = _home()
         self.can_overlay = True
@@ -130,9 +131,7 @@ class Keeper:
         self.groups: list[str] = hello["groups"]
         self.root = Path(f"/proc/self/fd/{fds[0]}")
         self._root_fd = fds[0]
-        (self.root / "etc").mkdir()
-        for name, text in ETC.items():
-            (self.root / "etc" / name).write_text(text)
+        (self.root / "filter").write_bytes(rules)
         atexit.register(self.stop)
 
     @property

@@ -17,15 +17,13 @@ from quintain.errors import QuintainError, UsageError
 from quintain.resources.workspace import FileChange
 
 from . import seccomp
+from .keeper.roots import HOME, UID
 from .proxy import Contact, allow
 
 Backend = Literal["bubblewrap", "podman", "docker"]
 
 Promise = Literal["isolation", "time", "output", "disk", "memory", "processes", "cpu", "monotonic", "clock"]
 """What can be asked of a machine: see `Sandbox.guarantees`."""
-
-HOME = "/workspace"
-"""Where a program finds the workspace."""
 
 DOOR, PROXY, FORWARD = "proxy", "/run/proxy", "forward.py"
 """The socket that leads to the proxy, for us and for the program, and what carries connections there."""
@@ -41,18 +39,6 @@ _ENVIRONMENT = {
     "TZ": "UTC",
     "USER": "user",
 }
-UID = 1000
-"""The user that a program is, inside."""
-_ROOT = ("/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin")
-_COPIED = ("/etc/ld.so.cache", "/etc/ld.so.conf")
-_BOUND = ("/etc/ld.so.conf.d", "/etc/alternatives")
-ETC = {
-    "passwd": f"root:x:0:0:root:/root:/bin/sh\nuser:x:{UID}:{UID}::/tmp:/bin/sh\n",
-    "group": f"root:x:0:\nuser:x:{UID}:\n",
-    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
-    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-}
-"""Files of /etc that every sandbox sees, beside the loader's."""
 
 
 class SandboxUnavailable(QuintainError):
@@ -191,59 +177,39 @@ def can_disable_userns(program: str) -> bool:
     return "--disable-userns" in helped.stdout
 
 
-@functools.cache
-def filter_hex() -> str:
+def filters() -> bytes:
     """The seccomp filter of this machine.
 
     Raises:
         SandboxUnavailable: There is none for its architecture.
     """
     try:
-        return seccomp.assemble().hex()
+        return seccomp.assemble()
     except LookupError as error:
         raise SandboxUnavailable(str(error)) from error
 
 
-def arguments(policy: Policy, *, program: str, env: Mapping[str, str]) -> list[str]:
-    """What bubblewrap is told.
+def places(policy: Policy) -> dict[str, bool]:
+    """Where bubblewrap mounts more than every program sees, and whether that is a folder."""
+    found = {path: Path(path).is_dir() for path in policy.readable if Path(path).exists()}
+    return found | (dict.fromkeys((PROXY, f"/run/{FORWARD}"), False) if policy.network else {})
 
-    The keeper puts the sandbox's folder where a word begins with `{box}`, and opens what comes after `--file`.
-    """
-    words = ["--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-    words += ["--unshare-cgroup-try", "--uid", str(UID), "--gid", str(UID), "--hostname", "sandbox"]
+
+def arguments(policy: Policy, *, program: str, env: Mapping[str, str]) -> list[str]:
+    """What bubblewrap is told. The keeper puts the sandbox's folder where a word begins with `{box}`."""
+    words = ["--unshare-user", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    words += ["--uid", str(UID), "--gid", str(UID), "--hostname", "sandbox"]
     words += ["--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     words += ["--disable-userns"] if can_disable_userns(program) else []
-    words += ["--ro-bind", "/usr", "/usr", *_links(), "--dir", "/etc"]
-    # A copy of a small file takes a quarter of the time of a mount, and all is read-only in the end.
-    for name in ETC:
-        words += ["--file", f"{{box}}/../etc/{name}", f"/etc/{name}"]
-    for path in filter(os.path.exists, _COPIED):
-        words += ["--file", path, path]
-    for path in _BOUND:
-        words += ["--ro-bind-try", path, path]
-    words += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
-    for name, target in (("shm", "/dev/shm"), ("tmp", "/tmp"), ("work", HOME)):  # noqa: S108
-        words += ["--bind", f"{{box}}/{name}", target]
+    words += ["--dev-bind", "{box}/root", "/", "--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"]
     for path in policy.readable:
         words += ["--ro-bind", path, path]
     if policy.network:
         words += ["--bind", f"{{box}}/{DOOR}", PROXY, "--ro-bind", f"{{box}}/{FORWARD}", f"/run/{FORWARD}"]
-    words += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", HOME]
+    words += ["--chdir", HOME]
     for name, value in environment(policy, env).items():
         words += ["--setenv", name, value]
     return words
-
-
-@functools.cache
-def _links() -> tuple[str, ...]:
-    words: list[str] = []
-    for name in _ROOT:
-        path = Path(name)
-        if path.is_symlink():
-            words += ("--symlink", str(path.readlink()), name)
-        elif path.is_dir():
-            words += ("--ro-bind", name, name)
-    return tuple(words)
 
 
 def rlimits(limits: Limits, *, has_groups: bool) -> dict[str, tuple[int, int]]:

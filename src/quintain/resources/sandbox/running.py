@@ -78,7 +78,7 @@ def _start(keeper: Keeper, rules: Policy, limits: Limits, *, argv: Sequence[str]
         argv = [PRLIMIT, f"--nproc={most}", "--", *argv]
     return {
         "bwrap": policy.arguments(rules, program=keeper.program, env=env),
-        "seccomp": policy.filter_hex(),
+        "places": policy.places(rules),
         "argv": list(argv),
         "rlimits": policy.rlimits(limits, has_groups="memory" in keeper.kinds),
         "program": keeper.program,

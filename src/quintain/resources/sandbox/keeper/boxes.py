@@ -4,6 +4,7 @@
   stage/        what the workspace holds, put there by the keeper's owner; a layer of an overlay, or all of it
   work/         what the program sees of it: the overlay, or stage/ itself
   tmp/ shm/     the program's /tmp and /dev/shm
+  root/         the place of what it sees as /: see `roots.py`
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from . import kernel
 from .cgroups import Group
-from .seeds import Seed, memory
+from .roots import Root
+from .seeds import Seed
 
 
 class Owners:
@@ -30,9 +31,8 @@ class Owners:
     program has a copy change their owner, and base trees can't be layers.
     """
 
-    def __init__(self, home: str, uid: int) -> None:
-        self.uid = uid
-        self._home = home
+    def __init__(self, home: str, uid: int, *, is_nested: bool) -> None:
+        self.home, self.uid, self.is_nested = home, uid, is_nested
         self._lowers: dict[tuple[str, int, int], str] = {}
         self._userns = -1
         self._can_map = True
@@ -43,8 +43,8 @@ class Owners:
         key = (source, seen.st_dev, seen.st_ino)
         if key not in self._lowers:
             name = f"lower-{len(self._lowers)}"
-            Path(f"{self._home}/{name}").mkdir(exist_ok=True)
-            self._bind(source, f"{self._home}/{name}")
+            Path(f"{self.home}/{name}").mkdir(exist_ok=True)
+            self._bind(source, f"{self.home}/{name}")
             self._lowers[key] = name
         return self._lowers[key]
 
@@ -91,11 +91,9 @@ class Box:
         ends: When it must end, in seconds of CLOCK_MONOTONIC; None for never.
     """
 
-    def __init__(
-        self, number: int, *, home: str, group: Group, owners: Owners, is_nested: bool, is_time_fixed: bool
-    ) -> None:
-        self.number, self.home, self.group, self._is_nested = number, home, group, is_nested
-        self.folder = f"{home}/{number}"
+    def __init__(self, number: int, *, group: Group, owners: Owners, root: Root, is_time_fixed: bool) -> None:
+        self.number, self.group = number, group
+        self.folder = f"{owners.home}/{number}"
         self.init: tuple[int, int] | None = None
         self.status: bytes = b""
         self.code: int | None = None
@@ -104,17 +102,27 @@ class Box:
         self.cpu_limit: float | None = None
         self._cpu_before = 0.0
         self._owners = owners
-        self._hold = -1
-        self._seed = Seed(group.doors(), owners.uid, is_time_fixed=is_time_fixed)
-        self.outer: tuple[int, int] | None = (os.pidfd_open(self._seed.pid), self._seed.pid)
         Path(self.folder).mkdir()
         kernel.mount("tmpfs", self.folder, "tmpfs", flags=kernel.NOSUID | kernel.NODEV, data="mode=711")
-        for name in ("stage", "work", "tmp", "shm"):
+        for name, mode in (("stage", 0o700), ("work", 0o755), ("root", 0o755), ("tmp", 0o1777), ("shm", 0o1777)):
             Path(f"{self.folder}/{name}").mkdir()
-        Path(f"{self.folder}/stage").chmod(0o700)
-        for name in ("tmp", "shm"):
-            Path(f"{self.folder}/{name}").chmod(0o1777)
+            Path(f"{self.folder}/{name}").chmod(mode)
         self._layers = owners.layers(self.folder)
+        self._says, speaks = os.pipe()
+        waits, self._hold = os.pipe()
+        try:
+            self._seed = Seed(
+                self.folder,
+                owners.uid,
+                doors=group.doors(),
+                ends=(speaks, waits),
+                root=root,
+                is_time_fixed=is_time_fixed,
+            )
+        finally:
+            os.close(speaks)
+            os.close(waits)
+        self.outer: tuple[int, int] | None = (os.pidfd_open(self._seed.pid), self._seed.pid)
 
     # -- what it is told
 
@@ -128,7 +136,7 @@ class Box:
             # Relative paths, for programs can read them; `/proc/self/mountinfo` then tells nothing about the machine.
             own = f"upperdir={self.number}/{layers}/{what['upper']},workdir={self.number}/{layers}/{what['work']}"
             options = f"lowerdir={self._owners.lower(what['lower'])},{own},redirect_dir=nofollow,metacopy=off,index=off"
-            options += ",userxattr" if self._is_nested else ""
+            options += ",userxattr" if self._owners.is_nested else ""
             kernel.mount("overlay", work, "overlay", flags=kernel.NOSUID | kernel.NODEV, data=options)
         self.bound(what)
 
@@ -153,32 +161,15 @@ class Box:
         """End it in so many seconds from now; None for never."""
         self.ends = None if seconds is None else time.monotonic() + seconds
 
-    def start(self, what: dict[str, Any], fds: list[int]) -> int:
-        """Start bubblewrap; `fds` become the descriptors 0, 1, 2, 3... inside. Returns where it says what it does.
+    def start(self, message: int, fds: list[int], *, is_held: bool) -> int:
+        """Start bubblewrap as a message says; `fds` become the descriptors 0, 1, 2, 3... inside.
 
-        With `what["is_held"]` the program does not begin before `release`.
+        Returns where it says what it does. With `is_held` the program does not begin before `release`.
         """
-        given, argv = list(fds), ["bwrap"]
-        reads, writes = os.pipe()
-        with contextlib.ExitStack() as ours:
-
-            def give(fd: int) -> str:
-                ours.callback(os.close, fd)
-                given.append(fd)
-                return str(len(given) - 1)
-
-            try:
-                argv += ["--json-status-fd", give(writes), "--seccomp", give(memory(bytes.fromhex(what["seccomp"])))]
-                if what["is_held"]:
-                    held, self._hold = os.pipe()
-                    argv += ["--block-fd", give(held)]
-                options = "\0".join(self._placed(what["bwrap"], give)).encode() + b"\0"
-                argv += ["--args", give(memory(options)), "--", *what["argv"]]
-                words = {name: what[name] for name in ("rlimits", "program")}
-                self._seed.grow({**words, "argv": argv}, given)
-            except BaseException:
-                os.close(reads)
-                raise
+        self._seed.grow(message, fds)
+        if not is_held:
+            self.release()
+        reads, self._says = self._says, -1
         return reads
 
     def release(self) -> None:
@@ -188,14 +179,6 @@ class Box:
                 os.write(self._hold, b"+")
             os.close(self._hold)
             self._hold = -1
-
-    def _placed(self, words: list[str], give: Callable[[int], str]) -> Iterator[str]:
-        before = ""
-        for word in words:
-            is_place = before in {"--bind", "--ro-bind", "--file"} and word.startswith("{box}")
-            place = self.folder + word.removeprefix("{box}") if is_place else word
-            yield give(os.open(place, os.O_RDONLY | os.O_CLOEXEC)) if before == "--file" else place
-            before = word
 
     # -- what happens to it
 
@@ -273,8 +256,9 @@ class Box:
 
     def remove(self) -> None:
         """Take away what is left of it; its processes are gone."""
-        if self._hold >= 0:
-            os.close(self._hold)
+        for fd in (self._hold, self._says):
+            if fd >= 0:
+                os.close(fd)
         self.group.remove()
         with contextlib.suppress(OSError):  # Nothing was mounted there.
             kernel.unmount(f"{self.folder}/work")

@@ -32,6 +32,7 @@ from typing import Any
 from . import kernel
 from .boxes import Box, Owners
 from .cgroups import Groups
+from .roots import Root
 
 _TICK = 0.02
 """Seconds between two looks at the CPU that sandboxes with a limit on it have used."""
@@ -62,12 +63,9 @@ class Client:
 class Keeper:
     """All sandboxes of one process."""
 
-    def __init__(
-        self, line: socket.socket, home: str, groups: Groups, *, uid: int, is_nested: bool, is_time_fixed: bool
-    ) -> None:
-        self._line, self._home, self._groups = line, home, groups
-        self._kind = {"is_nested": is_nested, "is_time_fixed": is_time_fixed}
-        self._owners = Owners(home, uid)
+    def __init__(self, line: socket.socket, groups: Groups, *, root: Root, owners: Owners, is_time_fixed: bool) -> None:
+        self._line, self._groups = line, groups
+        self._root, self._owners, self._is_time_fixed = root, owners, is_time_fixed
         self._clients: set[Client] = set()
         self._count = 0
         self._settling: list[socket.socket] = []
@@ -115,8 +113,8 @@ class Keeper:
             return
         self._count += 1
         try:
-            group = self._groups.make(self._count)
-            box = Box(self._count, home=self._home, group=group, owners=self._owners, **self._kind)
+            group, fixed = self._groups.make(self._count), self._is_time_fixed
+            box = Box(self._count, group=group, owners=self._owners, root=self._root, is_time_fixed=fixed)
         except OSError as error:
             line.send(json.dumps({"error": str(error)}).encode())
             line.close()
@@ -139,7 +137,7 @@ class Keeper:
         try:
             size = os.fstat(fds[0]).st_size
             words = json.loads(os.pread(fds[0], size, 0))
-            getattr(self, f"_do_{words.pop('do')}")(client, words, fds[1:])
+            getattr(self, f"_do_{words.pop('do')}")(client, words, fds)
         except Exception as error:  # noqa: BLE001  # it is told, and the owner raises it
             client.say(error=f"{type(error).__name__}: {error}")
         finally:
@@ -149,7 +147,7 @@ class Keeper:
     def _do_mount(self, client: Client, words: dict[str, Any], fds: list[int]) -> None:
         client.box.mount(words)
         client.box.release()
-        for waiting in fds:
+        for waiting in fds[1:]:
             with contextlib.suppress(BrokenPipeError):  # It has ended, and how is told by other ways.
                 os.write(waiting, b"+")
         client.say(done="mount", has_to_renew=self._owners.has_to_renew)
@@ -185,7 +183,8 @@ class Keeper:
 
     def _do_start(self, client: Client, words: dict[str, Any], fds: list[int]) -> None:
         box = client.box
-        client.reads = box.start(words, fds)
+        self._root.refresh()
+        client.reads = box.start(fds[0], fds[1:], is_held=words["is_held"])
         self._watch(client.reads, lambda: self._on_status(client))
         client.say(done="start")
 
@@ -308,6 +307,7 @@ def main() -> None:
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # A sandbox takes five descriptors.
     kernel.become_subreaper()
+    os.umask(0o022)  # Of programs too: what they make must not depend on the machine.
     groups = Groups(wanted)
     try:
         is_nested = kernel.enter_namespaces()
@@ -315,6 +315,7 @@ def main() -> None:
         kernel.mount("none", home, None, flags=kernel.SHARED)
         os.chdir(home)
         clock = ("monotonic",) if kernel.can_fix_time() else ()
+        made = Root(home)
         hello = {
             "kinds": groups.kinds + clock,
             "is_nested": is_nested,
@@ -324,8 +325,8 @@ def main() -> None:
         socket.send_fds(line, [json.dumps(hello).encode()], [root])
         os.close(root)
         who = 0 if is_nested else int(uid)
-        keeper = Keeper(line, home, groups, uid=who, is_nested=is_nested, is_time_fixed=bool(clock))
-        keeper.run()
+        owners = Owners(home, who, is_nested=is_nested)
+        Keeper(line, groups, root=made, owners=owners, is_time_fixed=bool(clock)).run()
     finally:
         os.chdir("/")
         with contextlib.suppress(OSError):

@@ -7,6 +7,7 @@ the program is left: its clock, its limits, its descriptors, and bubblewrap itse
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import resource
@@ -36,7 +37,9 @@ class Seed:
         pid: Its number, and later bubblewrap's.
     """
 
-    def __init__(self, box: str, uid: int, *, doors: list[str], ends: tuple[int, int], root: Root, is_time_fixed: bool):
+    def __init__(
+        self, box: str, uid: int, *, doors: list[str], ends: tuple[int, int], root: Root, is_time_fixed: bool
+    ) -> None:
         """`box` is the sandbox's folder; `ends` are those of two pipes, for bubblewrap: to speak, and to wait."""
         self._box, self._uid, self._parent, self._is_time_fixed = box, uid, os.getpid(), is_time_fixed
         self._root = root
@@ -59,7 +62,8 @@ class Seed:
         try:
             kernel.die_with(self._parent)
             # Nothing of other sandboxes may stay here: their lines would seem open as long as this process lives.
-            for number, own in ((3, fd), (_STATUS, ends[0]), (_HOLD, ends[1])):
+            moved = [fcntl.fcntl(own, fcntl.F_DUPFD, _OPTIONS + 1) for own in (fd, *ends)]
+            for number, own in zip((3, _STATUS, _HOLD), moved, strict=True):
                 os.dup2(own, number)
             os.closerange(4, _STATUS)
             os.closerange(_FILTER, _EVER)
