@@ -26,8 +26,9 @@ from . import policy
 from .doors import INSIDE, WORD, Doors
 from .engine import Engine
 from .keeper import cgroups, kernel
+from .keeper.roots import HOME, UID
 from .output import Output, readable
-from .policy import UID, Limits, Policy, Promise, SandboxUnavailable
+from .policy import Limits, Policy, Promise, SandboxUnavailable
 from .running import Request, Running, elsewhere
 
 _TICK, _RARELY, _PATIENCE = 0.02, 0.25, 120.0
@@ -65,7 +66,7 @@ def command(engine: Engine, name: str, *, rules: Policy, limits: Limits, request
         words += ["--volume", f"{path}:{path}:ro"]
     for variable, value in policy.environment(rules, request.env).items():
         words += ["--env", f"{variable}={value}"]
-    return [*words, "--workdir", policy.HOME, "--entrypoint", "/bin/sh"]
+    return [*words, "--workdir", HOME, "--entrypoint", "/bin/sh"]
 
 
 def _processes(limits: Limits) -> int:
@@ -155,7 +156,7 @@ class Contained(Running):
         except BaseException:
             shutil.rmtree(folder)
             raise
-        bound = ["--volume", f"{staged.upper}:{policy.HOME}", "--volume", f"{doors.folder}:{INSIDE}:ro"]
+        bound = ["--volume", f"{staged.upper}:{HOME}", "--volume", f"{doors.folder}:{INSIDE}:ro"]
         bound += ["--pidfile", str(folder / "pid")] if engine.kind == "podman" else []
         image = ["--rootfs", f"{rules.image}:O"] if rules.image.startswith("/") else [rules.image]
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence

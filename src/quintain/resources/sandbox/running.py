@@ -22,6 +22,7 @@ from quintain.resources.workspace import FileChange, QuotaExceeded, Workspace
 from quintain.resources.workspace.staging import Stage, collect, restage, stage
 
 from . import forward, inside, policy
+from .keeper.roots import HOME
 from .link import Keeper, Line
 from .output import Channel, Output
 from .policy import Limits, Policy, Result, SandboxUnavailable
@@ -111,7 +112,7 @@ class Ready:
             "argv": list(request.argv) or ([rules.python, "-c", request.code] if request.env else []),
             "code": request.code,
             "env": policy.environment(rules, request.env),
-            "folder": policy.HOME,
+            "folder": HOME,
             "rlimits": [(getattr(resource, name), value) for name, value in bounds.items()],
         }
         try:
