@@ -9,8 +9,8 @@ What is mounted by this process is beyond a program's reach: to the user namespa
 
 from __future__ import annotations
 
+import contextlib
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -52,7 +52,9 @@ class Root:
     def __init__(self, home: str) -> None:
         self.filter = f"{home}/filter"
         self._skeleton, self._tree = f"{home}/skeleton", f"{home}/root"
-        self._seen: dict[str, tuple[int, int, int]] = {}
+        self._seen: dict[str, tuple[int, int, int] | None] = {}
+        Path(self._skeleton).mkdir()  # A file system of its own, for programs can ask how full it is.
+        kernel.mount("tmpfs", self._skeleton, "tmpfs", flags=kernel.NOSUID | kernel.NODEV, data="mode=755")
         _lay(self._skeleton)
         self.refresh()
         _furnish(self._skeleton, self._tree)
@@ -60,15 +62,9 @@ class Root:
     def refresh(self) -> None:
         """Show what the machine's loader knows now."""
         for path in _COPIED:
-            try:
-                there = os.stat(path)  # noqa: PTH116  # a system call, not a question about a name
-            except FileNotFoundError:
-                continue
-            seen = (there.st_ino, there.st_size, there.st_mtime_ns)
+            seen = _look(path)
             if self._seen.get(path) != seen:
-                new = f"{self._skeleton}{path}.new"
-                shutil.copyfile(path, new)
-                Path(new).rename(f"{self._skeleton}{path}")
+                _copy(path, self._skeleton) if seen else Path(self._skeleton + path).unlink()
                 self._seen[path] = seen
 
     def show(self, folder: str, places: Mapping[str, bool] | None = None) -> None:
@@ -82,7 +78,10 @@ class Root:
         if places:
             kernel.unmount(root)
             skeleton, tree = f"{folder}/skeleton", f"{folder}/tree"
-            shutil.copytree(self._skeleton, skeleton, symlinks=True)
+            _lay(skeleton)
+            for path, seen in self._seen.items():
+                if seen:
+                    _copy(path, skeleton)
             for place, is_folder in places.items():
                 _make_place(Path(skeleton + place), is_folder=is_folder)
             _furnish(skeleton, tree)
@@ -110,6 +109,20 @@ def _lay(skeleton: str) -> None:
         Path(skeleton + place).symlink_to(target)
     for place, text in _TEXTS.items():
         Path(skeleton + place).write_text(text)
+
+
+def _look(path: str) -> tuple[int, int, int] | None:
+    with contextlib.suppress(FileNotFoundError):
+        there = os.stat(path)  # noqa: PTH116  # a system call, not a question about a name
+        return there.st_ino, there.st_size, there.st_mtime_ns
+    return None
+
+
+def _copy(path: str, skeleton: str) -> None:
+    """Show a file as it is now; who reads the old one goes on with that."""
+    new = Path(f"{skeleton}{path}.new")
+    new.write_bytes(Path(path).read_bytes())
+    new.rename(skeleton + path)
 
 
 def _make_place(path: Path, *, is_folder: bool) -> None:
