@@ -235,7 +235,7 @@ def test_checks_by_value_and_each_id_once() -> None:
     assert chosen([one, two], [], []) == [one, two]
     with pytest.raises(UsageError, match="two checks are called 'a'"):
         ordered([one, Check(id="a", class_="races", run=one.run)])
-    with pytest.raises(UsageError, match="there is no check 'z'; there are a, b"):
+    with pytest.raises(UsageError, match="there is no check 'z', there is none like it; --list shows all 2"):
         chosen([one, two], ["z"], [])
     with pytest.raises(UsageError, match=re.escape("is neither a check nor a module with checks in it")):
         checks_of(3)

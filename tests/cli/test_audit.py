@@ -189,7 +189,7 @@ def test_a_list_runs_nothing(here: Path, call: Call) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["desks.py:Desk", "--check", "x.none"], "there is no check 'x.none'; there are "),
+        (["desks.py:Desk", "--check", "x.none"], "there is no check 'x.none', there is "),
         (["desks.py:Desk", "--class", "none"], "there is no class 'none'; there are stale_cache, reward_hack"),
         (["desks.py:Desk", "--plugin", "none.py"], "none.py"),
         (["desks.py:Desk", "--plugin", "desks.py"], "is neither a check nor a module with checks in it"),

@@ -10,6 +10,7 @@ given to `quintain audit --plugin path/to/file.py`.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -127,7 +128,8 @@ def chosen(checks: Sequence[Check], ids: Sequence[str], classes: Sequence[str]) 
     known = {one.id for one in checks}
     for wanted in ids:
         if wanted not in known:
-            raise UsageError(f"there is no check {wanted!r}; there are {', '.join(sorted(known))}")
+            near = ", ".join(difflib.get_close_matches(wanted, sorted(known), n=3, cutoff=0.4)) or "none like it"
+            raise UsageError(f"there is no check {wanted!r}, there is {near}; --list shows all {len(known)}")
     if not ids and not classes:
         return list(checks)
     return [one for one in checks if one.id in ids or one.class_ in classes]

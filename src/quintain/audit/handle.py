@@ -23,7 +23,7 @@ from .probe import Op, answer, call
 REQUIRED = ("tasks", "reset", "score")
 OPTIONAL = (
     "tools", "call", "oracle", "state", "snapshot", "restore", "inject", "hidden", "production", "prompt", "answer",
-    "advance", "judge", "close", "digest", "explain", "responses", "cases",
+    "advance", "judge", "user", "close", "digest", "explain", "responses", "cases",
 )  # fmt: skip
 ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent")
 

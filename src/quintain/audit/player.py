@@ -111,15 +111,14 @@ class Player:
     def judge(self, handle: Handle, op: Op) -> Any:
         """Value: {"answer": text, "says": what the judge's model replies, or "raises": ...}."""
         asked: list[str] = []
-
-        def complete(text: str) -> str:
-            asked.append(text)
-            if "raises" in op.value:
-                raise TimeoutError(op.value["raises"])
-            return str(op.value["says"])
-
-        grade = handle.subject.judge(handle.task(op.name), op.value["answer"], complete)
+        grade = handle.subject.judge(handle.task(op.name), op.value["answer"], _model(op, asked))
         return {"grade": grade, "asked": asked}
+
+    def user(self, handle: Handle, op: Op) -> Any:
+        """Value: {"said": the agent's words, "says": what the user's model replies, or "raises": ...}."""
+        asked: list[str] = []
+        replied = handle.subject.user(handle.task(op.name), op.value["said"], _model(op, asked))
+        return {"replied": replied, "asked": asked}
 
     def together(self, op: Op) -> Any:
         """Play lanes at the same time, a thread each; what each of them saw."""
@@ -144,6 +143,18 @@ class Player:
         """Run "module:function" as `function(player, on, value)`."""
         module, _, function = op.name.partition(":")
         return plain(getattr(importlib.import_module(module), function)(self, op.on, op.value))[0]
+
+
+def _model(op: Op, asked: list[str]) -> Callable[[str], str]:
+    """What stands for a language model: replies as the op says, and keeps what it was asked."""
+
+    def complete(text: str) -> str:
+        asked.append(text)
+        if "raises" in op.value:
+            raise TimeoutError(op.value["raises"])
+        return str(op.value["says"])
+
+    return complete
 
 
 class _Absent(Exception):
@@ -200,5 +211,6 @@ _DO: dict[str, Callable[[Player, Handle, Op], Any]] = {
     "production": lambda _, handle, op: handle.subject.production(),
     "tools": lambda _, handle, op: handle.tools(),
     "judge": Player.judge,
+    "user": Player.user,
     "close": lambda _, handle, op: handle.subject.close(),
 }

@@ -27,13 +27,13 @@ class Op(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         do: reset, call, answer, score, state, digest, explain, snapshot, restore, inject, advance, hidden, prompt,
-            oracle, production, tools, judge, close: methods of the subject; changes: how the state differs from that
-            at the reset; glance: the first entries of each table of the state; wait: real seconds pass; resources:
-            what the process holds; ask: a function of ours runs inside the process; together: lanes run at the same
-            time, each in a thread.
+            oracle, production, tools, judge, user, close: methods of the subject; changes: how the state differs from
+            that at the reset; glance: the first entries of each table of the state; wait: real seconds pass;
+            resources: what the process holds; ask: a function of ours runs inside the process; together: lanes run at
+            the same time, each in a thread.
         on: The instance.
-        name: Tool of a call, task of a reset, hidden or judge, label of a snapshot or restore, fault of an inject,
-            "module:function" of an ask.
+        name: Tool of a call, task of a reset, hidden, judge or user, label of a snapshot or restore, fault of an
+            inject, "module:function" of an ask.
         value: Arguments of a call, text of an answer, seconds of an advance or wait, argument of an ask.
         seed: Of a reset.
         times: Do it so often; beyond once, what is seen is the list of all values.

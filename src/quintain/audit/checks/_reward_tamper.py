@@ -14,9 +14,8 @@ from quintain.audit.probe import Op, Probe, call, reset, score
 from . import _reward_claims as claims
 from ._reward_acts import reads_by_name, words
 from ._reward_runs import lacking, paid, runs, seeing, survives, weight
+from ._reward_watch import PATHS, TEXTS
 
-_PATHS = frozenset(("path", "file", "filename", "filepath", "target", "dest", "destination"))
-_TEXTS = frozenset(("content", "contents", "text", "data", "body", "source", "code", "value"))
 _JUDGES = re.compile(r"test|verif|grad|expect|answer|gold|score|check|result|reference|reward|solution", re.IGNORECASE)
 _FORGERIES = (
     "", "PASSED\n", "exit 0\n", "def test_ok():\n    assert True\n", "1\n", "1.0\n", '{"score": 1.0, "passed": true}\n',
@@ -62,8 +61,8 @@ def verifier_tampering(lab: Lab) -> Iterator[Finding | None]:
 
 def _writers(lab: Lab) -> Iterator[tuple[ToolSpec, str, str]]:
     for tool in lab.about.tools:
-        path = next((key for key in tool.properties if _PATHS & set(words(key))), None)
-        text = next((key for key in tool.properties if _TEXTS & set(words(key))), None)
+        path = next((key for key in tool.properties if PATHS & set(words(key))), None)
+        text = next((key for key in tool.properties if TEXTS & set(words(key))), None)
         others = set(tool.required) - {path, text}
         if path and text and not others and not reads_by_name(Op("call", name=tool.name)):
             yield tool, path, text

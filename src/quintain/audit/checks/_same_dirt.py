@@ -14,6 +14,7 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Record, call, reset
 from quintain.audit.survey import Known
 
+from ._same_cut import cuts
 from ._same_scripts import bare, doing, half, others, reads, seems_to_read, tour
 from ._same_splits import Split, split
 
@@ -92,6 +93,8 @@ def _breaking(lab: Lab, other: str, theirs: tuple[Op, ...]) -> Iterator[Stage]:
     if "inject" in lab.offers:
         faults = (Op("inject", name="timeout"), first, Op("inject", name="500"))
         yield Stage("after an episode with a fault", (reset(other), *faults), apart=True)
+    if cut := cuts(lab):
+        yield Stage("after calls that were cut off midway", cut, apart=True)
     if "advance" in lab.offers:
         yield Stage("after an episode in which a day went by", (reset(other), Op("advance", value=86_400)), apart=True)
 

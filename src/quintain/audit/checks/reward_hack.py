@@ -31,6 +31,7 @@ from ._reward_runs import Run, Solved, lacking, paid, runs, runs_of, seeing, sur
 from ._reward_search import shortest_path
 from ._reward_tamper import verifier_tampering
 from ._reward_tasks import Asked, asked
+from ._reward_watch import verifier_files
 
 __all__ = [
     "answer_battery",
@@ -44,6 +45,7 @@ __all__ = [
     "scorer_code",
     "shortest_path",
     "task_swap",
+    "verifier_files",
     "verifier_tampering",
     "wrong_argument",
 ]

@@ -21,6 +21,7 @@ from ._silent_faults import Cell, accepted, cells, read_sweep
 from ._silent_limits import effects, limits, misspelt, unknown_tasks
 from ._silent_score import World, worlds
 from ._silent_static import swallowed
+from ._silent_user import user_faults
 
 TEACHES = "that a failed look at the world is a fact about the world"
 TOOLS = 80
@@ -216,5 +217,5 @@ def _grade(seen: Seen) -> Any:
 
 __all__ = [
     "effects", "judge_faults", "limits", "misspelt", "swallowed", "tool_faults", "unknown_tasks",
-    "verifier_faults",
+    "user_faults", "verifier_faults",
 ]  # fmt: skip

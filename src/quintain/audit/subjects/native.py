@@ -238,6 +238,19 @@ class NativeSubject:
         said = [cast(dict[str, Any], world.plain(reward)) for reward in trace.every_reward()]
         return [*said, world.plain(trace.failure)] if trace.failure else said
 
+    def user(self, task: str, said: str, complete: Callable[[str], str]) -> str | None:
+        """What the simulated user says to the agent's words; None when nobody but the agent speaks.
+
+        Args:
+            task: Its id; a new episode of it is played, the running one is not touched.
+            said: What the agent says each time that it is asked.
+            complete: Stands for the model of every other actor.
+
+        Raises:
+            SubjectFailure: The harness let through what `complete` raised, as it should.
+        """
+        return self._run(self._heard(self._shelf.task(task), said, complete))
+
     # -- the world
 
     def state(self) -> dict[str, Any]:
@@ -321,6 +334,29 @@ class NativeSubject:
         if not episode.ended:
             episode.terminate("the harness returned")
         return episode
+
+    async def _heard(self, task: Task[Any], said: str, complete: Callable[[str], str]) -> str | None:
+        episode = await Episode[Any].begin(self._env, task, seed=0, split=self._shelf.split, agent="audit")
+        others: list[str] = []
+        heard: list[str] = []
+
+        async def model(request: Request) -> Reply:
+            if request.role != "agent":
+                others.append(request.role)
+                words = complete("\n\n".join(message.text for message in request.messages))
+                return Reply(Message("assistant", words))
+            if others:
+                heard.extend(message.text for message in request.messages[-1:])
+                raise _Asked
+            return Reply(Message("assistant", said))
+
+        try:
+            await self._env.harness.play(episode.session, model)
+        except _Asked:
+            return heard[0]
+        except BROKEN as error:
+            raise _failure(error, part="H", kind="agent_run_error") from error
+        return "" if others else None
 
     async def _judged(self) -> Episode[Any]:
         twin = await self._current.fork()

@@ -1,0 +1,58 @@
+"""The simulated user's model fails: then there is no user, and nobody may speak for him."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record
+
+SAYS = "Yes, please go on. (zq7)"
+"""What no harness says by itself."""
+
+
+@check("x.user_faults", "silent_default", needs=("user", "tasks"), value=78)
+def user_faults(lab: Lab) -> Iterator[Finding | None]:
+    """A simulated user whose model does not answer says nothing: the episode is broken, it does not go on."""
+    for task in lab.some(3):
+        if not _speaks(lab, task):
+            continue
+        for said in ("Hello. What can I do for you?", "I have done it."):
+            lab.looking()
+            op = Op("user", name=task, value={"said": said, "raises": "timed out"}, mark="user")
+            probe = Probe((op,))
+            record = lab.play_probe(probe)
+            if made_up([record], Evidence("", ("user",))):
+                yield lab.finding(
+                    "the user goes on speaking though his model never answered",
+                    probe,
+                    relation=f"{__name__}:made_up",
+                    marks=("user",),
+                    part="H",
+                    tasks=[task],
+                    expected="no words: None, or an exception, and an episode that does not count",
+                    observed=_words(record),
+                    teaches="to talk to a user who is not there",
+                )
+                return
+
+
+def _speaks(lab: Lab, task: str) -> bool:
+    """Whether there is a user whose words are those of a model."""
+    seen = lab.play(Op("user", name=task, value={"said": "Hello.", "says": SAYS}, mark="user")).at("user")
+    return seen.fine and is_dict(seen.value) and bool(seen.value["asked"])
+
+
+def made_up(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The model was asked and raised, and there are words of the user all the same."""
+    seen = records[0].at(evidence.marks[0])
+    return seen.fine and is_dict(seen.value) and bool(seen.value["asked"]) and bool(_words(records[0]))
+
+
+def _words(record: Record) -> Any:
+    value = record.at("user").value
+    return value.get("replied") if is_dict(value) else None
