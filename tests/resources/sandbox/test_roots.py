@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from quintain.resources.sandbox import Policy, Result, Sandbox, SandboxUnavailable, link
+from quintain.resources.sandbox import Limits, Policy, Result, Sandbox, SandboxUnavailable, link
 from quintain.resources.sandbox.keeper import roots
 from quintain.resources.workspace import Workspace
 from tests.resources.sandbox.house import need, run, settled
@@ -86,6 +86,23 @@ def test_what_a_policy_names_has_a_place_in_its_own_root_alone(pool: int) -> Non
         assert [*Path(name).iterdir()] == [inner.parent]
 
 
+def test_what_a_policy_names_may_be_there_already_or_behind_a_link() -> None:
+    linked = next(name for name in ("/lib/os-release", "/lib/terminfo", "/bin/sh") if Path(name).exists())
+    done = shell(f"ls -d {linked} /usr/share; cat /etc/passwd", Policy(readable=(linked, "/usr/share", "/etc/passwd")))
+    assert (done.out, done.err) == (f"{linked}\n/usr/share\n{Path('/etc/passwd').read_text()}", "")
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_root_takes_nothing_of_what_a_program_may_write(is_named: bool) -> None:
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        box = Sandbox(Policy(readable=(name,) if is_named else ()), limits=Limits(disk_bytes=4096, files=8))
+        program = "for n in 1 2 3 4 5 6 7 8 9; do touch /tmp/$n || break; done; echo $n; stat -f -c %c /"
+        done = run(lambda: box.run(Workspace(), shell=program))
+    assert done.out.startswith("9\n"), done
+    assert int(done.out.split()[1]) > 100, "its root is on the same file system"
+
+
 def test_what_a_policy_names_and_is_not_there_is_no_sandbox() -> None:
     with pytest.raises(SandboxUnavailable, match="/no/such/folder"):
         shell("true", Policy(readable=("/no/such/folder",)))
@@ -140,10 +157,9 @@ def test_a_root_shows_what_the_loader_knows_now(monkeypatch: pytest.MonkeyPatch,
     known = tmp_path / "cache"
     monkeypatch.setattr(roots, "_COPIED", (str(known),))
     root = roots.Root.__new__(roots.Root)  # Without mounts, which need more than a test has.
-    skeleton = tmp_path / "skeleton"
-    monkeypatch.setattr(root, "_skeleton", str(skeleton), raising=False)
+    monkeypatch.setattr(root, "_place", str(tmp_path), raising=False)
     monkeypatch.setattr(root, "_seen", {}, raising=False)
-    shown = Path(f"{skeleton}{known}")
+    shown = Path(f"{tmp_path}/skeleton{known}")
     shown.parent.mkdir(parents=True)
     root.refresh()
     assert not shown.exists()

@@ -22,8 +22,8 @@ _AT_FDCWD, _AT_EMPTY_PATH, _CLOEXEC = -100, 0x1000, 0o2000000
 _CLONE, _RECURSIVE, _EMPTY, _IDMAP = 1, 0x8000, 4, 0x00100000
 _PARENT_DEATH, _SUBREAPER = 1, 36
 _SET_FLAGS, _UP = 0x8914, 1
-_WORDS = {"ro": RDONLY, "nosuid": NOSUID, "nodev": NODEV, "noexec": NOEXEC, "noatime": 1 << 10, "nodiratime": 1 << 11,
-          "relatime": 1 << 21}  # fmt: skip
+_WORDS = {"ro": RDONLY, "nosuid": NOSUID, "nodev": NODEV, "noexec": NOEXEC, "nosymfollow": 1 << 8, "noatime": 1 << 10,
+          "nodiratime": 1 << 11, "relatime": 1 << 21}  # fmt: skip
 """How `mountinfo` writes what holds for one mount."""
 
 _libc = ctypes.CDLL(None, use_errno=True)

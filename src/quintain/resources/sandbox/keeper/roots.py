@@ -1,8 +1,9 @@
 """What a program sees as `/`, built before it is needed and but for `/proc`, so that bubblewrap has one mount to make.
 
-    skeleton/   folders, links and small files, in memory; whatever is mounted has its place here
-    root/       the same, read-only, with what it shows of the machine: `/usr`, devices, some of `/etc`
-    <n>/root/   the same with what is one program's own, in a mount namespace that nobody else has
+    root/           a file system in memory, so that a program that asks how full its root is learns of nothing else
+      skeleton/     folders, links and small files; whatever is mounted has its place here
+      tree/         the same, read-only, with what it shows of the machine: `/usr`, devices, some of `/etc`
+    <n>/root/       a copy of the tree with what is one program's own, in a mount namespace that nobody else has
 
 What is mounted by this process is beyond a program's reach: to the user namespace of a sandbox it is locked.
 """
@@ -51,20 +52,19 @@ class Root:
 
     def __init__(self, home: str) -> None:
         self.filter = f"{home}/filter"
-        self._skeleton, self._tree = f"{home}/skeleton", f"{home}/root"
+        self._place = f"{home}/root"
         self._seen: dict[str, tuple[int, int, int] | None] = {}
-        Path(self._skeleton).mkdir()  # A file system of its own, for programs can ask how full it is.
-        kernel.mount("tmpfs", self._skeleton, "tmpfs", flags=kernel.NOSUID | kernel.NODEV, data="mode=755")
-        _lay(self._skeleton)
+        Path(self._place).mkdir()
+        _lay(self._place)
         self.refresh()
-        _furnish(self._skeleton, self._tree)
+        _furnish(self._place)
 
     def refresh(self) -> None:
         """Show what the machine's loader knows now."""
         for path in _COPIED:
             seen = _look(path)
             if self._seen.get(path) != seen:
-                _copy(path, self._skeleton) if seen else Path(self._skeleton + path).unlink()
+                _copy(path, self._place) if seen else Path(f"{self._place}/skeleton{path}").unlink()
                 self._seen[path] = seen
 
     def show(self, folder: str, places: Mapping[str, bool] | None = None) -> None:
@@ -74,17 +74,17 @@ class Root:
             folder: Of the sandbox.
             places: Where bubblewrap is to mount more, and whether that is a folder.
         """
-        root, tree = f"{folder}/root", self._tree
+        root, tree = f"{folder}/root", f"{self._place}/tree"
         if places:
             kernel.unmount(root)
-            skeleton, tree = f"{folder}/skeleton", f"{folder}/tree"
-            _lay(skeleton)
-            for path, seen in self._seen.items():
-                if seen:
-                    _copy(path, skeleton)
+            _lay(root)
+            for path in filter(_look, _COPIED):
+                _copy(path, root)
+            _furnish(root)
+            tree = f"{root}/tree"
             for place, is_folder in places.items():
-                _make_place(Path(skeleton + place), is_folder=is_folder)
-            _furnish(skeleton, tree)
+                if not Path(tree + place).exists():  # in `/usr`, say, whatever link leads there
+                    _make_place(Path(f"{root}/skeleton{place}"), is_folder=is_folder)
         kernel.mount(tree, root, None, flags=kernel.BIND | kernel.REC)
         for name, place in (("shm", "/dev/shm"), ("tmp", "/tmp"), ("work", HOME)):  # noqa: S108
             kernel.mount(f"{folder}/{name}", root + place, None, flags=kernel.BIND)
@@ -92,23 +92,25 @@ class Root:
         kernel.mount("devpts", f"{root}/dev/pts", "devpts", flags=flags, data=_TERMINALS)
 
 
-def _lay(skeleton: str) -> None:
-    for place in _FOLDERS:
-        Path(skeleton + place).mkdir(parents=True)
-    for place in _ROOT:
-        path = Path(place)
-        if path.is_symlink():
-            Path(skeleton + place).symlink_to(path.readlink())
-        elif path.is_dir():
-            Path(skeleton + place).mkdir()
-    for place in filter(os.path.isdir, _BOUND):
-        Path(skeleton + place).mkdir()
-    for place in _DEVICES:
-        Path(skeleton + place).touch()
-    for place, target in _LINKS.items():
-        Path(skeleton + place).symlink_to(target)
-    for place, text in _TEXTS.items():
-        Path(skeleton + place).write_text(text)
+def _lay(place: str) -> None:
+    kernel.mount("tmpfs", place, "tmpfs", flags=kernel.NOSUID | kernel.NODEV, data="mode=755")
+    skeleton = f"{place}/skeleton"
+    for path in _FOLDERS:
+        Path(skeleton + path).mkdir(parents=True)
+    for path in _ROOT:
+        there = Path(path)
+        if there.is_symlink():
+            Path(skeleton + path).symlink_to(there.readlink())
+        elif there.is_dir():
+            Path(skeleton + path).mkdir()
+    for path in filter(os.path.isdir, _BOUND):
+        Path(skeleton + path).mkdir()
+    for path in _DEVICES:
+        Path(skeleton + path).touch()
+    for path, target in _LINKS.items():
+        Path(skeleton + path).symlink_to(target)
+    for path, text in _TEXTS.items():
+        Path(skeleton + path).write_text(text)
 
 
 def _look(path: str) -> tuple[int, int, int] | None:
@@ -118,28 +120,29 @@ def _look(path: str) -> tuple[int, int, int] | None:
     return None
 
 
-def _copy(path: str, skeleton: str) -> None:
+def _copy(path: str, place: str) -> None:
     """Show a file as it is now; who reads the old one goes on with that."""
-    new = Path(f"{skeleton}{path}.new")
+    shown = Path(f"{place}/skeleton{path}")
+    new = shown.with_name(f".{shown.name}")
     new.write_bytes(Path(path).read_bytes())
-    new.rename(skeleton + path)
+    new.rename(shown)
 
 
 def _make_place(path: Path, *, is_folder: bool) -> None:
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir() if is_folder else path.touch()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir() if is_folder else path.touch()
 
 
-def _furnish(skeleton: str, tree: str) -> None:
+def _furnish(place: str) -> None:
+    skeleton, tree = f"{place}/skeleton", f"{place}/tree"
     Path(tree).mkdir()
     kernel.mount(skeleton, tree, None, flags=kernel.BIND)
     kernel.mount("none", tree, None, flags=kernel.PRIVATE)  # Else what is mounted in one copy would be in all.
-    for place in ("/usr", *_ROOT, *_BOUND):
-        seen = Path(skeleton + place)
+    for path in ("/usr", *_ROOT, *_BOUND):
+        seen = Path(skeleton + path)
         if seen.is_dir() and not seen.is_symlink():
-            kernel.mount(place, tree + place, None, flags=kernel.BIND | kernel.REC)
+            kernel.mount(path, tree + path, None, flags=kernel.BIND | kernel.REC)
     kernel.narrow(tree, kernel.RDONLY | kernel.NOSUID | kernel.NODEV)
-    for place in _DEVICES:
-        kernel.mount(place, tree + place, None, flags=kernel.BIND)
-        kernel.narrow(tree + place, kernel.NOSUID)
+    for path in _DEVICES:
+        kernel.mount(path, tree + path, None, flags=kernel.BIND)
+        kernel.narrow(tree + path, kernel.NOSUID)
