@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from .lab import Lab
 
 WALKED = 8
-"""Tasks whose oracle is walked."""
+"""Tasks whose oracle is walked, beside those that use tools which these do not."""
+ASKED = 40
+"""Tasks whose oracle is read for such tools."""
 GLANCED = 3
 """Tasks whose start state is looked into."""
 DRAWN = 12
@@ -97,7 +99,7 @@ def survey(lab: Lab) -> Survey:
     """Walk and draw. What it costs is shared by all checks."""
     values = Values()
     states: dict[str, Any] = {}
-    tasks = lab.some(WALKED)
+    tasks = _walked(lab)
     records = lab.play_all(
         [Probe(tuple(_walk(lab, task, is_glanced=place < GLANCED))) for place, task in enumerate(tasks)]
     )
@@ -111,6 +113,18 @@ def survey(lab: Lab) -> Survey:
     clean = tuple(_without(one, background) for one in calls)
     found = {one.op.name for one in calls}
     return Survey(clean, values, tuple(name for name in missing if name not in found), states, background)
+
+
+def _walked(lab: Lab) -> tuple[str, ...]:
+    """Tasks spread evenly, and one for each tool that only the oracle of another uses: kinds of tasks may alternate."""
+    tasks = list(lab.some(WALKED))
+    met = {op.name for task in tasks for op in lab.oracle(task) or ()}
+    for task in lab.some(ASKED):
+        tools = {op.name for op in lab.oracle(task) or () if op.do == "call"}
+        if tools - met:
+            tasks.append(task)
+            met |= tools
+    return tuple(tasks)
 
 
 def sees(lab: Lab) -> bool:

@@ -27,6 +27,11 @@ HERE = f"{__name__}:"
 TEACHES = "nothing: the episode is lost, and with it every group in which a model tries this"
 CALLS, PART = 1200, 20
 """Odd calls in all, and in one episode."""
+SIGNS = (
+    "(", "[", "*", "\\", "'", '"', "%", "{", "\u00b2", "\u00bd", "-", ".", ":", ",", "1:",
+    "\u0130", "\t", "+5", "1e400", "0x1F",
+)  # fmt: skip
+"""Texts that mean something to a pattern, a query, a format, a number or a time."""
 LONG_S = 15.0
 """Seconds in which an episode of odd calls must end."""
 MOST = 6
@@ -56,8 +61,19 @@ def odds(lab: Lab, tools: Sequence[ToolSpec], most: int) -> Iterator[Odd]:
         base: dict[str, Any] = known.op.value if known else valid(tool, lab.survey.values, lab.rng)
         every = list(odd(tool, base, lab.survey.values, rng=lab.rng))
         drawn = [valid(tool, lab.survey.values, lab.rng, optional=0.6) for _ in range(3)]
-        picked = [*every[-2:], *lab.rng.sample(every, min(most, len(every))), *drawn]
+        first = list(_first(tool, base))[: max(most, 6)]
+        picked = [*every[-2:], *first, *lab.rng.sample(every, min(max(6, most // 3), len(every))), *drawn]
         yield Odd(tool, known, known.task if known else lab.tasks[0], tuple(call(tool.name, one) for one in picked))
+
+
+def _first(tool: ToolSpec, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What is never left to chance: no value, and one of each other type, in each place; then signs in each text."""
+    values: tuple[Any, ...] = (None, [], {}, "", 0, True, 1.5, "1")
+    for value in values:
+        yield from ({**base, name: value} for name in tool.properties)
+    texts = [name for name, schema in tool.properties.items() if is_dict(schema) and schema.get("type") == "string"]
+    for sign in SIGNS:
+        yield from ({**base, name: sign} for name in texts if not tool.properties[name].get("enum"))
 
 
 def is_plain(value: Any) -> bool:
@@ -103,6 +119,12 @@ def unplain(seen: Seen) -> bool:
     return seen.odd or (is_dict(seen.value) and "<longer than can be kept>" in seen.value)
 
 
+def breaks_where_others_refuse(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The same, and another wrong call (the second mark) is answered with an error: wrong calls are foreseen there."""
+    other = records[0].at(evidence.marks[1])
+    return other.how in ("", "refused") and other.is_error and breaks_there(records, evidence)
+
+
 # --- crashes ---
 
 
@@ -115,7 +137,9 @@ def odd_calls(lab: Lab) -> Iterator[Finding | None]:
     cases.append((Odd(ToolSpec(""), None, lab.tasks[0], ()), (call("no_such_tool", {}), call("", {}))))
     told: dict[tuple[str, bool], None] = {}
     probes = [Probe((*one.head, *calls, score())) for one, calls in cases]
-    for (one, calls), record in zip(cases, lab.play_all(probes, LONG_S), strict=True):
+    records = lab.play_all(probes, LONG_S)
+    refused = list(_refused(cases, records))
+    for (one, calls), record in zip(cases, records, strict=True):
         start = len(one.head)
         lab.looking(len(calls))
         for place, op in enumerate((*calls, score())):
@@ -126,24 +150,68 @@ def odd_calls(lab: Lab) -> Iterator[Finding | None]:
             key = (f"{seen.how} {seen.where or op.name}", right)
             if key not in told and len(told) < MOST:
                 told[key] = None
-                yield _broken(lab, one, (*one.head, *calls[:place], op.marked("call")), seen=seen, right=right)
+                other = None if right or seen.how != "crashed" else _control(one, op, refused)
+                ops = (*one.head, *calls[:place], op.marked("call"))
+                yield _broken(lab, one, ops, seen=seen, right=right, control=other)
             if seen.how == "hung":
                 break
 
 
-def _broken(lab: Lab, one: Odd, ops: Sequence[Op], *, seen: Seen, right: bool) -> Finding | None:
+def _refused(cases: Sequence[tuple[Odd, Sequence[Op]]], records: Sequence[Record]) -> Iterator[tuple[Odd, Op]]:
+    """Wrong calls of real tools that were answered with an error."""
+    for (one, calls), record in zip(cases, records, strict=True):
+        seen = record.seen[len(one.head) :]
+        for op, answered in zip(calls, seen, strict=False):
+            if (
+                answered.how in ("", "refused")
+                and answered.is_error
+                and one.tool.name
+                and not is_right(one.tool, op.value)
+            ):
+                yield one, op
+
+
+def _control(one: Odd, op: Op, refused: Sequence[tuple[Odd, Op]]) -> tuple[Odd, Op] | None:
+    """A wrong call as plain as this one that is refused, of the same tool where there is one; None when none is."""
+    strange = _strange(one, op)
+    like = [
+        (other, control)
+        for other, control in refused
+        if control.value != op.value
+        and ((is_plain(control.value) and is_plain(op.value)) or strange & _strange(other, control))
+    ]
+    like.sort(key=lambda row: (row[0].tool.name != op.name, not strange & _strange(*row)))
+    return like[0] if like else None
+
+
+def _strange(one: Odd, op: Op) -> set[str]:
+    """What differs from the good call, in words; that a parameter is missing is one."""
+    good: dict[str, Any] = one.known.op.value if one.known else {}
+    differing = {repr(value) for name, value in op.value.items() if name not in good or good[name] != value}
+    return differing | ({"missing"} if any(name not in op.value for name in one.tool.required) else set())
+
+
+def _broken(
+    lab: Lab, one: Odd, ops: Sequence[Op], *, seen: Seen, right: bool, control: tuple[Odd, Op] | None = None
+) -> Finding | None:
     op, how = ops[-1], breakage(seen)
     name = f"{op.name}()" if op.do == "call" else "score(), after a call that was answered,"
     ways = "breaks" if seen.how == "crashed" else "never comes back" if how else "answers with what is no plain data"
     input_ = "" if op.do == "score" else ", on a call that its schema allows" if right else ", on a wrong call"
-    severity: Severity = "error" if how == "hung" or (how and right) else "warning"
+    severity: Severity = "error" if how == "hung" or (how and (right or control)) else "warning"
     where = seen.where
+    marks: tuple[str, ...] = ("call",)
+    if control is not None:
+        marks = ("call", "other")
+        ops = (*ops, *(before.moved("b") for before in control[0].head), control[1].moved("b").marked("other"))
+        input_ = ", on a wrong call, where others are refused"
     tool = msgspec.to_builtins(one.tool) if right and op.do == "call" and how != "hung" else None
     return lab.finding(
         f"{name} {ways}{input_}" + (f" ({seen.raised.partition(':')[0]})" if seen.raised else ""),
         Probe(tuple(ops)),
-        relation=f"{HERE}breaks_there" if how else f"{HERE}is_unplain",
-        marks=("call",),
+        relation=HERE
+        + ("is_unplain" if not how else "breaks_there" if control is None else "breaks_where_others_refuse"),
+        marks=marks,
         data={"how": how, "where": where, "tool": tool},
         minimise=0 if how == "hung" else 30,
         part="V" if op.do == "score" else "S",

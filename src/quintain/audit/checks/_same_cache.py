@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import msgspec
 
 from quintain.audit.check import NotChecked
-from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, call, reset, together
+from quintain.audit.probe import Op, Probe, Record, reset, together
 
 from ._same_reads import HERE, Pair, around, crossed, seen, writes
 from ._same_scripts import alone, bare, eye, marked, seems_to_read
@@ -21,8 +18,6 @@ from ._same_splits import UNLIKE, apart, least, pair, split
 TEACHES = "not to believe what it reads after it has acted, or to act twice"
 DELAYS = (0.02, 0.2, 1.0)
 """Seconds that are waited after a write, one after the other."""
-VARIANTS = 6
-"""Ways in which a tool that reads is called."""
 OLD, WRITE, NEW = "old", "step write", "step new"
 
 
@@ -134,43 +129,6 @@ def sweep(sessions: Sequence[tuple[list[Op], list[list[Op]]]], *, wait: bool) ->
 
 
 # --- keys ---
-
-
-def variants(lab: Lab) -> list[list[Op]]:
-    """Reads by tool, which differ in their arguments: known ones, and those with one argument changed or left out."""
-    rows = [list(_variants(lab, tool))[:VARIANTS] for tool in lab.about.tools if seems_to_read(lab, tool.name)]
-    return [row for row in rows if len(row) > 1]
-
-
-def _variants(lab: Lab, tool: ToolSpec) -> Iterator[Op]:
-    known = [bare(one.op) for one in lab.survey.of(tool.name)][:3]
-    base: dict[str, Any] = known[0].value if known else {}
-    found = {repr(sorted(op.value.items())): op for op in known}
-    for name, schema in tool.properties.items():
-        others: list[dict[str, Any]] = [
-            {**base, name: one} for one in _other_values(lab, name, schema, value=base.get(name))
-        ]
-        if name in base:
-            others.append({key: one for key, one in base.items() if key != name})
-        for arguments in others:
-            if all(need in arguments for need in tool.required):
-                found.setdefault(repr(sorted(arguments.items())), call(tool.name, arguments))
-    yield from found.values()
-
-
-def _other_values(lab: Lab, name: str, schema: Any, *, value: Any) -> list[Any]:
-    """Two other values of an argument: of its enum, near its number, or seen elsewhere under its name."""
-    if not is_dict(schema):
-        return []
-    if schema.get("enum"):
-        listed: list[Any] = schema["enum"]
-        return [one for one in listed if one != value][:2]
-    kind = schema.get("type")
-    if kind == "boolean":
-        return [one for one in (True, False) if one != value]
-    if kind in ("integer", "number"):
-        return [one for one in (1, 2, 3) if one != value][:2]
-    return [one for one in lab.survey.values.of(name) if isinstance(one, str) and one != value][:2]
 
 
 def confused(lab: Lab, first: tuple[Op, ...], second: tuple[Op, ...], *, same_session: bool) -> Finding | None:

@@ -7,6 +7,7 @@ different world is told from a wrong answer.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from quintain.audit.check import NotChecked, check
@@ -17,9 +18,10 @@ from quintain.audit.probe import Op, Probe, reset
 from . import _same_cache as cache
 from ._same_cache import TEACHES
 from ._same_reads import HERE, around, late, writes
-from ._same_scripts import bare, doing, eye, half, marked, others, reads
+from ._same_scripts import bare, broad, doing, eye, half, marked, others, reads
 from ._same_splits import UNLIKE, apart, pair, split
 from ._same_static import cache_hints
+from ._same_variants import variants
 
 WRITES, READS = 20, 16
 """Writes that are looked at, and reads around each."""
@@ -85,50 +87,58 @@ def visible_at_once(lab: Lab) -> Iterator[Finding | None]:
 @check("x.cache_keys", "stale_cache", needs=("tools", "tasks"), value=68)
 def cache_keys(lab: Lab) -> Iterator[Finding | None]:
     """A read answers for its own arguments, not for those of the read before."""
-    task = lab.some(1)[0]
-    rows = [marked(row, tag=f"{row[0].name} ") for row in cache.variants(lab)]
+    rows = variants(lab)
     if not rows:
         raise NotChecked("no tool that reads was called in two ways")
-    turns = [[op for row in rows for op in (*row[turn:], *row[:turn])] for turn in range(max(map(len, rows)))]
-    records = lab.play_all([Probe((reset(task), *ops)) for ops in turns])
     tries = 12
-    for row in rows:
-        first = {op.mark: records[place].at(op.mark) for place, op in enumerate(row)}  # the tool's first call there
-        lab.looking(len(row))
-        wrong = [
-            (other, op)
-            for place, op in enumerate(row)
-            for other in row[:place]
-            if apart(records[0].at(op.mark), first[op.mark], lab.volatile)
-            and not apart(records[0].at(op.mark), first[other.mark], lab.volatile)
-        ]
-        for other, op in wrong[:tries]:
-            tries -= 1
-            finding = cache.confused(lab, (reset(task), bare(other)), (reset(task), bare(op)), same_session=True)
-            if finding is not None:
-                yield finding
-                break
-
-
-@check("x.cache_sessions", "stale_cache", needs=("tools", "state|digest", "tasks"), value=67)
-def cache_sessions(lab: Lab) -> Iterator[Finding | None]:
-    """A read answers for its own session and task, not for another one that asked the same before."""
-    task = lab.some(1)[0]
-    found: set[str] = set()
-    for other in others(lab, task, 2):
-        calls = reads(lab, task, 30, each=2)
-        theirs = (reset(other), *marked(calls, tag="first "))
-        mine = (reset(task), *marked(calls, tag="second "))
-        alone = lab.play(*(op.moved("b") for op in mine))
-        for on in ("b", "a"):
-            mixed = lab.play(*theirs, *(op.moved(on) for op in mine))
-            for place, op in enumerate(calls):
-                lab.looking()
-                mark = f"second {place}"
-                if op.name not in found and apart(mixed.at(mark), alone.at(mark), lab.volatile):
-                    finding = cache.confused(lab, (reset(other), op), (reset(task), op), same_session=on == "a")
-                    found |= {op.name} if finding is not None else set()
+    for task in dict.fromkeys(row.task for row in rows):
+        there = [marked(row, tag=f"{row[0].name} ") for row in rows if row.task == task]
+        turns = [[op for row in there for op in (*row[turn:], *row[:turn])] for turn in range(max(map(len, there)))]
+        records = lab.play_all([Probe((reset(task), *ops)) for ops in turns])
+        for row in there:
+            first = {op.mark: records[place].at(op.mark) for place, op in enumerate(row)}  # the tool's first call there
+            lab.looking(len(row))
+            # Between two calls of one turn stands any of their order, so that each comes after each in some turn.
+            wrong = [
+                (other, op)
+                for op, other in itertools.permutations(row, 2)
+                if any(apart(record.at(op.mark), first[op.mark], lab.volatile) for record in records)
+                and any(
+                    not apart(record.at(op.mark), first[other.mark], lab.volatile)
+                    for record in records
+                    if apart(record.at(op.mark), first[op.mark], lab.volatile)
+                )
+            ]
+            for other, op in wrong[:tries]:
+                tries -= 1
+                finding = cache.confused(lab, (reset(task), bare(other)), (reset(task), bare(op)), same_session=True)
+                if finding is not None:
                     yield finding
+                    break
+
+
+@check("x.cache_sessions", "stale_cache", needs=("tools", "tasks"), value=67)
+def cache_sessions(lab: Lab) -> Iterator[Finding | None]:
+    """A call answers for its own session and task, not for another one that asked the same before."""
+    found: set[str] = set()
+    searches = broad(lab)[:8]
+    for task in lab.some(2):
+        for other in others(lab, task, 2):
+            known = [bare(one.op) for one in lab.survey.calls if one.task == task and not one.before]
+            acts = [op for op in doing(lab, task) if op.do == "call"]
+            calls = cache.distinct((*reads(lab, task, 30, each=2), *searches, *known, *acts))
+            theirs = (reset(other), *marked(calls, tag="first "))
+            mine = (reset(task), *marked(calls, tag="second "))
+            alone = lab.play(*(op.moved("b") for op in mine))
+            for on in ("b", "a"):
+                mixed = lab.play(*theirs, *(op.moved(on) for op in mine))
+                for place, op in enumerate(calls):
+                    lab.looking()
+                    mark = f"second {place}"
+                    if op.name not in found and apart(mixed.at(mark), alone.at(mark), lab.volatile):
+                        finding = cache.confused(lab, (reset(other), op), (reset(task), op), same_session=on == "a")
+                        found |= {op.name} if finding is not None else set()
+                        yield finding
 
 
 @check("x.score_is_now", "stale_cache", needs=("tasks",), value=76)

@@ -1,0 +1,196 @@
+"""Odd contents: what one call wrote and was answered for is what the next calls, and the verdict, must live with.
+
+A text that is stored is read by others later: parsed, counted, matched, formatted. So each text that a tool takes is
+made deep, long or full of signs, as far as its schema allows; where the call is accepted, the tools that read follow,
+and the score.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.generate import fits, valid
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, Record, Seen, ask, call, reset
+from quintain.audit.relations import breakage
+
+from ._same_scripts import bare, seems_to_read
+
+HERE = f"{__name__}:"
+PLACES, READS, MOST = 12, 3, 4
+"""Texts of tools that are tried; calls that follow each; findings."""
+TRIED = 400
+"""Calls in all."""
+LONGEST = 20_000
+SHORT = (
+    "(", "[", "*", "\\", "'", '"', "%", "{}", "{0}", "\u00b2", "\u00bd", "-", ".", ",", "1/0", "1,5", "--5", "1e400",
+    "\u0130", "\u0663", "\u200b", "NaN", "0x1F", "5 5", "-0", "1_000", "\u22125", "null", "[]", '{"a": 1}',
+)  # fmt: skip
+"""Texts that mean something to whoever takes them for a number, a pattern, a format or data."""
+
+
+def deep(size: int) -> Iterator[str]:
+    """Texts of at most so many letters that are nested or chained as deeply as that allows."""
+    half = size // 2
+    yield "1+" * (half - 1) + "1"
+    yield "(" * (half - 1) + "1" + ")" * (half - 1)
+    yield "[" * half + "]" * half
+    yield "(" * size
+    yield "-" * (size - 1) + "1"
+    yield "not " * (size // 4 - 1) + "1"
+    yield "a." * (half - 1) + "a"
+    yield '{"a":' * (size // 6 - 1) + "1" + "}" * (size // 6 - 1)
+    yield "<b>" * (size // 7) + "</b>" * (size // 7)
+    yield "a/" * half
+    yield "9" * size
+    yield "a " * half
+    yield "a" * (size - 1) + "!"
+    yield "\n" * size
+
+
+def texts(schema: dict[str, Any], good: Any) -> list[str]:
+    """What a parameter may be given: by itself, and in the place of the last word of what is good there."""
+    size = max(8, min(int(schema.get("maxLength", LONGEST)), LONGEST))
+    found = [*deep(size), *SHORT]
+    last = re.search(r"\w+\W*$", good) if isinstance(good, str) and len(good) > 3 else None
+    if last is not None:
+        room = size - last.start()
+        found += [good[: last.start()] + one for one in (*(deep(room) if room >= 8 else ()), *SHORT)]
+    return [one for one in dict.fromkeys(found) if fits(one, schema)]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A parameter of a call that is known to work, and what is read after it."""
+
+    task: str
+    before: tuple[Op, ...]
+    op: Op
+    name: str
+    texts: tuple[str, ...]
+    after: tuple[Op, ...]
+
+
+def places(lab: Lab) -> Iterator[Place]:
+    """The texts that tools take which do not only read, tool by tool."""
+    for tool in lab.about.tools:
+        if seems_to_read(lab, tool.name):
+            continue
+        names = [name for name, schema in tool.properties.items() if _is_free(schema)]
+        for task, before, op in _bases(lab, tool):
+            after = _after(lab, task, tool.name)
+            for name in names:
+                tried = tuple(texts(tool.properties[name], op.value.get(name)))
+                yield Place(task, before, op, name, tried, after)
+
+
+def _is_free(schema: Any) -> bool:
+    return is_dict(schema) and schema.get("type") == "string" and not schema.get("enum") and "const" not in schema
+
+
+def _bases(lab: Lab, tool: ToolSpec) -> list[tuple[str, tuple[Op, ...], Op]]:
+    known = sorted(lab.survey.of(tool.name), key=lambda one: len(one.before))
+    if known:
+        return [(one.task, tuple(map(bare, one.before)), bare(one.op)) for one in known[:1]]
+    return [(lab.tasks[0], (), call(tool.name, valid(tool, lab.survey.values, lab.rng)))]
+
+
+def _after(lab: Lab, task: str, tool: str) -> tuple[Op, ...]:
+    """Other calls of the task: those without arguments first, for they show everything."""
+    bare_ones = [call(one.name) for one in lab.about.tools if not one.required and one.name != tool]
+    known = sorted(lab.survey.calls, key=lambda one: (one.task != task, bool(one.op.value)))
+    ops = [*bare_ones, *(bare(one.op) for one in known if seems_to_read(lab, one.op.name))]
+    return tuple({op.name: op for op in reversed(ops)}.values())[::-1][:READS]
+
+
+# --- inside the subject's process ---
+
+
+def tried(player: Player, on: str, value: Any) -> list[list[Any]]:
+    """Play each text; where the call is answered, what follows too.
+
+    Returns:
+        [number of the text, place among the call, what follows and the score, how it broke, where] per way to break.
+    """
+    place = msgspec.convert(value, Place)
+    found: dict[str, list[Any]] = {}
+    start = (reset(place.task), *place.before)
+    is_fresh = False
+    for number, text in enumerate(place.texts):
+        op = written(place, text).moved(on)
+        first = player.do(op) if number else Seen(how="refused")
+        if first.how in ("", "refused") and first.is_error and not is_fresh:
+            # What is refused may only be refused because of what the texts before have left.
+            for one in start:
+                player.do(one.moved(on))
+            first = player.do(op)
+        is_fresh = first.how in ("", "refused") and first.is_error
+        seen = [first, *(player.do(one.moved(on)) for one in (*place.after, Op("score")) if not first.is_error)]
+        for step, saw in enumerate(seen):
+            if saw.how == "crashed":
+                found.setdefault(f"{step > 0} {saw.where}", [number, step, breakage(saw), saw.where])
+    return list(found.values())
+
+
+def written(place: Place, text: str) -> Op:
+    return call(place.op.name, {**place.op.value, place.name: text})
+
+
+# --- the claim ---
+
+
+def breaks_afterwards(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The write is answered, or is the one that breaks; the last op breaks in that way at that line."""
+    write, last = (records[0].at(mark) for mark in evidence.marks)
+    answered = evidence.marks[0] == evidence.marks[1] or not write.is_error
+    return answered and breakage(last) == evidence.data["how"] and last.where == evidence.data["where"]
+
+
+@check("x.odd_contents", "races", needs=("tools", "call", "tasks"), value=62)
+def odd_contents(lab: Lab) -> Iterator[Finding | None]:
+    """Whatever text was written, later calls and the verdict can live with it."""
+    there = list(places(lab))
+    if not there:
+        raise NotChecked("no tool that writes takes a text")
+    there = there[:: -(-len(there) // PLACES)]
+    each = TRIED // len(there)
+    there = [msgspec.structs.replace(one, texts=one.texts[:: -(-len(one.texts) // each)]) for one in there]
+    asked = [Probe((reset(one.task), ask(f"{HERE}tried", msgspec.to_builtins(one), mark="tried"))) for one in there]
+    told: set[str] = set()
+    for one, record in zip(there, lab.play_all(asked), strict=True):
+        lab.looking(len(one.texts))
+        ways: list[tuple[int, int, str, str]] = record.at("tried").value or []
+        for number, step, how, where in ways:
+            if where not in told and len(told) < MOST:
+                told.add(where)
+                yield _broken(lab, one, one.texts[number], step=step, how=how, where=where)
+
+
+def _broken(lab: Lab, one: Place, text: str, *, step: int, how: str, where: str) -> Finding | None:
+    ops = [written(one, text), *one.after, Op("score")][: step + 1]
+    marks = ("write", "last") if step else ("write", "write")
+    ops[0] = ops[0].marked("write")
+    ops[-1] = ops[-1].marked(marks[1])
+    name = ops[-1].name or "score"
+    after = f", after {one.op.name} was answered" if step else ""
+    return lab.finding(
+        f"{name}() breaks on an odd {one.name}{after} ({how.partition(': ')[2]})",
+        Probe((reset(one.task), *one.before, *ops)),
+        relation=f"{HERE}breaks_afterwards",
+        marks=marks,
+        data={"how": how, "where": where},
+        minimise=10,
+        part="V" if ops[-1].do == "score" else "S",
+        expected="an answer, or an error that the agent can read",
+        observed=how,
+        where=where,
+        teaches="nothing: the episode is lost, and with it every group in which a model writes this",
+    )

@@ -1,0 +1,112 @@
+"""Calls of tools that read which differ in one argument, or in the order of two: what a cache must not mix up."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from quintain.audit.data import is_dict, is_number
+from quintain.audit.generate import fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, call
+from quintain.audit.survey import Known
+
+from ._same_scripts import SEARCHED, bare, seems_to_read
+
+VARIANTS = 14
+"""Ways in which a tool that reads is called."""
+KNOWN = 3
+"""Calls of a tool that are known, which are varied around the first."""
+
+
+class Row(list[Op]):
+    """Calls of one tool in one task.
+
+    Attributes:
+        task: In which the first of them is known to work.
+    """
+
+    task: str = ""
+
+
+def variants(lab: Lab) -> list[Row]:
+    """Reads by tool, which differ in their arguments: known ones, and those with one argument changed or left out."""
+    rows: list[Row] = []
+    for tool in lab.about.tools:
+        if not seems_to_read(lab, tool.name):
+            continue
+        known = sorted(lab.survey.of(tool.name), key=lambda one: len(one.before))
+        row = Row(itertools.islice(_variants(lab, tool, known), VARIANTS))
+        row.task = known[0].task if known else lab.tasks[0]
+        rows.append(row)
+    return [row for row in rows if len(row) > 1]
+
+
+def _variants(lab: Lab, tool: ToolSpec, known: list[Known]) -> Iterator[Op]:
+    first = [bare(one.op) for one in known]
+    base: dict[str, Any] = first[0].value if first else {}
+    found = {_key(op.value): op for op in first[:1]}
+    # One other value of each parameter, then the next of each: a tool of many parameters is seen in all of them.
+    columns = [list(_others(lab, tool, name, base=base)) for name in tool.properties]
+    rows = itertools.chain.from_iterable(itertools.zip_longest(*columns))
+    # Another row of the table comes among them: what is kept under too little is kept for all of them.
+    for arguments in (*_swapped(tool, base), *(one.value for one in first[1:KNOWN]), *rows):
+        if arguments is not None and all(need in arguments for need in tool.required):
+            found.setdefault(_key(arguments), call(tool.name, arguments))
+    yield from found.values()
+
+
+def _key(arguments: dict[str, Any]) -> str:
+    return repr(sorted(arguments.items()))
+
+
+def _others(lab: Lab, tool: ToolSpec, name: str, *, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    schema = tool.properties[name]
+    for value in _values(lab, name, schema, value=base.get(name)):
+        if name not in base or value != base[name] or type(value) is not type(base[name]):
+            yield {**base, name: value}
+    if name in base:
+        yield {key: one for key, one in base.items() if key != name}
+
+
+def _values(lab: Lab, name: str, schema: Any, *, value: Any) -> list[Any]:
+    """Other values of an argument: of its enum, far and near in its range, or seen elsewhere under its name."""
+    if not is_dict(schema):
+        return []
+    kind = schema.get("type")
+    if schema.get("enum") or kind == "boolean":
+        return list(schema.get("enum") or (True, False))[:4]
+    if kind in ("integer", "number"):
+        return [one for one in dict.fromkeys(_numbers(schema, value)) if fits(one, schema)][:4]
+    return _texts(lab, name, schema, value=value) if kind == "string" else []
+
+
+def _texts(lab: Lab, name: str, schema: Any, *, value: Any) -> list[Any]:
+    seen = [one for one in lab.survey.values.of(name) if isinstance(one, str)]
+    words = [word for text in lab.survey.values.strings() for word in text.split() if len(word) > 3]
+    near = [value.upper(), value[: len(value) // 2], f"{value}0"] if isinstance(value, str) and value else []
+    if name.lower() in SEARCHED:  # Parts of words find something.
+        return [*near[:2], "a", "e", *words[:: max(1, len(words) // 3)][:3], *seen[:2]]
+    return [one for one in dict.fromkeys((*seen[:3], *seen[-1:], *near[2:])) if fits(one, schema)]
+
+
+def _numbers(schema: dict[str, Any], value: Any) -> Iterator[Any]:
+    if is_number(value):
+        yield from (value * 2, value // 2, value + 1)
+    for bound in ("minimum", "maximum"):
+        if is_number(schema.get(bound)):
+            yield schema[bound]
+    yield from (1, 2, 3, 0, 10)
+
+
+def _swapped(tool: ToolSpec, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Two arguments of one kind in each other's place."""
+    for one, other in itertools.combinations([name for name in tool.properties if name in base], 2):
+        if (
+            base[one] != base[other]
+            and fits(base[other], tool.properties[one])
+            and fits(base[one], tool.properties[other])
+        ):
+            yield {**base, one: base[other], other: base[one]}
