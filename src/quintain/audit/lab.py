@@ -41,6 +41,7 @@ class Lab:
     Attributes:
         rng: Draws of checks; begins anew for each check.
         seen_in: By check and title of a finding, the tasks in which it was seen.
+        learned: What one check has found out that others ask, too; never drawn with `rng`, which is the check's own.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Lab:
         self.probes = self.looked = 0
         self.rng = random.Random(seed)  # noqa: S311 (draws of probes, no secrets)
         self.seen_in: dict[tuple[str, str], dict[str, None]] = {}
+        self.learned: dict[tuple[str, ...], Any] = {}
         self._lock = threading.Lock()
         self._oracles: dict[str, tuple[Op, ...] | None] = {}
 

@@ -169,17 +169,23 @@ def through(ops: Sequence[Op], target: str) -> tuple[Op, ...]:
     return tuple(ops[: place + 1])
 
 
-def pair(lab: Lab, ops: Sequence[Op], target: str, *, context: Context = HOME) -> tuple[Probe, Probe, Probe] | None:
+def pair(
+    lab: Lab, ops: Sequence[Op], target: str, *, context: Context = HOME, keep: Sequence[str] = ()
+) -> tuple[Probe, Probe, Probe] | None:
     """A small probe that differs at the target from the script alone, which is played twice; None when none does.
 
-    The first has what surrounds the script, and is played in that context.
+    The first has what surrounds the script, and is played in that context; of this the marks `keep` stay.
     """
 
     def probes(candidate: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe(candidate, context), Probe(alone(candidate))
 
     found = least(
-        lab, through(ops, target), (target,), probes=probes, evidence=Evidence(UNLIKE, (target,), None, lab.volatile)
+        lab,
+        through(ops, target),
+        (target, *keep),
+        probes=probes,
+        evidence=Evidence(UNLIKE, (target,), None, lab.volatile),
     )
     return None if found is None else (found[0], found[1], found[1])
 

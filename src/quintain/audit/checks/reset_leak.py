@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from quintain.audit.check import NotChecked, check
 from quintain.audit.finding import Finding
 from quintain.audit.lab import Lab
-from quintain.audit.probe import HOME, Context, Op, Probe, Record, reset
+from quintain.audit.probe import Context, Op, Probe, Record, reset
 
 from . import _same_dirt as dirt
 from ._same_scripts import (
@@ -33,10 +35,13 @@ from ._same_scripts import (
 from ._same_splits import UNLIKE, Split, fewest, pair, split, through, wavers
 from ._same_splits import apart as differ
 from ._same_static import reset_hints
+from ._same_wide import between, detours, dirty, kinds, wide
 
 TEACHES = "what it learned in one episode does not hold in the next: the same acts in the same place have other results"
 MOST = 2
 """Findings of one check: more of them say no more."""
+PAUSE = Op("wait", value=0.3)
+"""Real seconds in which what an episode before began in the background may end."""
 WITHIN = "quintain.audit.checks._same_splits:unlike_within"
 
 
@@ -48,6 +53,9 @@ def episode_determinism(lab: Lab) -> Iterator[Finding | None]:
     if lab.survey.calls:
         plan.append((lab.tasks[0], 0))
         scripts.append(marked(tour(lab, lab.tasks[0], early=False)[:-1]))
+    for task in kinds(lab, 2) if lab.about.tools else ():
+        plan.append((task, 0))
+        scripts.append(marked([op for op in wide(lab, task) if op.do != "score"]))
     if searches := broad(lab):
         plan.append((lab.tasks[0], 0))
         scripts.append(marked((reset(lab.tasks[0]), *searches)))
@@ -67,8 +75,9 @@ def episode_determinism(lab: Lab) -> Iterator[Finding | None]:
 
 @check("x.wall_clock", "reset_leak", needs=("tasks",), value=62)
 def wall_clock(lab: Lab) -> Iterator[Finding | None]:
-    """The same episode is the same on another day."""
+    """The same episode is the same on another day, and under one more hash seed."""
     (later,) = days_ahead(200)
+    later = msgspec.structs.replace(later, hash_seed=3)  # A small set has its usual order under one seed of two.
     tasks = lab.some(4)
     scripts = [_with_words(lab, task, 0) for task in tasks]
     ops = _side_by_side(scripts)
@@ -134,6 +143,36 @@ def episode_isolation(lab: Lab) -> Iterator[Finding | None]:
                         before = one.before(place)
                         leak = _leaks(lab, task, before, mine=mine, apart=apart, after="after several episodes")
                     yield leak
+    if not found:
+        yield from _after_dirt(lab, found)
+
+
+def _after_dirt(lab: Lab, found: set[str]) -> Iterator[Finding | None]:
+    """The same with many more calls before and after, each episode before in a process of its own."""
+    if not lab.about.tools:
+        return
+    for task in kinds(lab, 2):
+        mine = marked(wide(lab, task))
+        stages = list(dirty(lab, task))
+        ways = [(stage.after, (*stage.ops, *mine)) for stage in stages]
+        ways += [(f"a moment {stage.after}", (*stage.ops, *mine[:2], PAUSE, *mine[2:])) for stage in stages[:1]]
+        yield from _first_unlike(lab, task, mine, ways, found=found)
+
+
+def _first_unlike(
+    lab: Lab, task: str, mine: Sequence[Op], ways: Sequence[tuple[str, tuple[Op, ...]]], *, found: set[str]
+) -> Iterator[Finding | None]:
+    """Of some ways to surround a script, those that change it; what they kept and went back to stays in the proof."""
+    clean, *records = lab.play_all([Probe(tuple(mine)), *(Probe(ops) for _, ops in ways)])
+    for (after, ops), record in zip(ways, records, strict=True):
+        lab.looking()
+        apart = split(clean, record, [op.mark for op in mine], volatile=lab.volatile)
+        if apart is None or len(found) >= MOST or (key := f"{told(apart.op)} {apart.path}") in found:
+            continue
+        found.add(key)
+        probes = pair(lab, ops, apart.op.mark, keep=("kept", "back"))
+        if probes is not None:
+            yield _other_one(lab, task, probes, apart=apart, after=after)
 
 
 @check("x.session_isolation", "reset_leak", needs=("tasks",), value=80)
@@ -150,6 +189,15 @@ def session_isolation(lab: Lab) -> Iterator[Finding | None]:
         if apart is not None and len(found) < MOST and key not in found:
             found.add(key)
             yield _leaks(lab, task, ops, mine=(), apart=apart, after=after)
+    if not found and lab.about.tools:
+        yield from _beside_dirt(lab, found)
+
+
+def _beside_dirt(lab: Lab, found: set[str]) -> Iterator[Finding | None]:
+    """The same with many more calls on both sides."""
+    for task in kinds(lab, 2):
+        mine = marked(wide(lab, task))
+        yield from _first_unlike(lab, task, mine, list(between(lab, task, mine)), found=found)
 
 
 @check("x.episode_canary", "reset_leak", needs=("tools", "tasks"), value=66)
@@ -206,6 +254,16 @@ def snapshot_restore(lab: Lab) -> Iterator[Finding | None]:
                     observed=pairs[1].value,
                     teaches=TEACHES,
                 )
+
+    if not found and lab.about.tools:
+        yield from _after_detours(lab, found)
+
+
+def _after_detours(lab: Lab, found: set[str]) -> Iterator[Finding | None]:
+    """The same with many more calls before the moment, until the way back, and after it."""
+    for task in kinds(lab, 2):
+        mine = marked(wide(lab, task))
+        yield from _first_unlike(lab, task, mine, list(detours(lab, task, mine)), found=found)
 
 
 @check("x.reset_leak_code", "reset_leak", level="static", needs=("sources",), value=20, severity="warning")
@@ -311,15 +369,16 @@ def _in_context(
 def _leaks(
     lab: Lab, task: str, before: Sequence[Op], *, mine: Sequence[Op], apart: Split, after: str
 ) -> Finding | None:
-    target = apart.op.mark
-    probes = pair(lab, (*before, *mine), target, context=HOME)
-    if probes is None:
-        return None
+    probes = pair(lab, (*before, *mine), apart.op.mark)
+    return None if probes is None else _other_one(lab, task, probes, apart=apart, after=after)
+
+
+def _other_one(lab: Lab, task: str, probes: Sequence[Probe], *, apart: Split, after: str) -> Finding | None:
     return lab.finding(
         f"{_of(apart)} is another one {after}",
         *probes,
         relation=UNLIKE,
-        marks=(target,),
+        marks=(apart.op.mark,),
         minimise=0,
         tasks=(task,),
         expected=apart.one,

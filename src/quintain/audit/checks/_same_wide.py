@@ -1,0 +1,306 @@
+"""Wide scripts and dirty episodes: every tool in several ways, among calls of all kinds, with time that goes by.
+
+What an episode leaves behind may show in one answer alone: of a tool that no solution uses, for one argument, a minute
+later, or after a write. So the script asks each reading tool about everything that the task, its solution and its
+answers have named, before and after time has passed and each writing tool has been used. The episodes before it are
+drawn from the same calls; they end in each way in which an episode can end.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict
+from quintain.audit.generate import Values, fits, odd, valid
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Record, call, reset
+
+from ._same_dirt import Stage
+from ._same_scripts import bare, doing, eye, half, others, seems_to_read
+
+CALLS = 120
+"""Calls of a wide script, where the environment does not declare a smaller budget."""
+READS = 60
+"""Reads that are known of a task."""
+EACH = 6
+"""Reads of one tool."""
+ACTS = 24
+"""Writes that are known of a task."""
+DRAWN = 8
+"""Arguments that are drawn for a tool."""
+TOOLS = 60
+"""Tools that are looked at."""
+SOON, LATER = 900, 2 * 86_400
+"""Seconds that pass: what is on its way arrives, what is due is done."""
+ENDINGS = ("write", "refused", "read", "unknown", "time", "score", "fault", "restored", "nothing")
+"""How episodes end, the last being left where it stands."""
+DIRTY = 24
+"""Calls that are drawn for one episode, beside those of a solution."""
+RESETS = 24
+"""Episodes that hardly begin."""
+
+
+class Pool(msgspec.Struct, frozen=True):
+    """Calls that work in a task, for all that is known.
+
+    Attributes:
+        reads: Of tools that read, several of each.
+        acts: Of tools that write.
+        wrong: Calls that are refused.
+    """
+
+    reads: tuple[Op, ...]
+    acts: tuple[Op, ...]
+    wrong: tuple[Op, ...]
+
+
+def known(lab: Lab, task: str) -> Pool:
+    """What can be called in a task, learned in two rounds: the answers of the first name what the second asks about."""
+    key = ("wide", task)
+    if key not in lab.learned:
+        lab.learned[key] = _known(lab, task)
+    found: Pool = lab.learned[key]
+    return found
+
+
+def kinds(lab: Lab, most: int) -> list[str]:
+    """Tasks that are solved by other tools, one of each kind; any that are far apart where no solution is known."""
+    found: dict[tuple[str, ...], str] = {}
+    tasks = lab.some(8)
+    for task in tasks:
+        found.setdefault(tuple(sorted({op.name or op.do for op in lab.oracle(task) or ()})), task)
+    return list(found.values())[:most]
+
+
+def _known(lab: Lab, task: str) -> Pool:
+    rng = random.Random(f"{lab.seed} wide {task}")  # noqa: S311 (draws of probes, no secrets)
+    own, first = Values(), list(map(bare, doing(lab, task))) if lab.about.tools else []
+    for op in first:
+        own.take(op.value)
+    look = (Op("glance", mark="glance"),) if "state" in lab.offers else ()
+    record = lab.play(reset(task, mark="begun"), *look, *first)
+    _take(own, record, [(op, place + 1 + len(look)) for place, op in enumerate(first)])
+    if look:
+        own.take(record.at("glance").value)
+    tools = lab.about.tools[:TOOLS]
+    tried: dict[str, Op] = {_key(op): op for op in first if op.do == "call"}
+    new = [bare(one.op) for one in lab.survey.calls]
+    for _ in range(3):
+        worked = _working(lab, task, [op for op in new if _key(op) not in tried], own)
+        tried |= {_key(op): op for op in worked}
+        new = [op for tool in tools for op in _draw(lab, tool, own, rng=rng)]
+    mine = {_key(op) for op in first}
+    order = sorted(tried.values(), key=lambda op: _key(op) not in mine)
+    acts = [op for op in order if not seems_to_read(lab, op.name)]
+    return Pool(
+        tuple(_spread([op for op in order if seems_to_read(lab, op.name)], EACH))[:READS],
+        tuple(_spread(acts, max(2, ACTS // max(1, len({op.name for op in acts})))))[:ACTS],
+        tuple(_wrong(lab, order, own, rng=rng)),
+    )
+
+
+def _key(op: Op) -> str:
+    return f"{op.name} {op.value!r}"
+
+
+def _take(own: Values, record: Record, places: Sequence[tuple[Op, int]]) -> None:
+    for op, place in places:
+        if place < len(record.seen) and not record.seen[place].is_error:
+            own.take(record.seen[place].value, op.name)
+
+
+def _draw(lab: Lab, tool: ToolSpec, own: Values, *, rng: random.Random) -> Iterator[Op]:
+    """Calls of a tool: with values of a closed choice, with values seen under a parameter's name, and drawn ones."""
+    base = next((dict(known.op.value) for known in lab.survey.of(tool.name)), None) or valid(tool, own, rng)
+    yield call(tool.name, base)
+    for name, schema in tool.properties.items():
+        if not is_dict(schema):
+            continue
+        values: list[Any] = list(schema.get("enum") or ())
+        values = values or [value for value in own.of(name) if fits(value, schema)]
+        # Not the first ones: rows that come first anyway would hide what moves rows to the front.
+        chosen = rng.sample(values, min(EACH, len(values)))
+        yield from (call(tool.name, {**base, name: value}) for value in chosen)
+    for _ in range(DRAWN):
+        yield call(tool.name, valid(tool, own, rng))
+
+
+def _working(lab: Lab, task: str, ops: Sequence[Op], own: Values) -> list[Op]:
+    """Those of the calls that are not refused at the start of the task, reads first; what they answer is remembered."""
+    inner = sorted(ops, key=lambda op: not seems_to_read(lab, op.name))
+    record = lab.play(reset(task), *inner)
+    found: list[Op] = []
+    for op, seen in zip(inner, record.seen[1:], strict=False):
+        if not seen.is_error:
+            own.take(seen.value, op.name)
+            found.append(op)
+    return found
+
+
+def _spread(ops: Sequence[Op], each: int) -> list[Op]:
+    """At most so many of each tool, one of each first."""
+    ranked: list[tuple[int, int, Op]] = []
+    counts: dict[str, int] = {}
+    for place, op in enumerate(ops):
+        rank = counts[op.name] = counts.get(op.name, -1) + 1
+        if rank < each:
+            ranked.append((rank, place, op))
+    return [op for _, _, op in sorted(ranked, key=lambda row: row[:2])]
+
+
+def _wrong(lab: Lab, ops: Sequence[Op], own: Values, *, rng: random.Random) -> Iterator[Op]:
+    bases: dict[str, Any] = {op.name: op.value for op in reversed(ops)}
+    for tool in lab.about.tools[:TOOLS]:
+        strange = list(odd(tool, bases.get(tool.name, {}), own, rng=rng))
+        yield from (call(tool.name, arguments) for arguments in rng.sample(strange, min(2, len(strange))))
+
+
+# --- scripts ---
+
+
+def wide(lab: Lab, task: str, *, seed: int = 0) -> tuple[Op, ...]:
+    """Reset, score, state, reads, time, reads, writes, time, reads, state, score; nothing is marked.
+
+    What another task would ask about is asked, too: an episode of that one may have been before.
+    """
+    pool, calls = known(lab, task), budget(lab) - len(doing(lab, task))
+    more = _spread(known(lab, others(lab, task, 1)[0]).reads, 2)[: calls // 8]
+    look = (Op(eye(lab)),) if eye(lab) else ()
+    distinct = {_key(op): op for op in (*pool.reads[: calls // 3], *more)}
+    asked = sorted(distinct.values(), key=lambda op: len(op.value))  # Lists first: to look at a row may move it.
+    soon, later = _passing(lab, SOON), _passing(lab, LATER)
+    acts = pool.acts[: calls // 4]
+    left = max(0, calls - len(asked) - len(acts)) // 2
+    return (
+        reset(task, seed=seed), Op("score"), *look, *asked, *soon, *asked[::-1][:left], *acts, *doing(lab, task),
+        *later, *asked[:left], *look, Op("score"),
+    )  # fmt: skip
+
+
+def budget(lab: Lab) -> int:
+    """Calls of an episode that need not be its last."""
+    declared = int(lab.attribute("budget", 0))
+    return min(CALLS, max(8, declared - 2)) if declared else CALLS
+
+
+def _passing(lab: Lab, seconds: int) -> tuple[Op, ...]:
+    return (Op("advance", value=seconds),) if "advance" in lab.offers else ()
+
+
+def dirty(lab: Lab, task: str) -> Iterator[Stage]:
+    """Episodes before an episode of a task: of all kinds of calls, and ended in each way."""
+    rng = random.Random(f"{lab.seed} dirty {task}")  # noqa: S311 (draws of probes, no secrets)
+    other, *more = others(lab, task, 3)
+    plan = [(task, 0), (other, 0), (task, 12345)]
+    for number, ending in enumerate(_endings(lab)):
+        where, seed = plan[number % 2] if number else plan[0]
+        ops = _drawn(lab, where, rng, whole=number % 3 != 2)
+        yield Stage(
+            _words(ending, is_same=where == task), (reset(where, seed=seed), *ops, *_end(lab, where, ending, rng=rng))
+        )
+    yield Stage("after the same task with another seed, in which much was done",
+                (reset(task, seed=12345), *_drawn(lab, task, rng, whole=True)))  # fmt: skip
+    yield Stage(
+        "after the same was asked in another task", (reset(other), *known(lab, task).reads, *known(lab, other).reads)
+    )
+    several = [op for one in (other, *more) for op in (reset(one), *_drawn(lab, one, rng, whole=True), Op("score"))]
+    yield Stage("after several episodes", tuple(several))
+    begun = [reset(one, seed=number) for number in range(RESETS // 2) for one in (task, other)]
+    yield Stage("after many episodes that hardly began", tuple(begun))
+
+
+def between(lab: Lab, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
+    """The script with a dirty episode of another session among its steps, or that session gone before or meanwhile."""
+    rng = random.Random(f"{lab.seed} between {task}")  # noqa: S311 (draws of probes, no secrets)
+    (other,) = others(lab, task, 1)
+    closes = (Op("close"),) if "close" in lab.offers else ()
+    for where, whose in ((task, "the same task"), (other, "another task")):
+        theirs = [op.moved("b") for op in (reset(where), *_drawn(lab, where, rng, whole=True), Op("score"), *closes)]
+        yield f"when another session has played {whose} before", (*theirs, *mine)
+        mixed: list[Op] = []
+        for place in range(max(len(mine), len(theirs))):
+            mixed += [*mine[place : place + 1], *theirs[place : place + 1]]
+        yield f"when another session plays {whose} at the same time", tuple(mixed)
+    begun = reset(other, on="b")
+    yield "when another session begins meanwhile", (*mine[:3], begun, *mine[3:9], begun, *mine[9:])
+
+
+def detours(lab: Lab, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
+    """The script with a moment kept in its midst, much that is done then, and a way back to that moment."""
+    rng = random.Random(f"{lab.seed} detours {task}")  # noqa: S311 (draws of probes, no secrets)
+    (other,) = others(lab, task, 1)
+    kept, back = Op("snapshot", name="kept", mark="kept"), Op("restore", name="kept", mark="back")
+    further = Op("snapshot", name="further")
+    drawn = _drawn(lab, task, rng, whole=True)
+    away = (reset(other), *_drawn(lab, other, rng, whole=True), Op("score"))
+    later = _passing(lab, LATER)
+    early, late = min(8, len(mine) // 4), max(0, len(mine) - 12)
+    yield "after a restore", (*mine[:early], kept, *drawn, *later, back, *mine[early:])
+    yield "after a restore", (*mine[:late], kept, *later, *drawn[:DIRTY], further, *drawn[DIRTY:], back, *mine[late:])
+    yield "after a restore across a reset", (*mine[:early], kept, *away, back, *mine[early:])
+
+
+def _endings(lab: Lab) -> list[str]:
+    needs = {"fault": {"inject"}, "restored": {"snapshot", "restore"}, "time": {"advance"}}
+    return [one for one in ENDINGS if needs.get(one, set()) <= lab.offers]
+
+
+def _words(ending: str, *, is_same: bool) -> str:
+    whose = "the same task" if is_same else "another task"
+    return (
+        f"after an episode of {whose} "
+        + {
+            "write": "that ended with a write",
+            "refused": "whose last call was refused",
+            "read": "that ended with a read",
+            "unknown": "whose last call was of no tool",
+            "time": "in which time went by",
+            "score": "that was scored",
+            "fault": "that ended with a fault",
+            "restored": "that went back to an earlier moment",
+            "nothing": "that was left in the middle",
+        }[ending]
+    )
+
+
+def _drawn(lab: Lab, task: str, rng: random.Random, *, whole: bool) -> list[Op]:
+    """A solution, all of it or half, with calls of all kinds among its steps, in their own order."""
+    pool = known(lab, task)
+    asked = rng.sample(pool.reads, min(DIRTY // 2, len(pool.reads)))
+    acts = list(pool.acts)
+    rng.shuffle(acts)
+    extra = [*asked, *acts[:DIRTY], *rng.sample(pool.wrong, min(3, len(pool.wrong)))]
+    rng.shuffle(extra)
+    steps = list(doing(lab, task)) if whole else list(half(doing(lab, task)))
+    extra = extra[: max(4, budget(lab) - len(steps) - 4)]
+    # The solution comes first as often as not: what else is done may make it fail.
+    return [*steps, *extra] if rng.random() < 0.5 else [*extra, *steps]
+
+
+def _end(lab: Lab, task: str, ending: str, *, rng: random.Random) -> Iterator[Op]:
+    pool = known(lab, task)
+    if ending == "write":
+        yield from pool.acts[:ACTS]
+    elif ending == "refused":
+        yield from pool.wrong[:1] or (call("no_such_tool"),)
+    elif ending == "read":
+        yield from pool.reads
+    elif ending == "unknown":
+        yield call("no_such_tool")
+    elif ending == "time":
+        yield Op("advance", value=LATER)
+    elif ending == "score":
+        yield Op("score")
+    elif ending == "fault":
+        yield Op("inject", name="timeout")
+        yield from pool.reads[:1]
+        yield Op("inject", name="500")
+    elif ending == "restored":
+        yield Op("snapshot", name="dirty")
+        yield from rng.sample(pool.acts, len(pool.acts))
+        yield Op("restore", name="dirty")
