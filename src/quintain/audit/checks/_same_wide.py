@@ -91,7 +91,7 @@ def _known(lab: Lab, task: str) -> Pool:
     tried: dict[str, Op] = {_key(op): op for op in first if op.do == "call"}
     new = [bare(one.op) for one in lab.survey.calls]
     for _ in range(3):
-        worked = _working(lab, task, [op for op in new if _key(op) not in tried], own)
+        worked = _working(lab, task, [op for op in new if _key(op) not in tried], own=own)
         tried |= {_key(op): op for op in worked}
         new = [op for tool in tools for op in _draw(lab, tool, own, rng=rng)]
     mine = {_key(op) for op in first}
@@ -130,7 +130,7 @@ def _draw(lab: Lab, tool: ToolSpec, own: Values, *, rng: random.Random) -> Itera
         yield call(tool.name, valid(tool, own, rng))
 
 
-def _working(lab: Lab, task: str, ops: Sequence[Op], own: Values) -> list[Op]:
+def _working(lab: Lab, task: str, ops: Sequence[Op], *, own: Values) -> list[Op]:
     """Those of the calls that are not refused at the start of the task, reads first; what they answer is remembered."""
     inner = sorted(ops, key=lambda op: not seems_to_read(lab, op.name))
     record = lab.play(reset(task), *inner)

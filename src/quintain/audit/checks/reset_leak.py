@@ -156,11 +156,11 @@ def _after_dirt(lab: Lab, found: set[str]) -> Iterator[Finding | None]:
         stages = list(dirty(lab, task))
         ways = [(stage.after, (*stage.ops, *mine)) for stage in stages]
         ways += [(f"a moment {stage.after}", (*stage.ops, *mine[:2], PAUSE, *mine[2:])) for stage in stages[:1]]
-        yield from _first_unlike(lab, task, mine, ways, found=found)
+        yield from _first_unlike(lab, task, mine, ways=ways, found=found)
 
 
 def _first_unlike(
-    lab: Lab, task: str, mine: Sequence[Op], ways: Sequence[tuple[str, tuple[Op, ...]]], *, found: set[str]
+    lab: Lab, task: str, mine: Sequence[Op], *, ways: Sequence[tuple[str, tuple[Op, ...]]], found: set[str]
 ) -> Iterator[Finding | None]:
     """Of some ways to surround a script, those that change it; what they kept and went back to stays in the proof."""
     clean, *records = lab.play_all([Probe(tuple(mine)), *(Probe(ops) for _, ops in ways)])
@@ -197,7 +197,7 @@ def _beside_dirt(lab: Lab, found: set[str]) -> Iterator[Finding | None]:
     """The same with many more calls on both sides."""
     for task in kinds(lab, 2):
         mine = marked(wide(lab, task))
-        yield from _first_unlike(lab, task, mine, list(between(lab, task, mine)), found=found)
+        yield from _first_unlike(lab, task, mine, ways=list(between(lab, task, mine)), found=found)
 
 
 @check("x.episode_canary", "reset_leak", needs=("tools", "tasks"), value=66)
@@ -263,7 +263,7 @@ def _after_detours(lab: Lab, found: set[str]) -> Iterator[Finding | None]:
     """The same with many more calls before the moment, until the way back, and after it."""
     for task in kinds(lab, 2):
         mine = marked(wide(lab, task))
-        yield from _first_unlike(lab, task, mine, list(detours(lab, task, mine)), found=found)
+        yield from _first_unlike(lab, task, mine, ways=list(detours(lab, task, mine)), found=found)
 
 
 @check("x.reset_leak_code", "reset_leak", level="static", needs=("sources",), value=20, severity="warning")
