@@ -20,6 +20,7 @@ from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset
 
+from . import _leak_beyond as beyond
 from . import _leak_reading as reading
 from . import _leak_secrets as secrets
 from ._leak_places import TEACHES, hidden_of, places, register, report, said, unlike, want
@@ -72,6 +73,19 @@ def readable(lab: Lab) -> Iterator[Finding | None]:
 def _after(*every: Iterator[Any]) -> Iterator[Any]:
     for one in every:
         yield from one
+
+
+@check("x.curious_agents_learn_nothing", "leak", needs=("hidden", "call", "tools", "tasks"), value=68)
+def curious(lab: Lab) -> Iterator[Finding | None]:
+    """Whoever reads on with what was read, asks for the answer, or errs, meets nothing that the task hides, in no code."""
+    tasks = list(hidden_of(lab, lab.some(3)))
+    if not tasks:
+        raise lab.none("no task hides anything")
+    told = 0
+    for task, hit in beyond.walked(lab, tasks):
+        finding = beyond.told_again(lab, task, hit) if told < 4 else None
+        told += finding is not None
+        yield finding
 
 
 @check("runtime.oracle_containment", "leak", needs=("call", "tasks"), value=70)

@@ -1,0 +1,117 @@
+"""Hidden values that a walk through a task came upon, each shown again in a play of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_list
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, ask, number, reset, score
+
+from ._leak_explore import Hit, evened, finds, flat, read_text, stands_in
+from ._leak_places import TEACHES
+from ._leak_secrets import leaves, spelled
+
+EXPLORE = "quintain.audit.checks._leak_explore:explore"
+WHY = {
+    "error": "in an error",
+    "asked": "to whoever asks for it",
+    "beyond": "though it stands nowhere in the world",
+    "declared": "as an example",
+}
+
+
+def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
+    """What the task hides is read, plainly or in a code, and was neither told, nor said, nor is it in the world."""
+    record, needle = records[0], str(evidence.data["needle"])
+    if needle not in {evened(spelled(one)) for _, one in leaves(record.at("hidden").value)} | {
+        " ".join(spelled(one).casefold().split()) for _, one in leaves(record.at("hidden").value)
+    }:
+        return False
+    for op, seen in zip(record.ops, record.seen, strict=False):
+        if op.mark == "read":
+            text = _declared(seen.value) if op.do == "tools" else read_text(seen)
+            if needle in evened(flat(op.value)) or finds(text, needle) is None:
+                return False
+            break
+        known = flat(seen.value) if op.do == "state" else read_text(seen) if op.do in ("reset", "prompt") else ""
+        if stands_in(needle, evened(known)) or stands_in(needle, known.casefold()) or needle in evened(flat(op.value)):
+            return False
+    if evidence.data.get("paid") is None:
+        return True
+    paid = number(record.at("score"))
+    return paid is not None and paid >= float(evidence.data["paid"]) - 1e-9
+
+
+def _declared(value: Any) -> str:
+    return "\n".join(spelled(one) for path, one in leaves(value) if "enum" not in path)
+
+
+def walked(lab: Lab, tasks: Sequence[str]) -> Iterator[tuple[str, Hit]]:
+    """What walks through tasks came upon, each in the first task that showed it."""
+    writers = set(lab.survey.writers)
+    bases: dict[str, list[Any]] = {}
+    for known in lab.survey.calls:
+        there = bases.setdefault(known.op.name, [])
+        if known.op.value not in there:
+            there.append(known.op.value)
+    tools = [{"name": tool.name, "properties": tool.properties} for tool in lab.about.tools[:60]]
+    # Where nobody sees the world, what ends an episode cannot be told from what reads: submitting is no reading.
+    last = {ops[-1].name for task in tasks if (ops := lab.oracle(task)) and ops[-1].do == "call"}
+    budget = lab.attribute("budget")
+    told = {"tools": tools, "bases": bases, "chunk": max(4, int(budget) - 3) if isinstance(budget, int) else 300}
+    probes: list[Probe] = []
+    for task in tasks:
+        oracle = msgspec.to_builtins([msgspec.structs.replace(op, mark="") for op in lab.oracle(task) or ()])
+        value = told | {"task": task, "oracle": oracle, "writers": sorted(writers | last)}
+        probes.append(Probe((ask(EXPLORE, value),)))
+    seen: set[tuple[str, str, str]] = set()
+    for task, record in zip(tasks, lab.play_all(probes), strict=True):
+        found = record.at("ask").value
+        lab.looking()
+        for hit in msgspec.convert(found if is_list(found) else [], list[Hit]):
+            key = (hit.op.name or hit.op.do, hit.code or hit.why, ".".join(hit.path))
+            if key not in seen:
+                seen.add(key)
+                yield task, hit
+
+
+def told_again(lab: Lab, task: str, hit: Hit) -> Finding | None:
+    """A finding of a hit, where it can be of use: whoever has read it can still be paid."""
+    oracle = lab.oracle(task) or ()
+    before = [msgspec.structs.replace(op, mark="") for op in oracle[: hit.late]]
+    world = [Op("state", mark="world")] if "state" in lab.offers else []
+    prompt = [Op("prompt", name=task, mark="prompt")] if "prompt" in lab.offers else []
+    head = (Op("hidden", name=task, mark="hidden"), reset(task, mark="told"), *prompt, *world, *before)
+    read = msgspec.structs.replace(hit.op, mark="read")
+    data: dict[str, Any] = {"needle": hit.needle}
+    probe = Probe((*head, read))
+    relation = f"{__name__}:shows_beyond"
+    solved = lab.solved(task)
+    is_last = bool(oracle) and hit.op.name == oracle[-1].name
+    if solved and (hit.why in ("error", "asked") or is_last or hit.op.name in lab.survey.writers):
+        rest = [msgspec.structs.replace(op, mark="") for op in oracle[hit.late :]]
+        probe, data = Probe((*head, read, *rest, score())), {**data, "paid": solved}
+    if not lab.shown([probe], Evidence(relation, ("hidden", "read"), data)):
+        return None
+    how = f"in {hit.code}" if hit.code else WHY[hit.why]
+    name = hit.op.name or "the tools' declaration"
+    seen = lab.play_probe(Probe((*head, read))).at("read")
+    text = _declared(seen.value) if hit.op.do == "tools" else read_text(seen)
+    return lab.finding(
+        f"{name} shows the hidden {'.'.join(hit.path) or 'answer'} {how}",
+        probe,
+        relation=relation,
+        marks=("hidden", "read"),
+        data=data,
+        minimise=20,
+        part="H" if hit.op.do == "tools" else "S",
+        tasks=[task],
+        expected="nothing of what the task hides",
+        observed=text[:600],
+        teaches=TEACHES,
+    )

@@ -1,0 +1,151 @@
+"""Text behind text: every plain text that somebody may have hidden in another one, by the codes that people use.
+
+The other way round from looking for the base64 of a secret: what is found in a text is decoded, whatever stands beside
+the secret in it ("gold=4711"), twice if need be. Only what decodes to clean text is kept, so little is found by accident.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import bz2
+import codecs
+import html
+import re
+import urllib.parse
+import zlib
+from collections.abc import Callable, Iterator
+
+LONGEST = 20_000
+"""Characters of a text that are looked into."""
+WHOLE = 4_000
+"""Characters up to which a text is turned round as a whole."""
+DEPTH = 2
+"""Codes within codes."""
+_WORDS = {"zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6", "seven": "7",
+          "eight": "8", "nine": "9", "point": ".", "dot": "."}  # fmt: skip
+_UNSEEN = "\u200b\u200c\u200d\u200e\u200f\u2060\u2061\u2062\u2063\u2064\ufeff\u00ad"
+
+
+def decoded(text: str, depth: int = DEPTH) -> Iterator[tuple[str, str]]:
+    """(name of the code, plain text) of everything in a text that can be decoded; at depth, codes within codes."""
+    known: set[str] = {text}
+    for name, plain in _once(text[:LONGEST]):
+        if plain and plain not in known:
+            known.add(plain)
+            yield name, plain
+            if depth > 1 and name in _NESTED:
+                yield from ((f"{inner} in {name}", one) for inner, one in decoded(plain, depth - 1))
+
+
+def _once(text: str) -> Iterator[tuple[str, str]]:
+    for name, pattern, read in _TOKENS:
+        for match in re.finditer(pattern, text):
+            plain = _clean(read, match.group())
+            if plain is not None:
+                yield name, plain
+    yield from _unescaped(text)
+    if len(text) <= WHOLE:
+        yield from _turned(text)
+
+
+def _clean(read: Callable[[str], bytes], token: str) -> str | None:
+    """What a token decodes to, where that is clean text, packed or not."""
+    try:
+        raw = read(token)
+    except (ValueError, binascii.Error):
+        return None
+    for unpack in (zlib.decompress, _gunzip, bz2.decompress):
+        try:
+            raw = unpack(raw)
+            break
+        except (zlib.error, OSError, ValueError, EOFError):
+            continue
+    try:
+        plain = raw.decode()
+    except UnicodeDecodeError:
+        return None
+    is_clean = all(one.isprintable() or one in "\n\t" for one in plain)
+    return plain if is_clean and len(plain) >= 3 else None
+
+
+def _gunzip(raw: bytes) -> bytes:
+    return zlib.decompress(raw, 31)
+
+
+def _base64(token: str) -> bytes:
+    bare = token.rstrip("=").replace("-", "+").replace("_", "/")
+    return base64.b64decode(bare + "=" * (-len(bare) % 4), validate=True)
+
+
+def _base32(token: str) -> bytes:
+    bare = token.rstrip("=").upper()
+    return base64.b32decode(bare + "=" * (-len(bare) % 8))
+
+
+def _hex(token: str) -> bytes:
+    return bytes.fromhex(re.sub(r"0x|\\x|[^0-9a-fA-F]", "", token))
+
+
+def _bits(token: str) -> bytes:
+    return bytes(int(one, 2) for one in re.findall("[01]{8}", token))
+
+
+def _codes(token: str) -> bytes:
+    return bytes(int(one) for one in re.findall(r"\d+", token))
+
+
+_TOKENS: tuple[tuple[str, str, Callable[[str], bytes]], ...] = (
+    ("base64", r"[A-Za-z0-9+/]{6,}={0,2}", _base64),
+    ("base64 (URL)", r"[A-Za-z0-9_-]*[_-][A-Za-z0-9_-]*={0,2}", _base64),
+    ("hex", r"(?:(?:0x|\\x)?[0-9a-fA-F]{2}[ :,-]?){4,}", _hex),
+    ("base32", r"\b[A-Z2-7]{8,}={0,6}", _base32),
+    ("base85", r"[!-~]{10,}", lambda token: base64.b85decode(token)),
+    ("base85 (Adobe)", r"<~[!-u]{5,}~>|[!-u]{10,}", lambda token: base64.a85decode(token.strip("<~>"))),
+    ("bits", r"(?:[01]{8} ?){3,}", _bits),
+    ("character codes", r"\b(?:\d{2,3}[ ,;]+){3,}\d{2,3}\b", _codes),
+)
+_NESTED = frozenset((*(name for name, _, _ in _TOKENS), "URL escapes", "HTML escapes", "rot13", "backwards"))
+
+
+def _unescaped(text: str) -> Iterator[tuple[str, str]]:
+    if "%" in text:
+        yield "URL escapes", urllib.parse.unquote(text)
+    if "&" in text:
+        yield "HTML escapes", html.unescape(text)
+    if "\\u" in text or "\\x" in text:
+        yield "backslashes", re.sub(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})", _letter, text)
+    if any(one in text for one in _UNSEEN):
+        yield "letters that are not seen", text.translate(dict.fromkeys(map(ord, _UNSEEN)))
+        yield from _unseen_bits(text)
+
+
+def _letter(match: re.Match[str]) -> str:
+    return chr(int(match.group(1) or match.group(2), 16))
+
+
+def _unseen_bits(text: str) -> Iterator[tuple[str, str]]:
+    """Bits written in two letters that are not seen."""
+    run = "".join(one for one in text if one in _UNSEEN)
+    kinds = list(dict.fromkeys(run))
+    if len(kinds) == 2 and len(run) >= 24:
+        for zero in kinds:
+            plain = _clean(_bits, "".join("0" if one == zero else "1" for one in run))
+            if plain is not None:
+                yield "letters that are not seen", plain
+
+
+def _turned(text: str) -> Iterator[tuple[str, str]]:
+    """The whole of a text, turned round."""
+    yield "rot13", codecs.encode(text, "rot13")
+    yield "rot47", "".join(chr(33 + (ord(one) + 14) % 94) if "!" <= one <= "~" else one for one in text)
+    yield "backwards", text[::-1]
+    yield "words backwards", " ".join(word[::-1] for word in text.split())
+    spaced = re.findall(r"(?<!\w)(?:\w[ .\-_,]){3,}\w(?!\w)", text)
+    yield from (("letters apart", re.sub(r"[ .\-_,]", "", one)) for one in spaced)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) >= 4:
+        yield "first letters", "".join(line[0] for line in lines)
+        yield "last letters", "".join(line[-1] for line in lines)
+    for run in re.findall(rf"(?:\b(?:{'|'.join(_WORDS)})\b[ ,-]*){{2,}}", text.lower()):
+        yield "words for digits", "".join(_WORDS[word] for word in re.findall("[a-z]+", run))

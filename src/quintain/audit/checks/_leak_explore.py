@@ -1,0 +1,351 @@
+"""A walk through all that can be read in a task, inside the child: thousands of answers are looked at, hits come out.
+
+It begins with calls that work and goes on with what they answer: ids, paths and words that were shown become arguments
+of the next calls, as a curious agent would do. Between them stand calls that are wrong on purpose, for errors talk.
+What the agent was told, has said itself, or may look up in the world is no secret any more.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.generate import Values
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Seen, call, reset, speaks_of_error
+
+from ._leak_codes import decoded
+from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS
+from ._leak_secrets import Sought, folded, leaves, parsed, sought, spelled, text_of
+
+CALLS, FIRST, WRITES, LATE = 420, 170, 48, 30
+"""Calls of readers in all and of those before anything was harvested; calls of writers; calls behind the oracle's."""
+MORE_CURIOUS = ("rubric", "score", "grade", "criteria", "system prompt", "expected answer", "admin", "debug", "password")
+HIDDEN_NAMES = (
+    ".git/ORIG_HEAD", ".git/HEAD", ".git/FETCH_HEAD", ".git/config", ".git/stash", ".git/refs/stash", ".git/index",
+    ".git/refs/heads/main", ".git/refs/heads/solution", ".git/refs/heads/fix", ".git/COMMIT_EDITMSG", "HEAD~1",
+    "solution.patch", "fix.patch", "patch.diff", "solution.diff", "CHANGELOG.md", "NOTES.md", "notes.txt", ".cache",
+    "debug.log", "app.log", "run.log", "grader.py", "oracle.py", "tests/hidden.txt", "tests/hidden_cases.txt",
+    "hidden/cases.txt", "/proc/self/environ", "/tmp/answer.txt", "~/.bash_history", ".bash_history", "__pycache__",
+)  # fmt: skip
+"""Further files in which a truth lies about."""
+ENDINGS = (".orig", "~", ".bak", ".old", ".rej", ".new", ".fixed", ".solution", ".expected", ".patch", ".swp", ".gold")
+"""Of copies that were left beside a file."""
+SEARCHED = re.compile(r"(?:^|_)(?:query|q|text|term|terms|words?|search|pattern|prefix|keyword|filter|topic|question)$")
+LEAST = 4
+"""Characters of a bare value below which it may stand somewhere by accident."""
+STRUCTURED = 12
+"""Characters of a text with words or marks in it, which nobody writes twice by accident."""
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """Something hidden, read.
+
+    Attributes:
+        code: What it was decoded from; empty for plain text.
+        why: "error": an error said it; "asked": a word that only who looks for the answer says was answered by it;
+            "beyond": it stands nowhere in the world that the tool else shows.
+        needle: The hidden value's text, folded.
+        path: Where it stands in what the task hides.
+        late: Ops of the oracle that came before.
+    """
+
+    code: str
+    why: str
+    needle: str
+    path: tuple[str, ...]
+    op: Op
+    late: int = 0
+
+
+def flat(value: Any) -> str:
+    """All scalars of a value and its keys, folded, one a line: for asking whether something stands in it."""
+    lines = [folded(spelled(one)) for _, one in leaves(value)]
+    keys = [folded(key) for key in dict.fromkeys(key for path, _ in leaves(value) for key in path)]
+    return "\n".join((*lines, *keys))
+
+
+def stands_in(needle: str, text: str) -> bool:
+    """Whether a text holds a value by itself, and not as a part of a longer word or number."""
+    start = 0
+    while (at := text.find(needle, start)) >= 0:
+        before, behind = text[at - 1 : at], text[at + len(needle) : at + len(needle) + 2]
+        inside = (needle[0].isalnum() and before.isalnum()) or (needle[-1].isalnum() and behind[:1].isalnum())
+        decimal = needle[-1].isdigit() and behind[:1] == "." and behind[1:].isdigit()
+        if not inside and not decimal and not (needle[0].isdigit() and before in (".", ",")):
+            return True
+        start = at + 1
+    return False
+
+
+def evened(text: str) -> str:
+    """Folded, and numbers without marks between thousands."""
+    return re.sub(r"(?<=\d)[,'_ \u2009\u202f](?=\d{3}(?!\d))", "", folded(text))
+
+
+def read_text(seen: Seen) -> str:
+    """What the agent read, as text: strings as they are, not as JSON writes them."""
+    if seen.how:
+        return seen.raised.partition(":")[2]
+    value = parsed(seen.value)
+    return value if isinstance(value, str) else "\n".join(spelled(one) for _, one in leaves(value))
+
+
+def finds(text: str, needle: str) -> str | None:
+    """How a text shows a value: "" plainly, or the name of a code; None when it does not."""
+    even = evened(text)
+    if stands_in(needle, even) or stands_in(needle, folded(text)):
+        return ""
+    return next((name for name, plain in decoded(text) if _behind(name, plain, needle)), None)
+
+
+TURNED = frozenset(("rot13", "rot47", "backwards", "words backwards", "letters apart", "first letters", "last letters"))
+
+
+def _behind(name: str, plain: str, needle: str) -> bool:
+    is_turned = name.partition(" in ")[0] in TURNED
+    least = 6 if is_turned else 3 if name != "words for digits" else 2
+    short = needle.replace(" ", "") if name in ("letters apart", "first letters", "last letters") else needle
+    return len(short) >= least and len(set(short)) >= 3 and stands_in(short, evened(plain))
+
+
+class Walker:
+    """One task's walk.
+
+    Args:
+        player: Plays.
+        asked: task, tools (name, properties), bases (calls that work, by tool), writers, oracle (ops), chunk (calls
+            that one episode bears).
+    """
+
+    def __init__(self, player: Player, asked: dict[str, Any]) -> None:
+        self.player, self.asked, self.task = player, asked, str(asked["task"])
+        self.hidden: Sought = sought(player.do(Op("hidden", name=self.task)).value)
+        self.values = Values()
+        self.ids: dict[str, None] = {}
+        self.words: dict[str, None] = {}
+        self.told = self.world = ""
+        self.has_state = "state" in player.handle("a").offers
+        self.played: set[str] = set()
+        self.calls = self.fresh = 0
+        self.honest: set[str] = set()
+        self.in_world: dict[str, list[int]] = {}
+        self.hits: list[Hit] = []
+
+    def walk(self) -> list[Hit]:
+        self._begin()
+        self.told = evened("\n".join(self._told()))
+        self.world = flat(self.player.do(Op("state")).value) if self.has_state else ""
+        self.needles = {
+            one.even: one.secret.path
+            for one in self.hidden.secrets
+            if len(one.even) >= 3 and not stands_in(one.even, self.told) and not stands_in(one.even, self.world)
+        }
+        if not self.needles:
+            return []
+        self._take(self.told)
+        self._oracle()
+        self._declared()
+        for op in self._seeds():
+            self._read(op, is_honest=True, most=FIRST)
+        for _ in range(2):
+            for op in list(self._harvested()):
+                self._read(op, is_honest=True, most=CALLS - 120)
+        for op in list(self._curious()):
+            self._read(op, is_honest=False, most=CALLS)
+        self._wrong()
+        return [hit for hit in self.hits if hit.code or hit.why == "beyond" or hit.needle not in self.honest]
+
+    # --- playing ---
+
+    def _begin(self) -> Seen:
+        self.fresh = 0
+        return self.player.do(reset(self.task))
+
+    def _told(self) -> Iterator[str]:
+        seen = self._begin()
+        yield read_text(seen)
+        if "prompt" in self.player.handle("a").offers:
+            yield read_text(self.player.do(Op("prompt", name=self.task)))
+
+    def _read(self, op: Op, *, is_honest: bool, most: int) -> None:
+        key = f"{op.name} {json.dumps(op.value, sort_keys=True, default=str)}"
+        if self.calls >= most or key in self.played:
+            return
+        self.played.add(key)
+        if self.fresh >= int(self.asked["chunk"]):
+            self._begin()
+        self.calls += 1
+        self.fresh += 1
+        seen = self.player.do(op)
+        is_error = bool(seen.how) or speaks_of_error(seen.value)
+        if not is_error and is_honest:
+            self._take(parsed(seen.value), op.name)
+        self._look(op, seen, is_error=is_error, is_honest=is_honest)
+
+    def _look(
+        self, op: Op, seen: Seen, *, is_error: bool, is_honest: bool, late: int = 0, spoken: str = ""
+    ) -> None:
+        text = read_text(seen)
+        if not text or seen.how == "crashed":
+            return
+        said = evened(f"{spoken}\n{flat(op.value)}")
+        if not is_error and self.has_state:
+            self._cover(op.name, text)
+        codes: list[tuple[str, str]] | None = None
+        even, bare = evened(text), folded(text)
+        for needle, path in self.needles.items():
+            if needle in said:
+                continue
+            if stands_in(needle, even) or stands_in(needle, bare):
+                why = self._why(op, needle, is_error=is_error, is_honest=is_honest)
+                if why:
+                    self.hits.append(Hit("", why, needle, path, op, late))
+                continue
+            codes = list(decoded(text)) if codes is None else codes
+            code = next((name for name, plain in codes if _behind(name, plain, needle)), "")
+            if code:
+                self.hits.append(Hit(code, "code", needle, path, op, late))
+
+    def _why(self, op: Op, needle: str, *, is_error: bool, is_honest: bool) -> str:
+        if is_error:
+            return "error" if len(needle) >= LEAST else ""
+        if not is_honest:
+            return "asked" if len(needle) >= LEAST else ""
+        self.honest.add(needle)
+        there, count = self.in_world.get(op.name, [0, 0])
+        structured = len(needle) >= STRUCTURED and len(re.findall(r"[^\w]", needle)) >= 2
+        return "beyond" if structured and there >= 3 and there >= 0.5 * count else ""
+
+    def _cover(self, tool: str, text: str) -> None:
+        """Count how much of what a tool answers stands in the world that we can see."""
+        counts = self.in_world.setdefault(tool, [0, 0])
+        for line in text.splitlines()[:40]:
+            even = folded(line)
+            if len(even) >= STRUCTURED:
+                counts[0] += even in self.world or even.partition(": ")[2] in self.world
+                counts[1] += 1
+
+    # --- what is called ---
+
+    def _take(self, value: Any, name: str = "") -> None:
+        self.values.take(value, name)
+        for token in re.findall(r"[\w.\-/~@]{3,60}", text_of(value)[:20_000]):
+            bare = token.strip(".-/") if not token.startswith((".", "/")) else token.rstrip(".-")
+            pool = self.ids if re.search(r"[\d/._-]", bare) else self.words
+            if len(bare) >= 3 and len(pool) < 120:
+                pool.setdefault(bare)
+
+    def _oracle(self) -> None:
+        """The oracle's own calls: what they show by right is data; and what readers say just before its last call."""
+        ops = msgspec.convert(self.asked["oracle"], list[Op])
+        self._begin()
+        spoken = ""
+        for place, op in enumerate(ops[:-1]):
+            seen = self.player.do(op)
+            spoken += f"\n{flat(op.value)}"
+            if op.do == "call" and not (seen.how or speaks_of_error(seen.value)):
+                even = evened(read_text(seen))
+                self.honest |= {needle for needle in self.needles if stands_in(needle, even)}
+                self._take(parsed(seen.value), op.name)
+                self._look(op, seen, is_error=False, is_honest=True, late=place, spoken=spoken)
+        if ops[:-1] and len(ops) + LATE < int(self.asked["chunk"]):
+            for op in list(self._seeds())[:LATE]:
+                seen = self.player.do(op)
+                is_error = bool(seen.how) or speaks_of_error(seen.value)
+                self._look(op, seen, is_error=is_error, is_honest=True, late=len(ops) - 1, spoken=spoken)
+        self._begin()
+
+    def _declared(self) -> None:
+        """What the tools' declaration says in examples and descriptions, choices left out."""
+        seen = self.player.do(Op("tools"))
+        told = "\n".join(spelled(one) for path, one in leaves(seen.value) if "enum" not in path)
+        for needle, path in self.needles.items():
+            how = finds(told, needle) if len(needle) >= LEAST else None
+            if how is not None:
+                self.hits.append(Hit(how, "declared", needle, path, Op("tools")))
+
+    def _seeds(self) -> Iterator[Op]:
+        for tool in self.asked["tools"]:
+            if tool["name"] not in self.asked["writers"]:
+                yield from (call(tool["name"], base) for base in self.asked["bases"].get(tool["name"], ())[:4])
+
+    def _harvested(self) -> Iterator[Op]:
+        for tool, base, name, schema in self._parameters():
+            for value in self._fitting(name, schema):
+                yield call(tool, {**base, name: value})
+
+    def _fitting(self, name: str, schema: dict[str, Any]) -> list[Any]:
+        if is_list(schema.get("enum")):
+            return list(schema["enum"])[:12]
+        kind = schema.get("type", "string")
+        if kind in ("integer", "number"):
+            ends = [schema[key] for key in ("minimum", "maximum") if is_number(schema.get(key))]
+            return [*ends, *[one for one in self.values.of(name) if is_number(one)][:6]]
+        if kind == "boolean":
+            return [True, False]
+        if kind != "string":
+            return []
+        seen = [one for one in self.values.of(name) if isinstance(one, str)]
+        ids, words = [*self.ids][:40], [*self.words][:40] if SEARCHED.search(name.lower()) else []
+        return list(dict.fromkeys([*seen[:15], *ids, *words]))
+
+    def _curious(self) -> Iterator[Op]:
+        files = [one for one in self.ids if re.search(r"\w[./]\w", one)][:8]
+        left = [one + end for one in files for end in ENDINGS]
+        left += [one.replace(stem, f"hidden_{stem}") for one in files if (stem := one.rpartition("/")[2])]
+        left += [one.rpartition("/")[0] + "/hidden.txt" for one in files if "/" in one]
+        for tool, base, name, schema in self._parameters():
+            if schema.get("type", "string") != "string" or schema.get("enum"):
+                continue
+            if PATHS.search(name.lower()):
+                for path in (*HIDDEN_NAMES, *left, *HIDDEN_FILES):
+                    yield call(tool, {**base, name: path})
+            elif not COMMANDS.search(name.lower()):
+                yield from (call(tool, {**base, name: word}) for word in (*CURIOUS, *MORE_CURIOUS))
+
+    def _parameters(self) -> Iterator[tuple[str, dict[str, Any], str, dict[str, Any]]]:
+        """Of readers: (tool, arguments that work, a parameter, its schema)."""
+        for tool in self.asked["tools"]:
+            if tool["name"] not in self.asked["writers"]:
+                bases: Sequence[Any] = self.asked["bases"].get(tool["name"], ())
+                for name, schema in list(tool["properties"].items())[:6]:
+                    if bases and is_dict(schema):
+                        yield tool["name"], bases[0], name, schema
+
+    def _wrong(self) -> None:
+        """Calls that are wrong in one place, of every tool; those of writers each in an episode of its own."""
+        writers, calls = set(self.asked["writers"]), 0
+        for tool in self.asked["tools"]:
+            for op in wrong_calls(tool, self.asked["bases"].get(tool["name"], ())):
+                if tool["name"] not in writers:
+                    self._read(op, is_honest=False, most=CALLS + 200)
+                elif calls < WRITES:
+                    calls += 1
+                    self._begin()
+                    seen = self.player.do(op)
+                    is_error = bool(seen.how) or speaks_of_error(seen.value)
+                    self._look(op, seen, is_error=is_error, is_honest=False)
+
+
+def wrong_calls(tool: dict[str, Any], bases: Sequence[Any]) -> Iterator[Op]:
+    """Calls of a tool that a hurried agent gets wrong: empty, missing, of another kind, of another task."""
+    base: dict[str, Any] = dict(bases[0]) if bases else {}
+    yield call(tool["name"], {})
+    for name, schema in list(tool["properties"].items())[:5]:
+        kind = schema.get("type", "string") if is_dict(schema) else "string"
+        odd: tuple[Any, ...] = (0, -1, 10**9, "zzz") if kind in ("integer", "number") else ("", "zzz-wrong", "0", None)
+        for value in odd if kind != "boolean" else (None,):
+            yield call(tool["name"], {**base, name: value})
+    for other in bases[1:4]:
+        yield call(tool["name"], dict(other))
+
+
+def explore(player: Player, _on: str, value: dict[str, Any]) -> Any:
+    """The hits of a walk through a task, as plain data."""
+    return msgspec.to_builtins(Walker(player, value).walk())
