@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -10,11 +11,11 @@ import msgspec
 from quintain.audit.data import is_list
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, ask, number, reset, score
+from quintain.audit.probe import Op, Probe, Record, Seen, ask, number, reset, score
 
 from ._leak_explore import Hit, evened, finds, flat, read_text, stands_in
 from ._leak_places import TEACHES
-from ._leak_secrets import leaves, spelled
+from ._leak_secrets import folded, leaves, spelled, text_of
 
 EXPLORE = "quintain.audit.checks._leak_explore:explore"
 WHY = {
@@ -28,14 +29,13 @@ WHY = {
 def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
     """What the task hides is read, plainly or in a code, and was neither told, nor said, nor is it in the world."""
     record, needle = records[0], str(evidence.data["needle"])
-    if needle not in {evened(spelled(one)) for _, one in leaves(record.at("hidden").value)} | {
-        " ".join(spelled(one).casefold().split()) for _, one in leaves(record.at("hidden").value)
-    }:
+    if needle not in {folded(spelled(one)) for _, one in leaves(record.at("hidden").value)}:
+        return False
+    if any(_shows(op, seen, needle) for one in records[1:] for op, seen in _read(one)):
         return False
     for op, seen in zip(record.ops, record.seen, strict=False):
         if op.mark == "read":
-            text = _declared(seen.value) if op.do == "tools" else read_text(seen)
-            if needle in evened(flat(op.value)) or finds(text, needle) is None:
+            if needle in evened(flat(op.value)) or not _shows(op, seen, needle):
                 return False
             break
         known = flat(seen.value) if op.do == "state" else read_text(seen) if op.do in ("reset", "prompt") else ""
@@ -45,6 +45,20 @@ def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
         return True
     paid = number(record.at("score"))
     return paid is not None and paid >= float(evidence.data["paid"]) - 1e-9
+
+
+def _read(record: Record) -> list[tuple[Op, Seen]]:
+    return [pair for pair in zip(record.ops, record.seen, strict=False) if pair[0].mark == "read"]
+
+
+def _shows(op: Op, seen: Seen, needle: str) -> bool:
+    return finds(_declared(seen.value) if op.do == "tools" else read_text(seen), needle) is not None
+
+
+def is_special(needle: str) -> bool:
+    """Whether a value is one that no other text holds by accident: long, of several words, or a number of some size."""
+    marks = len(re.findall(r"\W", needle))
+    return (any(map(str.isdigit, needle)) and len(needle) >= 4) or (len(needle) >= 12 and marks >= 2)
 
 
 def _declared(value: Any) -> str:
@@ -63,7 +77,14 @@ def walked(lab: Lab, tasks: Sequence[str]) -> Iterator[tuple[str, Hit]]:
     # Where nobody sees the world, what ends an episode cannot be told from what reads: submitting is no reading.
     last = {ops[-1].name for task in tasks if (ops := lab.oracle(task)) and ops[-1].do == "call"}
     budget = lab.attribute("budget")
-    told = {"tools": tools, "bases": bases, "chunk": max(4, int(budget) - 3) if isinstance(budget, int) else 300}
+    is_native = isinstance(budget, int)  # Its calls cost ten times those of a plain subject.
+    told = {
+        "tools": tools,
+        "bases": bases,
+        "declared": evened("\n".join(text_of(msgspec.to_builtins(tool)) for tool in lab.about.tools)),
+        "chunk": max(4, budget - 3) if is_native else 300,
+        "share": 0.3 if is_native else 1.0,
+    }
     probes: list[Probe] = []
     for task in tasks:
         oracle = msgspec.to_builtins([msgspec.structs.replace(op, mark="") for op in lab.oracle(task) or ()])
@@ -80,7 +101,7 @@ def walked(lab: Lab, tasks: Sequence[str]) -> Iterator[tuple[str, Hit]]:
                 yield task, hit
 
 
-def told_again(lab: Lab, task: str, hit: Hit) -> Finding | None:
+def told_again(lab: Lab, task: str, hit: Hit, *, others: Sequence[str]) -> Finding | None:
     """A finding of a hit, where it can be of use: whoever has read it can still be paid."""
     oracle = lab.oracle(task) or ()
     before = [msgspec.structs.replace(op, mark="") for op in oracle[: hit.late]]
@@ -90,13 +111,18 @@ def told_again(lab: Lab, task: str, hit: Hit) -> Finding | None:
     read = msgspec.structs.replace(hit.op, mark="read")
     data: dict[str, Any] = {"needle": hit.needle}
     probe = Probe((*head, read))
+    other = next((one for one in others if one != task), "")
+    needs_other = hit.why == "declared" or not (hit.code or is_special(hit.needle))
+    if needs_other and not other:
+        return None
+    beside = [Probe((reset(other), *before, read))] if needs_other else []
     relation = f"{__name__}:shows_beyond"
     solved = lab.solved(task)
     is_last = bool(oracle) and hit.op.name == oracle[-1].name
     if solved and (hit.why in ("error", "asked") or is_last or hit.op.name in lab.survey.writers):
         rest = [msgspec.structs.replace(op, mark="") for op in oracle[hit.late :]]
         probe, data = Probe((*head, read, *rest, score())), {**data, "paid": solved}
-    if not lab.shown([probe], Evidence(relation, ("hidden", "read"), data)):
+    if not lab.shown([probe, *beside], Evidence(relation, ("hidden", "read"), data)):
         return None
     how = f"in {hit.code}" if hit.code else WHY[hit.why]
     name = hit.op.name or "the tools' declaration"
@@ -105,6 +131,7 @@ def told_again(lab: Lab, task: str, hit: Hit) -> Finding | None:
     return lab.finding(
         f"{name} shows the hidden {'.'.join(hit.path) or 'answer'} {how}",
         probe,
+        *beside,
         relation=relation,
         marks=("hidden", "read"),
         data=data,

@@ -1,7 +1,7 @@
 """Text behind text: every plain text that somebody may have hidden in another one, by the codes that people use.
 
-The other way round from looking for the base64 of a secret: what is found in a text is decoded, whatever stands beside
-the secret in it ("gold=4711"), twice if need be. Only what decodes to clean text is kept, so little is found by accident.
+The other way round from looking for the base64 of a secret: what is found in a text is decoded, twice if need be,
+whatever stands beside the secret in it ("gold=4711"). Only clean text is kept, so little is found by accident.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ _TOKENS: tuple[tuple[str, str, Callable[[str], bytes]], ...] = (
     ("base64 (URL)", r"[A-Za-z0-9_-]*[_-][A-Za-z0-9_-]*={0,2}", _base64),
     ("hex", r"(?:(?:0x|\\x)?[0-9a-fA-F]{2}[ :,-]?){4,}", _hex),
     ("base32", r"\b[A-Z2-7]{8,}={0,6}", _base32),
-    ("base85", r"[!-~]{10,}", lambda token: base64.b85decode(token)),
+    ("base85", r"[!-~]{10,}", base64.b85decode),
     ("base85 (Adobe)", r"<~[!-u]{5,}~>|[!-u]{10,}", lambda token: base64.a85decode(token.strip("<~>"))),
     ("bits", r"(?:[01]{8} ?){3,}", _bits),
     ("character codes", r"\b(?:\d{2,3}[ ,;]+){3,}\d{2,3}\b", _codes),

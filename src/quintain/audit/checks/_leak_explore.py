@@ -7,6 +7,7 @@ What the agent was told, has said itself, or may look up in the world is no secr
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -23,15 +24,26 @@ from ._leak_codes import decoded
 from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS
 from ._leak_secrets import Sought, folded, leaves, parsed, sought, spelled, text_of
 
-CALLS, FIRST, WRITES, LATE = 420, 170, 48, 30
-"""Calls of readers in all and of those before anything was harvested; calls of writers; calls behind the oracle's."""
-MORE_CURIOUS = ("rubric", "score", "grade", "criteria", "system prompt", "expected answer", "admin", "debug", "password")
+FIRST, READS, CURIOSITY, ERRORS, WRITES, LATE = 60, 200, 130, 90, 48, 30
+"""Calls of readers that are known to work; with what was harvested; with what is looked for; wrong ones; wrong ones of
+writers; calls of readers behind the oracle's."""
+MORE_CURIOUS = (
+    "rubric",
+    "score",
+    "grade",
+    "criteria",
+    "system prompt",
+    "expected answer",
+    "admin",
+    "debug",
+    "password",
+)
 HIDDEN_NAMES = (
     ".git/ORIG_HEAD", ".git/HEAD", ".git/FETCH_HEAD", ".git/config", ".git/stash", ".git/refs/stash", ".git/index",
     ".git/refs/heads/main", ".git/refs/heads/solution", ".git/refs/heads/fix", ".git/COMMIT_EDITMSG", "HEAD~1",
     "solution.patch", "fix.patch", "patch.diff", "solution.diff", "CHANGELOG.md", "NOTES.md", "notes.txt", ".cache",
     "debug.log", "app.log", "run.log", "grader.py", "oracle.py", "tests/hidden.txt", "tests/hidden_cases.txt",
-    "hidden/cases.txt", "/proc/self/environ", "/tmp/answer.txt", "~/.bash_history", ".bash_history", "__pycache__",
+    "hidden/cases.txt", "/proc/self/environ", "answer.txt", "~/.bash_history", ".bash_history", "__pycache__",
 )  # fmt: skip
 """Further files in which a truth lies about."""
 ENDINGS = (".orig", "~", ".bak", ".old", ".rej", ".new", ".fixed", ".solution", ".expected", ".patch", ".swp", ".gold")
@@ -40,7 +52,7 @@ SEARCHED = re.compile(r"(?:^|_)(?:query|q|text|term|terms|words?|search|pattern|
 LEAST = 4
 """Characters of a bare value below which it may stand somewhere by accident."""
 STRUCTURED = 12
-"""Characters of a text with words or marks in it, which nobody writes twice by accident."""
+"""Characters of a text of several words, which nobody writes twice by accident."""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -120,7 +132,7 @@ class Walker:
     Args:
         player: Plays.
         asked: task, tools (name, properties), bases (calls that work, by tool), writers, oracle (ops), chunk (calls
-            that one episode bears).
+            that one episode bears), share (of the usual number of calls), declared (what the tools say at first).
     """
 
     def __init__(self, player: Player, asked: dict[str, Any]) -> None:
@@ -132,7 +144,7 @@ class Walker:
         self.told = self.world = ""
         self.has_state = "state" in player.handle("a").offers
         self.played: set[str] = set()
-        self.calls = self.fresh = 0
+        self.fresh = 0
         self.honest: set[str] = set()
         self.in_world: dict[str, list[int]] = {}
         self.hits: list[Hit] = []
@@ -144,20 +156,18 @@ class Walker:
         self.needles = {
             one.even: one.secret.path
             for one in self.hidden.secrets
-            if len(one.even) >= 3 and not stands_in(one.even, self.told) and not stands_in(one.even, self.world)
+            if len(one.even) >= 3
+            and not any(stands_in(one.even, known) for known in (self.told, self.world, str(self.asked["declared"])))
         }
         if not self.needles:
             return []
         self._take(self.told)
         self._oracle()
         self._declared()
-        for op in self._seeds():
-            self._read(op, is_honest=True, most=FIRST)
+        self._reads(list(self._seeds()), FIRST, is_honest=True)
         for _ in range(2):
-            for op in list(self._harvested()):
-                self._read(op, is_honest=True, most=CALLS - 120)
-        for op in list(self._curious()):
-            self._read(op, is_honest=False, most=CALLS)
+            self._reads(list(self._harvested()), READS // 2, is_honest=True)
+        self._reads(list(self._curious()), CURIOSITY, is_honest=False)
         self._wrong()
         return [hit for hit in self.hits if hit.code or hit.why == "beyond" or hit.needle not in self.honest]
 
@@ -173,14 +183,19 @@ class Walker:
         if "prompt" in self.player.handle("a").offers:
             yield read_text(self.player.do(Op("prompt", name=self.task)))
 
-    def _read(self, op: Op, *, is_honest: bool, most: int) -> None:
-        key = f"{op.name} {json.dumps(op.value, sort_keys=True, default=str)}"
-        if self.calls >= most or key in self.played:
-            return
-        self.played.add(key)
+    def _reads(self, ops: Sequence[Op], most: int, *, is_honest: bool) -> None:
+        """Play so many of these, each tool in its turn."""
+        new: dict[str, Op] = {}
+        for op in ops:
+            new.setdefault(f"{op.name} {json.dumps(op.value, sort_keys=True, default=str)}", op)
+        fresh = [op for key, op in new.items() if key not in self.played]
+        self.played.update(new)
+        for op in itertools.islice(_in_turn(fresh), int(most * float(self.asked["share"]))):
+            self._read(op, is_honest=is_honest)
+
+    def _read(self, op: Op, *, is_honest: bool) -> None:
         if self.fresh >= int(self.asked["chunk"]):
             self._begin()
-        self.calls += 1
         self.fresh += 1
         seen = self.player.do(op)
         is_error = bool(seen.how) or speaks_of_error(seen.value)
@@ -188,9 +203,7 @@ class Walker:
             self._take(parsed(seen.value), op.name)
         self._look(op, seen, is_error=is_error, is_honest=is_honest)
 
-    def _look(
-        self, op: Op, seen: Seen, *, is_error: bool, is_honest: bool, late: int = 0, spoken: str = ""
-    ) -> None:
+    def _look(self, op: Op, seen: Seen, *, is_error: bool, is_honest: bool, late: int = 0, spoken: str = "") -> None:
         text = read_text(seen)
         if not text or seen.how == "crashed":
             return
@@ -219,8 +232,8 @@ class Walker:
             return "asked" if len(needle) >= LEAST else ""
         self.honest.add(needle)
         there, count = self.in_world.get(op.name, [0, 0])
-        structured = len(needle) >= STRUCTURED and len(re.findall(r"[^\w]", needle)) >= 2
-        return "beyond" if structured and there >= 3 and there >= 0.5 * count else ""
+        is_said = len(needle) >= STRUCTURED and " " in needle and re.search(r"[^\W\d_]{3}", needle)
+        return "beyond" if is_said and there >= 3 and there >= 0.5 * count else ""
 
     def _cover(self, tool: str, text: str) -> None:
         """Count how much of what a tool answers stands in the world that we can see."""
@@ -320,17 +333,24 @@ class Walker:
 
     def _wrong(self) -> None:
         """Calls that are wrong in one place, of every tool; those of writers each in an episode of its own."""
-        writers, calls = set(self.asked["writers"]), 0
-        for tool in self.asked["tools"]:
-            for op in wrong_calls(tool, self.asked["bases"].get(tool["name"], ())):
-                if tool["name"] not in writers:
-                    self._read(op, is_honest=False, most=CALLS + 200)
-                elif calls < WRITES:
-                    calls += 1
-                    self._begin()
-                    seen = self.player.do(op)
-                    is_error = bool(seen.how) or speaks_of_error(seen.value)
-                    self._look(op, seen, is_error=is_error, is_honest=False)
+        writers = set(self.asked["writers"])
+        wrong = [
+            op for tool in self.asked["tools"] for op in wrong_calls(tool, self.asked["bases"].get(tool["name"], ()))
+        ]
+        self._reads([op for op in wrong if op.name not in writers], ERRORS, is_honest=False)
+        turns = _in_turn([op for op in wrong if op.name in writers])
+        for op in itertools.islice(turns, int(WRITES * float(self.asked["share"]))):
+            self._begin()
+            seen = self.player.do(op)
+            self._look(op, seen, is_error=bool(seen.how) or speaks_of_error(seen.value), is_honest=False)
+
+
+def _in_turn(ops: Sequence[Op]) -> Iterator[Op]:
+    """One call of each tool, then the second of each, and so on."""
+    by_tool: dict[str, list[Op]] = {}
+    for op in ops:
+        by_tool.setdefault(op.name, []).append(op)
+    return (op for turn in itertools.zip_longest(*by_tool.values()) for op in turn if op is not None)
 
 
 def wrong_calls(tool: dict[str, Any], bases: Sequence[Any]) -> Iterator[Op]:

@@ -21,8 +21,10 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset
 
 from . import _leak_beyond as beyond
+from . import _leak_calls as calls
 from . import _leak_reading as reading
 from . import _leak_secrets as secrets
+from . import _leak_verdict as verdict
 from ._leak_places import TEACHES, hidden_of, places, register, report, said, unlike, want
 
 TELLING = "quintain.audit.checks._leak_places:shows_hidden"
@@ -77,15 +79,32 @@ def _after(*every: Iterator[Any]) -> Iterator[Any]:
 
 @check("x.curious_agents_learn_nothing", "leak", needs=("hidden", "call", "tools", "tasks"), value=68)
 def curious(lab: Lab) -> Iterator[Finding | None]:
-    """Whoever reads on with what was read, asks for the answer, or errs, meets nothing that the task hides, in no code."""
-    tasks = list(hidden_of(lab, lab.some(3)))
+    """Whoever reads on with what was read, asks for the answer, or errs, meets nothing that is hidden, be it in a code."""
+    tasks = list(hidden_of(lab, lab.some(3 if len(lab.tasks) < 50 else 2)))
     if not tasks:
         raise lab.none("no task hides anything")
     told = 0
     for task, hit in beyond.walked(lab, tasks):
-        finding = beyond.told_again(lab, task, hit) if told < 4 else None
+        finding = beyond.told_again(lab, task, hit, others=tasks) if told < 4 else None
         told += finding is not None
         yield finding
+
+
+@check("x.no_verdict_before_the_end", "leak", needs=("oracle", "call", "tools", "tasks"), value=52)
+def untold(lab: Lab) -> Iterator[Finding | None]:
+    """No answer to a call depends on whether the episode would be paid now."""
+    looked: set[str] = set()
+    for task in lab.some(6 if len(lab.tasks) < 50 else 2):
+        yield from verdict.verdicts(lab, task, looked)
+    for task in lab.some(2):
+        yield from verdict.submitted(lab, task)
+
+
+@check("x.solutions_are_not_shown", "leak", needs=("oracle", "call", "tools", "tasks"), value=50)
+def unshown(lab: Lab) -> Iterator[Finding | None]:
+    """No declaration and no answer spells out a call that solves the task."""
+    for task in lab.some(4):
+        yield from calls.shown_calls(lab, task)
 
 
 @check("runtime.oracle_containment", "leak", needs=("call", "tasks"), value=70)

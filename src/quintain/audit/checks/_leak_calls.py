@@ -1,0 +1,108 @@
+"""Calls of the solution that are spelled out to the agent: as an example in a declaration, or by name in an answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, reset
+
+from ._leak_explore import flat, read_text, stands_in
+from ._leak_places import TEACHES
+from ._leak_reading import unique
+from ._leak_secrets import folded, leaves, spelled
+
+LEAST = 3
+"""Arguments that must stand together in a declaration."""
+
+
+def declares(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The declaration in this task, and in no other one, holds most arguments of a call that solves it."""
+    wanted = _scalars(records[0], int(evidence.data))
+    mine, other = (_told(record.at("read")) for record in records[:2])
+    new = "\n".join(line for line in mine if line not in set(other))
+    there = sum(stands_in(one, folded(new)) for one in wanted)
+    return there >= LEAST and there >= len(wanted) / 2
+
+
+def answers(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Before anything was done, a call of others' names a tool of the solution and all that it is called with."""
+    record = records[0]
+    step = record.at("oracle").value[int(evidence.data)]
+    wanted, text = _scalars(record, int(evidence.data)), folded(read_text(record.at("read")))
+    read = next(op for op in record.ops if op.mark == "read")
+    said, world = flat(read.value), flat(record.at("state").value) if _has(record, "state") else ""
+    name = str(step["name"]).lower()
+    is_new = any(one not in said for one in wanted) and name not in said and not stands_in(name, world)
+    return bool(wanted) and is_new and stands_in(name, text) and all(stands_in(one, text) for one in wanted)
+
+
+def _has(record: Record, mark: str) -> bool:
+    return any(op.mark == mark for op in record.ops)
+
+
+def _scalars(record: Record, place: int) -> list[str]:
+    """The arguments of a call of the solution, as text."""
+    step = record.at("oracle").value[place]
+    found = [folded(spelled(one)) for _, one in leaves(step["value"]) if one is not None and not isinstance(one, bool)]
+    return [one for one in dict.fromkeys(found) if len(one) >= 2]
+
+
+def _told(seen: Seen) -> list[str]:
+    """Texts of a declaration, a sentence each, choices left out."""
+    texts = [spelled(one) for path, one in leaves(seen.value) if "enum" not in path]
+    return [part for text in texts for part in re.split(r"(?<=[.!?]) |\n", text)]
+
+
+def shown_calls(lab: Lab, task: str) -> Iterator[Finding | None]:
+    """Calls of one task's solution that are spelled out."""
+    oracle = lab.oracle(task) or ()
+    writes = [
+        place
+        for place, op in enumerate(oracle)
+        if op.do == "call" and (op.name in lab.survey.writers or place == len(oracle) - 1)
+    ]
+    other = next((one for one in lab.tasks if one != task), "")
+    if not writes or not other:
+        return
+    known = Op("oracle", name=task, mark="oracle")
+    probes = [Probe((known, reset(one), Op("tools", mark="read"))) for one in (task, other)]
+    records = lab.play_all(probes)
+    lab.looking()
+    for place in writes:
+        if declares(records, Evidence("", data=place)):
+            yield _finding(lab, "the tools' declaration", place, probes=probes, relation="declares")
+            break
+    own = {op.name for op in oracle}
+    ops = unique([known.op for known in lab.survey.reads() if known.op.name not in own])[:30]
+    ops += unique([msgspec.structs.replace(op, mark="") for op in oracle if op.name not in lab.survey.writers])[:4]
+    record = lab.play(reset(task), *ops)
+    for op, seen in zip(ops, record.seen[1:], strict=False):
+        for place in writes:
+            if "_" not in oracle[place].name or oracle[place].name not in read_text(seen):
+                continue
+            state = [Op("state", mark="state")] if "state" in lab.offers else []
+            probe = Probe((known, reset(task), *state, op.marked("read")))
+            if answers([lab.play_probe(probe)], Evidence("", data=place)):
+                yield _finding(lab, op.name, place, probes=[probe], relation="answers")
+                return
+
+
+def _finding(lab: Lab, what: str, place: int, *, probes: Sequence[Probe], relation: str) -> Finding | None:
+    seen = lab.play_probe(probes[0]).at("read")
+    return lab.finding(
+        f"{what} spells out a call that solves the task",
+        *probes,
+        relation=f"{__name__}:{relation}",
+        marks=("oracle", "read"),
+        data=place,
+        minimise=0,
+        part="H" if relation == "declares" else "S",
+        expected="nothing of the solution",
+        observed=read_text(seen)[-600:] if relation == "answers" else "\n".join(_told(seen))[-600:],
+        teaches=TEACHES,
+    )

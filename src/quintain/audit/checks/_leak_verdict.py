@@ -1,0 +1,244 @@
+"""Verdicts that are told before the end: a field of an answer that is the score, by whatever name.
+
+A solution is played whole, without one of its calls, and with damage that has nothing to do with it. What depends on
+all of that at once is no datum of the world: it is what the verifier thinks. Whoever reads it can try until it is true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.generate import Values
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, call, number, reset, score
+
+from ._data_tables import is_id
+from ._leak_reading import unique
+from ._leak_secrets import leaves, parsed
+
+TEACHES = "to try until the environment says that it is right"
+NAMED = re.compile(
+    r"scor|reward|point|progress|verdict|grade|check|pass|correct|right|solved|complete|done|goal|success"
+)
+"""Words in a declaration that say that the agent is told how it stands."""
+LATE = 24
+"""Reads at each end."""
+
+
+def scalars(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Scalars with where they stand; of texts that are no data, words stand for themselves."""
+    if is_dict(value):
+        for key, one in value.items():
+            yield from scalars(one, f"{path}/{key}")
+    elif is_list(value):
+        yield path, None
+        for place, one in enumerate(value[:30]):
+            yield from scalars(one, f"{path}/{place}")
+    else:
+        yield path, value
+
+
+def answered(seen: Seen) -> dict[str, Any]:
+    """What was read, by place; an error's text stands at its own."""
+    if seen.how:
+        return {"(error)": seen.raised.partition(":")[2]}
+    return dict(scalars(parsed(seen.value)))
+
+
+def tells(records: Sequence[Record], evidence: Evidence) -> bool:
+    """At one place of one answer stands one value wherever the score is full, and another one wherever it is not."""
+    want: dict[str, Any] = evidence.data
+    good: list[Any] = []
+    bad: list[Any] = []
+    for record in records:
+        paid = number(record.at("score"))
+        there = answered(record.at("read"))
+        if paid is None or want["place"] not in there:
+            return False
+        (good if paid >= float(want["full"]) - 1e-9 else bad).append(there[want["place"]])
+        if any(op.mark == "again" for op in record.ops) and (number(record.at("again")) or 0) < want["full"] - 1e-9:
+            return False
+    return len(good) >= 1 and len(bad) >= 3 and _splits(good, bad)
+
+
+def _splits(good: Sequence[Any], bad: Sequence[Any]) -> bool:
+    """Whether all good ones are one value, and no bad one is: truth values, numbers up to 1, or one text for all."""
+    if len({repr(one) for one in good}) != 1 or any(type(one) is not type(good[0]) for one in bad):
+        return is_number(good[0]) and all(is_number(one) and one < good[0] for one in bad) and _is_score(good, bad)
+    if isinstance(good[0], bool):
+        return good[0] not in bad
+    if is_number(good[0]):
+        return _is_score(good, bad)
+    return isinstance(good[0], str) and good[0] not in bad and len({*bad}) == 1
+
+
+def _is_score(good: Sequence[Any], bad: Sequence[Any]) -> bool:
+    return good[0] in (1, 100) and all(one < good[0] for one in bad)
+
+
+class Play(msgspec.Struct, frozen=True):
+    """A way to play a task, before something is read: right, or wrong in one respect.
+
+    Attributes:
+        right: It leaves the world as the task wants it.
+        damage: It does all that the task wants, and harm elsewhere.
+    """
+
+    ops: tuple[Op, ...]
+    right: bool = False
+    damage: bool = False
+
+
+def plays(lab: Lab, task: str) -> list[Play]:
+    """The solution, the solution without one of its writes, and with a write of another kind in front of it."""
+    oracle = tuple(msgspec.structs.replace(op, mark="") for op in lab.oracle(task) or ())
+    writers = set(lab.survey.writers)
+    writes = [place for place, op in enumerate(oracle) if op.name in writers]
+    found = [Play(oracle, right=True)]
+    found += [Play((*oracle[:place], *oracle[place + 1 :])) for place in writes[: 2 if is_costly(lab) else 4]]
+    found += [Play((op, *oracle), damage=True) for op in _harm(lab, task, oracle)]
+    return [*found, Play(())]
+
+
+def is_costly(lab: Lab) -> bool:
+    """Whether a call goes through a whole framework, at ten times the cost of a plain subject's."""
+    return isinstance(lab.attribute("budget"), int)
+
+
+def _harm(lab: Lab, task: str, oracle: Sequence[Op]) -> Iterator[Op]:
+    """Writes to what the task does not speak of: a call that works, with other ids out of this task's world."""
+    values = Values()
+    if "state" in lab.offers:
+        values.take(lab.play(reset(task), Op("glance", mark="world")).at("world").value)
+    used = {str(one) for op in oracle for _, one in leaves(op.value)}
+    known = {one.op.name: one.op for one in lab.survey.writes() if is_dict(one.op.value)}
+    for name, op in list(known.items())[: 4 if is_costly(lab) else 6]:
+        others = {key: [one for one in values.of(key) if str(one) not in used][:5] for key in op.value}
+        others = {key: there for key, there in others.items() if there and is_id(key, [])}
+        for turn in range(2 if others and not is_costly(lab) else 1):
+            swapped = {key: there[turn % len(there)] for key, there in others.items()}
+            yield call(name, {**op.value, **swapped})
+
+
+def verdicts(lab: Lab, task: str, looked: set[str]) -> Iterator[Finding | None]:
+    """Calls whose answer depends on the score, in one task; tools that were looked at in another are left out."""
+    full = lab.solved(task)
+    own = [msgspec.structs.replace(op, mark="") for op in lab.oracle(task) or () if op.do == "call"]
+    if not full or not own:
+        return
+    writers = set(lab.survey.writers)
+    known = [one for one in (*own, *(known.op for known in lab.survey.reads())) if one.name not in writers]
+    reads = [op for op in unique(known) if op.name not in looked][:LATE]
+    again = [op for op in own if op.name in writers and op.name not in looked]
+    each = list({op.name: op for op in again}.values())
+    batches = [reads, *([op] for op in (each[-1:] if is_costly(lab) else each))]
+    looked |= {op.name for batch in batches for op in batch}
+    every = plays(lab, task)
+    probes = [Probe((reset(task), *play.ops, *batch, score())) for batch in batches if batch for play in every]
+    records = lab.play_all(probes)
+    lab.looking(len(batches))
+    for number_of, batch in enumerate([batch for batch in batches if batch]):
+        part = records[number_of * len(every) : (number_of + 1) * len(every)]
+        for place, op in enumerate(batch):
+            rows = [
+                Row(play, paid, answered(record.seen[at]))
+                for play, record in zip(every, part, strict=True)
+                if (paid := number(record.at("score"))) is not None
+                and (at := 1 + len(play.ops) + place) < len(record.seen)
+            ]
+            for where in _telling(rows, full):
+                yield _told(lab, task, op, where=where, full=full, every=[row.play for row in rows])
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A play, its score, and what one call behind it answered."""
+
+    play: Play
+    paid: float
+    told: dict[str, Any]
+
+
+def _telling(rows: Sequence[Row], full: float) -> list[str]:
+    """Places at which what was read splits as the scores do, damage and all."""
+    found: list[str] = []
+    for where in sorted({where for row in rows if row.play.right for where in row.told}):
+        there = [row for row in rows if where in row.told]
+        good = [row.told[where] for row in there if row.paid >= full - 1e-9]
+        bad = [row.told[where] for row in there if row.paid < full - 1e-9]
+        damaged = [row for row in there if row.play.damage and row.paid < full - 1e-9]
+        if good and len(bad) >= 3 and len(damaged) >= 2 and _splits(good, bad):
+            found.append(where)
+    return found
+
+
+def _told(lab: Lab, task: str, op: Op, *, where: str, full: float, every: Sequence[Play]) -> Finding | None:
+    """A finding: each play once, the call alone behind it, and the score before and after."""
+    read = msgspec.structs.replace(op, mark="read")
+    probes = [Probe((reset(task), *play.ops, read, score())) for play in every]
+    data = {"place": where, "full": full}
+    records = lab.play_all(probes)
+    kept: list[Probe] = []
+    counts = {"right": 0, "part": 0, "damage": 0}
+    for play, probe, record in zip(every, probes, records, strict=True):
+        paid = number(record.at("score"))
+        kind = "right" if play.right else "damage" if play.damage else "part"
+        is_of_use = paid is not None and (play.right or paid < full - 1e-9)
+        if is_of_use and where in answered(record.at("read")) and counts[kind] < (1 if kind == "right" else 2):
+            counts[kind] += 1
+            kept.append(probe)
+    if not counts["right"]:
+        return None
+    return _finding(lab, op.name, where, probes=kept, data=data)
+
+
+def _finding(lab: Lab, tool: str, where: str, *, probes: Sequence[Probe], data: dict[str, Any]) -> Finding | None:
+    declared = next((one for one in lab.about.tools if one.name == tool), None)
+    is_said = declared is not None and bool(NAMED.search(declared.description.lower()))
+    return lab.finding(
+        f"{tool} tells at {where} whether the episode would be paid now",
+        *probes,
+        relation=f"{__name__}:tells",
+        marks=("read", "score"),
+        data=data,
+        minimise=0,
+        part="V",
+        expected="nothing that depends on what the verifier wants",
+        observed="one value where the score is full, another wherever it is not",
+        teaches=TEACHES,
+        at_most="likely" if is_said else "proven",
+        severity="warning" if is_said else "error",
+    )
+
+
+NAMES = re.compile(r"(?:^|[/_])(?:correct|right|scores?|rewards?|passed|verdict|grade|solved|accepted)(?:$|_)")
+
+
+def submitted(lab: Lab, task: str) -> Iterator[Finding | None]:
+    """The last call of a solution, with what other tasks answer: whether it says which is right, and bears more."""
+    full, oracle = lab.solved(task), lab.oracle(task) or ()
+    if not full or not oracle or oracle[-1].do != "call":
+        return
+    *before, last = (msgspec.structs.replace(op, mark="") for op in oracle)
+    ends = [ops[-1] for one in lab.some(8) if (ops := lab.oracle(one))]
+    wrong = unique([msgspec.structs.replace(op, mark="read") for op in ends if op.name == last.name])
+    wrong = [op for op in wrong if op.value != last.value][:4]
+    if len(wrong) < 3:
+        return
+    right = Probe((reset(task), *before, last.marked("read"), score()))
+    probes = [right, *(Probe((reset(task), *before, op, score(), last, score(mark="again"))) for op in wrong)]
+    records = lab.play_all(probes)
+    lab.looking()
+    for where, value in answered(records[0].at("read")).items():
+        data = {"place": where, "full": full}
+        is_named = bool(NAMES.search(where)) or (isinstance(value, str) and bool(_JUDGED.search(value.lower())))
+        if is_named and tells(records, Evidence("", data=data)):
+            yield _finding(lab, last.name, where, probes=probes, data=data)
+
+
+_JUDGED = re.compile(r"\b(?:in)?correct\b|\bwrong\b|\bpassed\b|\bverdict\b|\bscore\b|\breward\b")
