@@ -79,7 +79,7 @@ def _after(*every: Iterator[Any]) -> Iterator[Any]:
 
 @check("x.curious_agents_learn_nothing", "leak", needs=("hidden", "call", "tools", "tasks"), value=68)
 def curious(lab: Lab) -> Iterator[Finding | None]:
-    """Whoever reads on with what was read, asks for the answer, or errs, meets nothing that is hidden, be it in a code."""
+    """Whoever reads on, asks for the answer, or errs, meets nothing hidden, not even in a code."""
     tasks = list(hidden_of(lab, lab.some(3 if len(lab.tasks) < 50 else 2)))
     if not tasks:
         raise lab.none("no task hides anything")
