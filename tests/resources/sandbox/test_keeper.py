@@ -146,6 +146,25 @@ def test_a_keeper_that_is_killed_breaks_the_world_and_takes_everything_along() -
     box.close()
 
 
+def test_a_keeper_that_ends_is_gone_before_its_process_is() -> None:
+    async def talk() -> None:
+        box = Sandbox()
+        await box.run(files(), ["true"])
+        keeper = link.keeper()
+        line = keeper.open()
+        await line.opened()
+        keeper.process.send_signal(signal.SIGSTOP)
+        line.tell("freeze")  # What it never read makes its end another one than that of who has read all.
+        keeper.process.kill()
+        with pytest.raises(EpisodeError, match="keeper"):
+            await line.heard()
+        assert not keeper.is_alive
+        line.close()
+        assert (await box.run(files(), ["true"])).status == 0
+
+    run(talk)
+
+
 def test_who_waits_may_be_cancelled_at_any_time() -> None:
     workspace = files()
 

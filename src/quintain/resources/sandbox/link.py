@@ -21,7 +21,7 @@ from quintain.errors import EpisodeError
 
 from . import keeper as _keeper
 from .keeper.cgroups import discard
-from .keeper.kernel import is_alive
+from .keeper.kernel import is_alive, is_ending
 from .policy import SandboxUnavailable, filters
 
 INSTALL = "apt-get install bubblewrap"
@@ -175,7 +175,7 @@ class Keeper:
                 socket.send_fds(self._line, [what], [theirs.fileno()])
             except OSError as error:
                 mine.close()
-                raise lost(self.said()) from error
+                raise self.silent(self.said()) from error
         return mine
 
     def stop(self) -> None:
@@ -205,6 +205,12 @@ class Keeper:
             self._spare.close()
         self._spare = None
         atexit.unregister(self.stop)
+
+    def silent(self, why: str) -> EpisodeError:
+        """What to raise when it can't be spoken to. One that is ending is gone for whoever asks next."""
+        if is_ending(self.process.pid):
+            self.bury()
+        return lost(why)
 
     def bury(self) -> None:
         """Clear up after it died."""
@@ -280,7 +286,7 @@ class Line:
         try:
             data = await asyncio.get_running_loop().sock_recv(self._line, _LONGEST)
         except OSError as error:
-            raise lost(str(error)) from error
+            raise self.keeper.silent(str(error)) from error
         if not data:
             why = self.keeper.said()
             self.keeper.bury()
@@ -310,7 +316,7 @@ class Line:
             os.write(message, json.dumps({"do": do, **words}).encode())
             socket.send_fds(self._line, [b"+"], [message, *fds])
         except OSError as error:
-            raise lost(f"{error}; {self.keeper.said()}") from error
+            raise self.keeper.silent(f"{error}; {self.keeper.said()}") from error
         finally:
             os.close(message)
 

@@ -22,6 +22,7 @@ _AT_FDCWD, _AT_EMPTY_PATH, _CLOEXEC = -100, 0x1000, 0o2000000
 _CLONE, _RECURSIVE, _EMPTY, _IDMAP = 1, 0x8000, 4, 0x00100000
 _PARENT_DEATH, _SUBREAPER = 1, 36
 _SET_FLAGS, _UP = 0x8914, 1
+_EXITING = 4
 _WORDS = {"ro": RDONLY, "nosuid": NOSUID, "nodev": NODEV, "noexec": NOEXEC, "nosymfollow": 1 << 8, "noatime": 1 << 10,
           "nodiratime": 1 << 11, "relatime": 1 << 21}  # fmt: skip
 """How `mountinfo` writes what holds for one mount."""
@@ -219,6 +220,14 @@ def is_alive(pid: int) -> bool:
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     return False
+
+
+def is_ending(pid: int) -> bool:
+    """Whether a process has begun to end, or has ended: it closes its files before others see that it is gone."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return words[0] in "ZX" or bool(int(words[6]) & _EXITING)
+    return True
 
 
 def children(pid: int) -> list[int]:
