@@ -96,7 +96,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         elsewhere: In another working folder, with another HOME and user name in its environment.
         thread: Ops run in a thread that is not the main one.
         loaded: Other threads and processes keep every core busy meanwhile.
-        days: The wall clock that Python reads is that many days ahead.
+        days: The wall clock that Python reads is that many days ahead, to the second.
     """
 
     hash_seed: int = 0
@@ -105,7 +105,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     elsewhere: bool = False
     thread: bool = False
     loaded: bool = False
-    days: int = 0
+    days: float = 0
 
 
 HOME = Context()

@@ -31,7 +31,7 @@ static time_t ahead(void)
     static int known;
     if (!known) {
         const char *days = getenv("QUINTAIN_CLOCK_DAYS");
-        seconds = days ? (time_t)atol(days) * 86400 : 0;
+        seconds = days ? (time_t)(atof(days) * 86400.0 + (atof(days) < 0 ? -0.5 : 0.5)) : 0;
         known = 1;
     }
     return seconds;
@@ -105,7 +105,7 @@ def _compile(compiler: str, path: Path) -> None:
         built.rename(path)
 
 
-def variables(days: int) -> dict[str, str]:
+def variables(days: float) -> dict[str, str]:
     """What a process needs in its environment to begin `days` ahead (or behind, when negative).
 
     Raises:

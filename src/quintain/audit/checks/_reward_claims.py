@@ -9,7 +9,7 @@ from typing import Any
 
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
-from quintain.audit.probe import Record, number
+from quintain.audit.probe import Record, number, same
 
 from ._reward_acts import at
 
@@ -19,6 +19,7 @@ GROWS = "quintain.audit.checks._reward_claims:grows"
 LOSES = "quintain.audit.checks._reward_claims:loses"
 LONGER = "quintain.audit.checks._reward_claims:longer_than_allowed"
 REFUSES = "quintain.audit.checks._reward_claims:refuses_its_oracle"
+CONTRADICTS = "quintain.audit.checks._reward_claims:contradicts"
 SILENT = "quintain.audit.checks._reward_claims:says_nothing"
 
 
@@ -74,6 +75,30 @@ def loses(records: Sequence[Record], evidence: Evidence) -> bool:
         if op.do in ("call", "answer")
     )
     return worked and one is not None and other is not None and one < full - 1e-9 and other >= full - 1e-9
+
+
+def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
+    """One task's solution reads the same in both tasks, and is paid in its own only, where the other's is as well."""
+    abroad, home, other = records
+    mark, *said = evidence.marks
+    alike = all(same(abroad.at(one), home.at(one), evidence.volatile) for one in said)
+    lost, paid, right = (number(record.at(mark)) for record in (abroad, home, other))
+    worked = not any(seen.is_error for seen in abroad.seen[1:-1])
+    return (
+        worked
+        and alike
+        and lost is not None
+        and paid is not None
+        and right is not None
+        and lost < min(paid, right) - 1e-9
+    )
+
+
+def loses_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe, a solution under another seed, is paid less than `data` or nothing; the second is paid that."""
+    one, other = (number(record.at("score")) for record in records)
+    full = float(evidence.data)
+    return (one is None or one < full - 1e-9) and other is not None and other >= full - 1e-9
 
 
 def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:

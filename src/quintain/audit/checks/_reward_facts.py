@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -16,6 +17,8 @@ from ._reward_acts import writes_by_name
 
 _PART = 10
 """Tasks that one child plays."""
+BEYOND_S = 1.0
+"""Seconds after which no further tasks are begun that were not chosen."""
 
 
 class Fact(msgspec.Struct, frozen=True):
@@ -50,6 +53,27 @@ def facts(lab: Lab) -> dict[str, Fact]:
     return _KNOWN[lab]
 
 
+def beyond(lab: Lab) -> dict[str, Fact]:
+    """The facts of tasks that the audit did not choose to look at, as far as `BEYOND_S` goes.
+
+    A wrong solution spoils its own task alone, so that no sample stands for the others.
+    """
+    chosen = set(lab.tasks)
+    rest = [task for task in lab.about.tasks if task not in chosen]
+    if not rest or not chosen:
+        return {}
+    rest = lab.rng.sample(rest, len(rest))
+    until = time.monotonic() + min(BEYOND_S, lab.left() / 4)
+    found: dict[str, Fact] = {}
+    size = 4  # Few at first: nobody knows yet what one costs.
+    while len(found) < len(rest) and time.monotonic() < until:
+        some = rest[len(found) : len(found) + size]
+        parts = [some[place : place + _PART] for place in range(0, len(some), _PART)]
+        found |= dict(zip(some, _several(lab, parts), strict=True))
+        size = min(2 * size, 4 * _PART)
+    return found
+
+
 def _several(lab: Lab, parts: Sequence[Sequence[str]]) -> list[Fact]:
     found: list[Fact] = []
     for part, record in zip(parts, lab.play_all([_probe(part) for part in parts]), strict=True):
@@ -70,6 +94,24 @@ def _probe(tasks: Sequence[str]) -> Probe:
 def learn(player: Player, _on: str, tasks: list[str]) -> Any:
     """In the child: the facts of some tasks, each on instances of its own."""
     return [msgspec.to_builtins(_one(player, task, place)) for place, task in enumerate(tasks)]
+
+
+def seeded(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
+    """In the child: what solutions are paid under other seeds, each as `oracle` tells it once the episode has begun."""
+    found: list[dict[str, Any]] = []
+    for place, (task, seed) in enumerate(pairs):
+        on = f"seeded {place}"
+        begun = player.do(reset(task, on=on, seed=seed))
+        seen = player.do(Op("oracle", on, task))
+        known = begun.fine and seen.fine and seen.value is not None
+        ops = msgspec.convert(seen.value, list[Op]) if known else []
+        for op in ops:
+            player.do(op.moved(on))
+        paid = number(player.do(score(on=on))) if known else None
+        found.append({"known": known, "paid": paid, "ops": msgspec.to_builtins(ops)})
+        player.do(Op("close", on))
+        player.handles.pop(on, None)
+    return found
 
 
 def _one(player: Player, task: str, place: int) -> Fact:

@@ -1,84 +1,248 @@
-"""Provenance: what a solution names must be there to be found: in the prompt, a schema, or something that was read."""
+"""Provenance: what a solution names must be there to be found: in the prompt, a schema, or something that was read.
+
+Two signs, and a search behind both. A name with digits in it is made up by nobody; and a value that the siblings of a
+task are told is missing in one. The claim is proved by a search of everything that can be read (`_unsolv_search`) and
+by the pay, which falls with another value.
+"""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from quintain import codec
-from quintain.audit.check import check
-from quintain.audit.finding import Finding
-from quintain.audit.generate import valid
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, call, reset
+import msgspec
 
-from ._reward_acts import reads_by_name, scalars
-from ._reward_runs import Solved, solve
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab, solves
+from quintain.audit.probe import Op, Probe, Record, ask, number
+
+from ._reward_acts import names, reads_by_name, submits, words, writes_by_name
+from ._unsolv_search import SEARCH
+from ._unsolv_walks import Walk, common_words, computed, decimal, leaves, numbers, plain, walks
 
 _NAME = re.compile(r"(?=.*\d)[\w.+:/#-]{4,}|[\w.+-]+@[\w-]+\.[\w.]+")
 """Ids, and addresses: what nobody makes up. Plain numbers and dates can be worked out."""
 _DATE = re.compile(r"\d{1,4}[-/.:]\d{1,2}([-/.:T].*)?|\d+([.,]\d+)?%?")
+_RELATIVE = re.compile(
+    r"day|week|month|year|morrow|later|after|before|earlier|next|last|hour|half|noon|same", re.IGNORECASE
+)
+_RUNS = names("run exec execute python bash shell sql eval code terminal script command compute")
+"""Tools that can work out anything."""
+_SIBLINGS = 4
+"""Tasks that must be told what one is not."""
+_MOST = 6
+"""Values that are searched for: a search costs seconds."""
 
 
-@check("x.provenance", "unsolvable", needs=("oracle", "tasks", "tools"), value=58, severity="warning")
+class Untold(msgspec.Struct, frozen=True):
+    """A value of a solution that stood nowhere before.
+
+    Attributes:
+        place: Of its op.
+        path: In the op's arguments.
+        instead: Another value that would do as well if nobody cared.
+        sure: Nothing but a tool or a prompt can tell it, so that a search that does not find it is a proof.
+    """
+
+    walk: Walk
+    place: int
+    path: tuple[str, ...]
+    value: Any
+    instead: Any
+    sure: bool
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return self.walk.ops[self.place].name, _named(self.path)
+
+
+@check("x.provenance", "unsolvable", needs=("oracle", "tasks", "tools"), value=58)
 def provenance(lab: Lab) -> Iterator[Finding | None]:
-    """Each id that the solution uses can be found by the agent before it is used."""
-    gone: dict[tuple[str, str], list[tuple[Solved, Any]]] = {}
-    for one in solve(lab, lab.some(5)):
-        missing = list(_unseen(one, _given(lab, one)))
-        lab.looking()
-        if not missing:
-            continue
-        more = _looked_up(lab, one)
-        for op, key, value in missing:
-            if _plain(value) not in more:
-                gone.setdefault((op.name, key), []).append((one, value))
-    for (tool, key), found in gone.items():
-        one, value = found[0]
-        yield lab.finding(
-            f"{tool} is given a {key} that the agent has no way to know",
-            part="T",
-            at_most="likely",
-            tasks=[solved.task for solved, _ in found],
-            expected="every id stands in the prompt or in an observation before its first use",
-            observed=f"{key} = {value!r} stands in neither, nor in what any reading tool was seen to tell",
-            teaches="to guess",
-        )
+    """Each value that the solution uses can be found by the agent before it is used, or worked out."""
+    there = walks(lab)
+    lab.looking(len(there))
+    by_key: dict[tuple[str, str], list[Untold]] = defaultdict(list)
+    for one in _untold(lab, there):
+        by_key[one.key].append(one)
+    for key in list(by_key)[:_MOST]:
+        found = [one for one in by_key[key][:2] if not _found(lab, one)]
+        if found:
+            yield _told(lab, found[0], [one.walk.task for one in by_key[key]])
 
 
-def _given(lab: Lab, one: Solved) -> str:
-    prompts = [one.first, [(tool.description, tool.parameters) for tool in lab.about.tools]]
-    if "prompt" in lab.offers:
-        prompts.append(lab.play(Op("prompt", name=one.task, mark="prompt")).at("prompt").value)
-    return _plain(prompts)
+def _told(lab: Lab, one: Untold, tasks: Sequence[str]) -> Finding | None:
+    tool, key = one.key
+    other = _with(one.walk.ops, one)
+    probes = (_search(lab, one), solves(one.walk.task, one.walk.ops), solves(one.walk.task, other))
+    claim = Evidence(f"{__name__}:untold", ("ask", "score"), one.walk.full)
+    if not lab.shown(probes, claim):
+        return None  # Any value would do.
+    return lab.finding(
+        f"{tool} is given a {key} that the agent has no way to know",
+        *probes,
+        relation=claim.relation,
+        marks=claim.marks,
+        data=claim.data,
+        minimise=0,
+        part="T",
+        severity="error" if one.sure else "warning",
+        at_most="proven" if one.sure else "likely",
+        tasks=tasks,
+        expected="every value stands in the prompt or in an observation before its first use",
+        observed=f"{key} = {one.value!r} stands in neither, nor in what any looking tool was seen to tell",
+        teaches="to guess",
+    )
 
 
-def _unseen(one: Solved, text: str) -> Iterator[tuple[Op, str, Any]]:
-    """Names in arguments that neither the prompt nor an earlier observation holds."""
-    for op, seen in zip(one.ops, one.said, strict=True):
-        for key, given in op.value.items() if op.do == "call" else ():
-            for value in scalars(given):
-                is_name = isinstance(value, str) and _NAME.fullmatch(value) and not _DATE.fullmatch(value)
-                if is_name and _plain(value) not in text:
-                    yield op, key, value
-        text += " " + _plain([seen.value, seen.raised])
+def untold(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A search finds the value nowhere, the solution is paid, and with another value in its place it is not."""
+    hunt: Any = records[0].at("ask").value
+    paid, other = (number(record.at("score")) for record in records[1:])
+    full = float(evidence.data)
+    lost = other is None or other < full - 1e-9
+    return is_dict(hunt) and not hunt["found"] and hunt["wholly"] and paid is not None and paid >= full - 1e-9 and lost
 
 
-def _plain(value: Any) -> str:
-    told = value if isinstance(value, str) else codec.dumps(value, repr, canonical=False).decode(errors="replace")
-    return re.sub(r"[^\w@.+]+", "", told).lower()
+# --- what nobody told ---
 
 
-def _looked_up(lab: Lab, one: Solved) -> str:
-    """What reading tools tell when they are asked about everything that was seen."""
-    reads = [tool for tool in lab.about.tools if reads_by_name(Op("call", name=tool.name))]
-    known = [op for op in one.ops if reads_by_name(op)]
-    asked: Sequence[Op] = [
-        *known,
-        *(other.op for other in lab.survey.reads() if other.task == one.task),
-        *(call(tool.name, valid(tool, lab.survey.values, lab.rng, optional=0.1)) for tool in reads for _ in range(8)),
+Key = tuple[str, str]
+Place = tuple[Walk, int, tuple[str, ...], Any]
+
+
+def _untold(lab: Lab, there: Sequence[Walk]) -> Iterator[Untold]:
+    schemas = plain(repr([(tool.description, tool.parameters) for tool in lab.about.tools]))
+    told, missing = _sorted_out(there)
+    for key, places in missing.items():
+        siblings = told[key]
+        contrast = len(siblings) >= max(_SIBLINGS, 3 * len(places))
+        for walk, place, path, value in places:
+            is_name = isinstance(value, str) and bool(_NAME.fullmatch(value)) and not _DATE.fullmatch(value)
+            if not contrast and (not is_name or plain(str(value)) in schemas):
+                continue
+            if (
+                contrast
+                and not is_name
+                and not _silent(walk, value, siblings=[one[0] for one in siblings], until=place)
+            ):
+                continue
+            op = walk.ops[place]
+            instead = _instead(lab, op, path, value=value, siblings=[one[-1] for one in siblings])
+            sure = instead is not None and not _works_out(lab, walk, place) and not submits(op)
+            sure = sure and (contrast or _made_by_nobody(str(value), walk.before(place)))
+            yield Untold(walk, place, path, value, instead, sure)
+
+
+def _sorted_out(there: Sequence[Walk]) -> tuple[dict[Key, list[Place]], dict[Key, list[Place]]]:
+    """By tool and parameter, values at their first use: those that stood somewhere before, and those that did not."""
+    told: dict[Key, list[Place]] = defaultdict(list)
+    missing: dict[Key, list[Place]] = defaultdict(list)
+    for walk in there:
+        seen: set[str] = set()
+        for place, op in enumerate(walk.ops):
+            for path, value in leaves(op.value) if op.do == "call" else ():
+                if str(value) not in seen:
+                    seen.add(str(value))
+                    sort = told if _stands(value, walk.before(place)) else missing
+                    sort[op.name, _named(path)].append((walk, place, path, value))
+    return told, missing
+
+
+def _named(path: Sequence[str]) -> str:
+    """What a value is called: its parameter, and not its place in a list."""
+    return ".".join(one for one in path if not one.isdigit()) or "value"
+
+
+def _stands(value: Any, text: str) -> bool:
+    as_number = decimal(value)
+    if as_number is not None and (is_number(value) or as_number.as_tuple().exponent == 0):
+        return as_number in numbers(text) or plain(str(value)) in plain(text)
+    return len(plain(str(value))) < 3 or plain(str(value)) in plain(text)
+
+
+def _works_out(lab: Lab, walk: Walk, place: int) -> bool:
+    """Whether some tool can compute whatever is asked."""
+    own = {op.name for op in walk.ops[place:]}
+    return any(_RUNS & set(words(tool.name)) and tool.properties for tool in lab.about.tools if tool.name not in own)
+
+
+def _made_by_nobody(value: str, text: str) -> bool:
+    """Whether a name is neither built of words that were read nor the next in a row."""
+    known = plain(text)
+    parts: list[str] = re.findall(r"[^\W\d_]+|\d+", value.lower())
+    strange = [part for part in parts if part.isdigit() and len(part) >= 3 and part not in known]
+    near = {str(int(one) + step) for one in re.findall(r"\d{3,12}", text) for step in range(-20, 21)}
+    return any(part.lstrip("0") not in near for part in strange)
+
+
+def _silent(walk: Walk, value: Any, *, siblings: Sequence[Walk], until: int) -> bool:
+    """Whether a task says nothing that its siblings do not say, which could stand for a value."""
+    before = walk.before(until)
+    as_number = decimal(value)
+    if as_number is not None and computed(as_number, numbers(before)):
+        return False
+    if _DATE.fullmatch(str(value)) and as_number is None and _RELATIVE.search(walk.told):
+        return False
+    if isinstance(value, str) and len(value.split()) > 3:
+        return False  # A sentence is written by whoever writes it.
+    new = common_words([walk.told]) - common_words([one.told for one in siblings])
+    names_ = {word.lower() for word in re.findall(r"\b[A-Z][^\W\d_]*", walk.told)}
+    return not new - names_
+
+
+def _instead(lab: Lab, op: Op, path: tuple[str, ...], *, value: Any, siblings: Sequence[Any]) -> Any:
+    """Another value of the same kind."""
+    spec = next((tool for tool in lab.about.tools if tool.name == op.name), ToolSpec(op.name))
+    schema: Any = spec.properties.get(path[0], {}) if path else {}
+    schema = schema if is_dict(schema) else {}
+    if schema.get("enum"):
+        return next((one for one in schema["enum"] if one != value), None)
+    if is_number(value):
+        return value - 1 if value + 1 > schema.get("maximum", float("inf")) else value + 1
+    turned = re.sub(r"\d", lambda one: str((int(one.group()) + 1) % 10), str(value))
+    return turned if turned != value else next((one for one in siblings if one != value), None)
+
+
+def _with(ops: Sequence[Op], one: Untold) -> tuple[Op, ...]:
+    """The solution with another value, wherever this one stands."""
+
+    def walk(value: Any) -> Any:
+        if is_dict(value):
+            return {key: walk(item) for key, item in value.items()}
+        if is_list(value):
+            return [walk(item) for item in value]
+        return one.instead if type(value) is type(one.value) and value == one.value else value
+
+    return tuple(msgspec.structs.replace(op, value=walk(op.value)) if op.do == "call" else op for op in ops)
+
+
+# --- the search ---
+
+
+def _found(lab: Lab, one: Untold) -> bool:
+    """Whether a search finds it; what cannot be searched counts as found."""
+    seen = lab.play_probe(_search(lab, one)).at("ask")
+    return not seen.fine or bool(seen.value["found"]) or not seen.value["wholly"]
+
+
+def _search(lab: Lab, one: Untold) -> Probe:
+    writers = set(lab.survey.writers)
+    looking = [
+        tool
+        for tool in lab.about.tools
+        if reads_by_name(op := Op("call", name=tool.name)) or (tool.name not in writers and not writes_by_name(op))
     ]
-    probe = Probe((reset(one.task), *asked[:120]))
-    record = lab.play_probe(probe)
-    return "".join(_plain(seen.value) for seen in record.seen if seen.fine)
+    asks = [op for op in one.walk.ops if op.do == "call" and op.name in {tool.name for tool in looking}]
+    value = {
+        "task": one.walk.task,
+        "wanted": one.value if isinstance(one.value, str) else repr(one.value),
+        "told": one.walk.told,
+        "tools": msgspec.to_builtins(looking[:60]),
+        "asks": msgspec.to_builtins(asks),
+    }
+    return Probe((ask(SEARCH, value),))

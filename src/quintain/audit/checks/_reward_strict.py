@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -14,27 +14,11 @@ from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op
 
 from . import _reward_claims as claims
-from ._reward_acts import reads_by_name, scalars
+from ._reward_acts import scalars
 from ._reward_battery import numeric
 from ._reward_runs import Solved, runs, runs_of, solve
 from ._reward_tasks import Asked, asked
-
-Severity = Literal["error", "warning", "note"]
-
-
-class Variant(msgspec.Struct, frozen=True):
-    """Another way to do the same.
-
-    Attributes:
-        said: What is other.
-        ops: The way.
-        severity, at_most: What it weighs when it is not paid: some of it may be meant.
-    """
-
-    said: str
-    ops: tuple[Op, ...]
-    severity: Severity = "warning"
-    at_most: str = "likely"
+from ._unsolv_looks import Variant, looks
 
 
 @check("x.strictness", "unsolvable", needs=("oracle|hidden", "tasks"), value=70, severity="warning")
@@ -67,8 +51,8 @@ def _judged(
             data=full,
             minimise=0,
             part="V",
-            severity=variant.severity,
-            at_most=variant.at_most,
+            severity=variant.severity if run.score <= variant.least + 1e-9 else "warning",
+            at_most=variant.at_most if run.score <= variant.least + 1e-9 else "likely",
             expected=f"{full:g}, as without",
             observed=run.score,
             teaches="one spelling in place of the work",
@@ -76,12 +60,7 @@ def _judged(
 
 
 def _done_otherwise(lab: Lab, one: Solved) -> Iterator[Variant]:
-    looks = [place for place, op in enumerate(one.ops) if reads_by_name(op) and place not in one.errors]
-    room = lab.attribute("budget")
-    calls = sum(op.do == "call" for op in one.ops)
-    if looks and (not isinstance(room, int) or calls + 2 <= room):
-        twice = [op for place, op in enumerate(one.ops) for _ in range(2 if place in looks[:2] else 1)]
-        yield Variant("a look taken twice", tuple(twice))
+    yield from looks(lab, one)
     for place, following in zip(one.writes, one.writes[1:], strict=False):
         if following == place + 1 and _commute(one, place):
             ops = [*one.ops[:place], one.ops[following], one.ops[place], *one.ops[following + 1 :]]

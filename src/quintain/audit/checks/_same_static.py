@@ -69,6 +69,11 @@ def verifier_hints(lab: Lab) -> Iterator[Hint]:
             yield msgspec.structs.replace(hint, part="V", title=f"the verdict may depend on this: {hint.title}")
 
 
+def order_hints(lab: Lab) -> Iterator[Hint]:
+    """What goes through a set in the order of its hashes, anywhere."""
+    return _of(lab, {"order"})
+
+
 def _of(lab: Lab, about: set[str]) -> Iterator[Hint]:
     """The hints of these kinds, each file once.
 

@@ -19,10 +19,18 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import HOME, Context, Op, Probe, Record, number, reset
 from quintain.audit.shifted import shim
 
-from ._same_scripts import doing, elsewhere, eye, half, others, parts
+from ._flaky_spelling import spelling_by_task, turned_lists
+from ._flaky_ways import verdict_by_session, verdict_by_way, verdict_early, verdict_later
+from ._same_scripts import doing, elsewhere, eye, half, others, parts, reads
 from ._same_splits import UNLIKE, Split, pair, split, through
 from ._same_splits import wavers as wavering
-from ._same_static import verifier_hints
+from ._same_static import order_hints, verifier_hints
+
+__all__ = [
+    "equivalent_spelling", "spelling_by_task", "verdict_by_session", "verdict_by_way", "verdict_early",
+    "verdict_later", "verifier_code", "verifier_determinism", "verifier_order", "verifier_portability",
+    "verifier_purity",
+]  # fmt: skip
 
 TEACHES = "the same act is now paid and now not, so that it learns from noise"
 REPEATS = (29, 59)
@@ -30,6 +38,8 @@ REPEATS = (29, 59)
 CHEAP_S = 1.5
 """Seconds that the greater number of verdicts on one end may take."""
 PAUSE_S = 0.3
+HALF_A_DAY = 200 + 43201 / 86400
+"""Days ahead: another season, half of the day, and another second."""
 WAVERS = "quintain.audit.checks.flaky_verifier:wavers"
 CHANGED = "quintain.audit.checks.flaky_verifier:changed"
 
@@ -78,7 +88,9 @@ def verifier_portability(lab: Lab) -> Iterator[Finding | None]:
     )
     contexts: tuple[Context, ...] = (HOME, *elsewhere(), Context(loaded=True))
     if shim() is not None:
-        contexts += (Context(days=200),)
+        contexts += (Context(days=HALF_A_DAY),)
+    if any("set" in hint.title or "hash" in hint.title for hint in order_hints(lab)):
+        contexts += tuple(Context(hash_seed=seed) for seed in (3, 4, 5, 6, 7))
     usual, *records = lab.play_all([Probe(ops, context) for context in contexts])
     found: set[str] = set()
     for context, record in zip(contexts[1:], records, strict=True):
@@ -101,35 +113,41 @@ def verifier_order(lab: Lab) -> Iterator[Finding | None]:
             theirs = (
                 reset(other),
                 *(doing(lab, other) if place % 2 else half(doing(lab, other))),
-                Op("score", times=3),
+                Op("score", times=3 if place else 30),
             )
             before += [op.moved(f"other {place}") for op in theirs]
-        lab.looking()
-        probes = (Probe((*mine[:-1], *before, mine[-1])), Probe(mine))
-        mixed, by_itself = lab.play_all(probes)
-        apart = split(by_itself, mixed, [SCORE.mark], volatile=lab.volatile)
-        found = pair(lab, probes[0].ops, SCORE.mark) if apart is not None else None
-        if apart is not None and found is not None:
-            yield lab.finding(
-                f"the verdict on a {how} episode is another one when other episodes have been scored before",
-                *found,
-                relation=UNLIKE,
-                marks=(SCORE.mark,),
-                minimise=0,
-                part="V",
-                tasks=(task,),
-                expected=apart.one,
-                observed=apart.other,
-                teaches=TEACHES,
-            )
-            return
+        mixed = (*mine[:-1], *before, mine[-1])
+        after = (*(op.moved("a") for op in before if op.on in ("other 0", "other 1", "other 2")), *mine)
+        ways = [("other episodes have", mixed), ("earlier episodes of the session have", after)]
+        for words, some in ways if ops[1:] else ways[:1]:
+            lab.looking()
+            one, by_itself = lab.play_all((Probe(some), Probe(mine)))
+            apart = split(by_itself, one, [SCORE.mark], volatile=lab.volatile)
+            found = pair(lab, some, SCORE.mark) if apart is not None else None
+            if apart is not None and found is not None:
+                yield lab.finding(
+                    f"the verdict on a {how} episode is another one when {words} been scored before",
+                    *found,
+                    relation=UNLIKE,
+                    marks=(SCORE.mark,),
+                    minimise=0,
+                    part="V",
+                    tasks=(task,),
+                    expected=apart.one,
+                    observed=apart.other,
+                    teaches=TEACHES,
+                )
+                return
 
 
-@check("x.verifier_purity", "flaky_verifier", needs=("state|digest", "tasks"), value=72)
+@check("x.verifier_purity", "flaky_verifier", needs=("tasks",), value=72)
 def verifier_purity(lab: Lab) -> Iterator[Finding | None]:
     """To judge an episode does not change its world."""
     look = eye(lab)
     ends = list(_ends(lab, 3))
+    if not look:
+        yield from _read_after(lab, ends)
+        return
     ops = (Op(look, mark="first"), Op(look, mark="before"), SCORE, Op("score"), Op(look, mark="after"))
     for (task, how, acts), record in zip(ends, lab.play_all([Probe((*acts, *ops)) for *_, acts in ends]), strict=True):
         lab.looking()
@@ -148,6 +166,34 @@ def verifier_purity(lab: Lab) -> Iterator[Finding | None]:
             return
 
 
+def _read_after(lab: Lab, ends: Sequence[tuple[str, str, tuple[Op, ...]]]) -> Iterator[Finding | None]:
+    """Where the world cannot be seen past its tools: what they tell once a score has been asked for."""
+    for task, how, acts in ends:
+        seen = reads(lab, task, 4)
+        if not seen:
+            continue
+        lab.looking()
+        first = [op.marked(f"step {place}") for place, op in enumerate(acts)]
+        last = [op.marked(f"step after {place}") for place, op in enumerate(seen)]
+        judged, plain = Probe((*first, Op("score", times=3), *last)), Probe((*first, *last))
+        one, other = lab.play_all((judged, plain))
+        apart = split(other, one, [op.mark for op in last], volatile=lab.volatile)
+        if apart is not None:
+            yield lab.finding(
+                f"to ask for the score of a {how} episode changes what tools tell",
+                *(judged, plain, plain),
+                relation=UNLIKE,
+                marks=(apart.op.mark,),
+                minimise=0,
+                part="V",
+                tasks=(task,),
+                expected=apart.one,
+                observed=apart.other,
+                teaches="how often it was looked at is part of what it acts in",
+            )
+            return
+
+
 @check("x.equivalent_spelling", "flaky_verifier", needs=("oracle", "tools", "tasks"), value=56)
 def equivalent_spelling(lab: Lab) -> Iterator[Finding | None]:
     """The same acts are paid alike when arguments stand in another order, or 4 is written as 4.0."""
@@ -157,7 +203,12 @@ def equivalent_spelling(lab: Lab) -> Iterator[Finding | None]:
         pay = lab.solved(task)
         if pay is None:
             continue
-        for words, respelled in (("in another order", reordered), ("as 4.0 instead of 4", floated)):
+        kinds = (
+            ("in another order", reordered),
+            ("as 4.0 instead of 4", floated),
+            ("as sets in another order", turned_lists(lab, task)),
+        )
+        for words, respelled in kinds:
             other: tuple[Op, ...] = tuple(respelled(op, tools.get(op.name)) for op in ops)
             if all(repr(one.value) == repr(two.value) for one, two in zip(ops, other, strict=True)):
                 continue

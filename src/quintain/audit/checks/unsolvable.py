@@ -16,12 +16,17 @@ from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Probe, Record, Seen, answer, number, reset
 
 from . import _reward_claims as claims
-from ._reward_facts import facts
+from ._reward_facts import beyond, facts
 from ._reward_origin import provenance
 from ._reward_random import aimless
 from ._reward_strict import strictness
+from ._unsolv_gold import gold_rule
+from ._unsolv_seeds import solved_under_seeds
 
-__all__ = ["aimless", "budget", "floor_gap", "oracle_max", "provenance", "strictness", "task_set"]
+__all__ = [
+    "aimless", "budget", "floor_gap", "gold_rule", "oracle_max", "provenance", "solved_under_seeds", "strictness",
+    "task_set",
+]  # fmt: skip
 
 TOP = 1.0
 """The best reward of an environment that pays within [0, 1]."""
@@ -34,14 +39,17 @@ def oracle_max(lab: Lab) -> Iterator[Finding | None]:
     if not known and all(fact.solution == "none" for fact in facts(lab).values()):
         raise lab.none("no task has a solution")
     top = max([TOP, *(fact.full for fact in known.values() if fact.full is not None)])
-    lab.looking(len(lab.tasks))
+    others = beyond(lab)
+    lab.looking(len(lab.tasks) + len(others))
+    known |= {task: fact for task, fact in others.items() if fact.solution == "known"}
     poor = [task for task, fact in known.items() if _too_little(fact.full, top)]
     faults: dict[str, list[tuple[str, tuple[Op, ...], Record]]] = defaultdict(list)
     for task, ops, record in _again(lab, poor):
         faults[_why(ops, record, top)].append((task, ops, record))
+    usual = len(known) >= 4 and len(poor) <= len(known) / 4
     for said, found in faults.items():
         if said:
-            yield _unpaid(lab, said, found, top=top)
+            yield _unpaid(lab, said, found, top=top, usual=usual)
     yield from _broken_oracles(lab)
 
 
@@ -56,10 +64,14 @@ def _again(lab: Lab, tasks: Sequence[str]) -> list[tuple[str, tuple[Op, ...], Re
     return [(task, ops, record) for (task, ops), record in zip(known, records, strict=True)]
 
 
-def _unpaid(lab: Lab, said: str, found: Sequence[tuple[str, tuple[Op, ...], Record]], *, top: float) -> Finding | None:
+def _unpaid(
+    lab: Lab, said: str, found: Sequence[tuple[str, tuple[Op, ...], Record]], *, top: float, usual: bool
+) -> Finding | None:
+    """A graded reward of more than a half may be the best there is, where others get no more and every step worked."""
     task, ops, record = found[0]
     seen = record.at("score")
-    nearly = bool(lab.attribute("graded")) and (number(seen) or 0.0) >= top / 2
+    worked = said.startswith("is not paid")
+    nearly = bool(lab.attribute("graded")) and (number(seen) or 0.0) >= top / 2 and worked and not usual
     return lab.finding(
         f"the task's own solution {said}",
         solves(task, ops),
@@ -259,20 +271,38 @@ def task_set(lab: Lab) -> Iterator[Finding | None]:
         truth = repr(record.at("hidden").content()) if hides else repr(lab.oracle(task))
         by_sight[sight].append((task, truth))
     for alike in by_sight.values():
-        if len(alike) > 1 and len({truth for _, truth in alike}) > 1:
-            yield _contradiction(lab, alike)
+        paid = [one for one in alike if _is_paid(lab, one[0])]
+        if len(paid) > 1 and len({truth for _, truth in paid}) > 1:
+            yield _contradiction(lab, paid)
 
 
 def _contradiction(lab: Lab, alike: Sequence[tuple[str, str]]) -> Finding | None:
-    return lab.finding(
-        "two tasks look the same to the agent and want different things",
-        part="T",
-        severity="warning",
-        tasks=[task for task, _ in alike],
-        expected="what is wanted can be told from the prompt and the world",
-        observed=[truth[:300] for _, truth in alike][:2],
-        teaches="to guess",
-    )
+    """Two of them, of which one's solution reads the same in the other, and is not paid there."""
+    first, *others = [task for task, _ in alike]
+    mine = lab.oracle(first) or ()
+    marked = tuple(op.marked(f"said {place}") for place, op in enumerate(mine))
+    for other in others:
+        probes = (solves(other, marked), solves(first, marked), solves(other, lab.oracle(other) or ()))
+        marks = ("score", *(op.mark for op in marked))
+        evidence = Evidence(claims.CONTRADICTS, marks, None, lab.volatile)
+        if mine and claims.contradicts(lab.play_all(probes), evidence):
+            return lab.finding(
+                "two tasks look the same to the agent and want different things",
+                *probes,
+                relation=evidence.relation,
+                marks=marks,
+                minimise=0,
+                part="T",
+                tasks=[task for task, _ in alike],
+                expected="what is wanted can be told from the prompt and the world",
+                observed=[truth[:300] for _, truth in alike][:2],
+                teaches="to guess",
+            )
+    return None
+
+
+def _is_paid(lab: Lab, task: str) -> bool:
+    return (facts(lab)[task].full or 0.0) > 0
 
 
 def _evidence(marks: Sequence[str]) -> Evidence:

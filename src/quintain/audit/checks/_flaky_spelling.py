@@ -1,0 +1,161 @@
+"""One spelling that is right in some tasks and wrong in others: siblings tell which spellings a verifier takes.
+
+How strict a verifier is, is its author's choice, as long as it is the same for all: 1.50 for 1.5, 1,000 for 1000, a
+space at the end. What is taken for the answer in most tasks of a kind and refused in a few is judged by accident.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_list
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab, solves
+from quintain.audit.probe import Op, Record, number
+
+from ._reward_acts import names, submits, words
+from ._reward_runs import runs_of
+from ._unsolv_walks import Walk, decimal, skeleton, walks
+
+_TASKS = 24
+"""Of a kind that are tried."""
+_KINDS = 3
+_LEAST = 3
+"""Tasks that must take a spelling."""
+_UNEVEN = "quintain.audit.checks._flaky_spelling:unevenly"
+_SETS = names(
+    "attendees participants members guests invitees recipients tags labels watchers cc bcc "
+    "helpers users people emails assignees reviewers approvers"
+)
+"""Names of lists that nobody means as an order."""
+_IN_ORDER = re.compile(
+    r"\b(in (this|that|the (given|same|following)) order|sorted|ranked?|ranking|ordered)\b", re.IGNORECASE
+)
+
+
+@check("x.spelling_by_task", "flaky_verifier", needs=("oracle", "tasks"), value=61)
+def spelling_by_task(lab: Lab) -> Iterator[Finding | None]:
+    """A spelling of the answer that is taken in some tasks is taken in all tasks of their kind."""
+    families: dict[Any, list[Walk]] = defaultdict(list)
+    for walk in walks(lab):
+        if (own := _own(walk)) is not None:
+            families[walk.shape, skeleton(walk.told), _kind(own)].append(walk)
+    large = sorted((one for one in families.values() if len(one) > _LEAST), key=len, reverse=True)
+    for family in large[:_KINDS]:
+        yield from _uneven(lab, family[:_TASKS])
+
+
+def _uneven(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
+    taken: dict[str, list[tuple[Walk, tuple[Op, ...]]]] = defaultdict(list)
+    refused: dict[str, list[tuple[Walk, tuple[Op, ...]]]] = defaultdict(list)
+    for walk in family:
+        ways = [(said, _saying(walk, text)) for said, text in spellings(str(_own(walk)))]
+        for (said, ops), run in zip(ways, runs_of(lab, walk.task, [ops for _, ops in ways]), strict=True):
+            lab.looking()
+            if run.score is not None and not run.errors:
+                (taken if run.score >= walk.full - 1e-9 else refused)[said].append((walk, ops))
+    for said, odd in refused.items():
+        even = taken[said]
+        if len(even) < max(_LEAST, 2 * len(odd)):
+            continue
+        walk, ops = odd[0]
+        yield lab.finding(
+            f"{said} is the right answer in most tasks of a kind, and not in some",
+            solves(walk.task, ops),
+            solves(walk.task, walk.ops),
+            *(solves(other.task, way) for other, way in even[:3]),
+            relation=_UNEVEN,
+            marks=("score",),
+            data=[walk.full, *(other.full for other, _ in even[:3])],
+            minimise=0,
+            part="V",
+            tasks=[other.task for other, _ in odd],
+            expected=f"{walk.full:g}, as in {len(even)} other tasks of this kind",
+            observed=f"less: {_own(walk)!r} is right and {ops[-1].value!r} is not",
+            teaches="how an answer is spelled is, now and then, what it is paid for",
+        )
+        return
+
+
+def unevenly(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A spelling is not paid in the first probe, where the answer's own is, and it is in the others."""
+    scores = [number(record.at("score")) for record in records]
+    worked = not any(seen.is_error for record in records for seen in record.seen[1:-1])
+    fulls = [evidence.data[0], *evidence.data]
+    paid = [one is not None and one >= full - 1e-9 for one, full in zip(scores, fulls, strict=True)]
+    return worked and scores[0] is not None and not paid[0] and all(paid[1:])
+
+
+def spellings(own: str) -> Iterator[tuple[str, str]]:
+    """Other ways to write exactly the same, each with what it is called."""
+    value = decimal(own)
+    text = own.strip()
+    if value is not None and re.fullmatch(r"[-+]?\d+(\.\d+)?", text) and abs(value) < Decimal(10) ** 15:
+        if "." in text:
+            yield "a number with one more zero at its end", f"{text}0"
+            if text.endswith("0"):
+                yield "a number without the zeros at its end", text.rstrip("0").rstrip(".")
+        else:
+            yield "a number as 5.0 in place of 5", f"{text}.0"
+            if abs(value) >= 1000:
+                yield "a number with commas between its thousands", f"{int(value):,}"
+        yield "a number as a power of ten", f"{value.normalize():e}"
+    elif value is None and len(text.split()) <= 8:
+        for said, other in (
+            ("an answer in capitals", text.upper()),
+            ("an answer in small letters", text.lower()),
+            ("an answer without spaces behind its commas", re.sub(r",\s+", ",", text)),
+        ):
+            if other != text:
+                yield said, other
+    yield "an answer with a space at its end", f"{own} "
+    yield "an answer with a line break at its end", f"{own}\n"
+
+
+# --- answers ---
+
+
+def _own(walk: Walk) -> str | None:
+    """The answer as text; None where none is given, or one of many words."""
+    last = walk.ops[-1]
+    found: Any = last.value if last.do == "answer" else None
+    if last.do == "call" and submits(last) and len(last.value) == 1:
+        found = next(iter(last.value.values()))
+    return found if isinstance(found, str) and found.strip() and len(found) <= 80 else None
+
+
+def _saying(walk: Walk, text: str) -> tuple[Op, ...]:
+    last = walk.ops[-1]
+    value: Any = text if last.do == "answer" else dict.fromkeys(last.value, text)
+    return (*walk.ops[:-1], msgspec.structs.replace(last, value=value))
+
+
+def _kind(own: str) -> str:
+    if decimal(own) is None:
+        return "text"
+    return "fraction" if "." in own else "power" if "e" in own.lower() else "whole"
+
+
+def _is_set(name: str, value: Any) -> bool:
+    return is_list(value) and bool(set(words(name)) & _SETS)
+
+
+def turned_lists(lab: Lab, task: str) -> Callable[[Op, ToolSpec | None], Op]:
+    """Turns round the lists of a call that are sets by their names, unless the agent is told of an order."""
+    told = next((walk.told for walk in walks(lab) if walk.task == task), "")
+
+    def turned(op: Op, _tool: ToolSpec | None) -> Op:
+        if op.do != "call" or not told or _IN_ORDER.search(told):
+            return op
+        value = {name: [*reversed(one)] if _is_set(name, one) else one for name, one in op.value.items()}
+        return msgspec.structs.replace(op, value=value)
+
+    return turned

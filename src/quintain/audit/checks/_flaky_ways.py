@@ -1,0 +1,311 @@
+"""One end, reached and judged in other ways: asked for early, in many sessions, later, or after the world went back.
+
+What was done and what became of it is the same each time, so the verdict must be.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, Record, ask, number, reset
+
+from ._reward_runs import runs_of, solve
+from ._same_scripts import alone, doing, half, marked
+from ._same_splits import UNLIKE, apart, steady
+from ._unsolv_looks import looks
+
+_HERE = "quintain.audit.checks._flaky_ways"
+_SCORE = Op("score", mark="step score")
+_LEAPS = (1, 2, 5, 31, 121)
+"""Seconds between verdicts: none is so long that a session might rightly be over."""
+_SESSIONS = (12, 59)
+_CHEAP_S = 0.6
+"""Seconds that many sessions may take together."""
+TEACHES = "the same act is now paid and now not, so that it learns from noise"
+
+
+@check("x.verdict_early", "flaky_verifier", needs=("tasks",), value=76)
+def verdict_early(lab: Lab) -> Iterator[Finding | None]:
+    """A verdict is about the end, whether or not the score was asked for on the way, or the world went back."""
+    for task in lab.some(2):
+        acts = doing(lab, task)
+        mine = (*marked((reset(task), *acts)), _SCORE)
+        asked = tuple(one for op in mine[:-1] for one in (op, Op("score")))
+        found = yield from _unlike(lab, (*asked, _SCORE), "when the score was asked for on the way", task=task)
+        if {"snapshot", "restore"} <= lab.offers and not found:
+            begun, rest = mine[:1], marked(acts, tag="away ")
+            away = tuple(msgspec.structs.replace(op, mark="") for op in rest)
+            back = (*begun, Op("snapshot", name="start"), *away, Op("score"), Op("restore", name="start"), _SCORE)
+            found = yield from _unlike(lab, back, "when the world went back to it", task=task)
+        if found:
+            return
+
+
+def _unlike(lab: Lab, ops: Sequence[Op], words: str, *, task: str) -> Generator[Finding | None, None, bool]:
+    """Whether the verdict at the end of ops is not that of the marked ones alone."""
+    lab.looking()
+    odd, plain = Probe(tuple(ops)), Probe(alone(ops))
+    one, other = lab.play_all([odd, plain])
+    if not apart(one.at(_SCORE.mark), other.at(_SCORE.mark), lab.volatile):
+        return False
+    finding = lab.finding(
+        f"the verdict on an episode is another one {words}",
+        *(odd, plain, plain),
+        relation=UNLIKE,
+        marks=(_SCORE.mark,),
+        minimise=0,
+        part="V",
+        tasks=(task,),
+        expected=other.at(_SCORE.mark).value,
+        observed=one.at(_SCORE.mark).value,
+        teaches=TEACHES,
+    )
+    yield finding
+    return finding is not None
+
+
+# --- sessions ---
+
+
+@check("x.verdict_by_session", "flaky_verifier", needs=("tasks",), value=74)
+def verdict_by_session(lab: Lab) -> Iterator[Finding | None]:
+    """The same acts are scored alike in each of many sessions."""
+    for task in lab.some(2):
+        acts = doing(lab, task)
+        for how, ops in (("whole", acts), ("half", half(acts))):
+            if not ops:
+                continue
+            few = Probe((_many(task, ops, _SESSIONS[0]),))
+            record = lab.play_probe(few)
+            seen = record.at("ask")
+            lab.looking(_SESSIONS[0])
+            if seen.fine and len(set(map(repr, seen.value))) == 1 and how == "whole":
+                more = min(_SESSIONS[1], int(_CHEAP_S / max(seen.seconds / _SESSIONS[0], 1e-4)))
+                if more > _SESSIONS[0]:
+                    few = Probe((_many(task, ops, more),))
+                    seen = lab.play_probe(few).at("ask")
+                    lab.looking(more)
+            if seen.fine and len(kinds := set(map(repr, seen.value))) > 1:
+                yield lab.finding(
+                    "the same acts are not scored alike in every session",
+                    few,
+                    relation="varies",
+                    marks=("ask",),
+                    tries=3,
+                    minimise=0,
+                    part="V",
+                    tasks=(task,),
+                    expected=f"{len(seen.value)} equal verdicts",
+                    observed=", ".join(sorted(kinds)),
+                    teaches=TEACHES,
+                )
+                return
+
+
+def _many(task: str, ops: Sequence[Op], count: int) -> Op:
+    return ask(f"{_HERE}:sessions", {"task": task, "ops": msgspec.to_builtins(ops), "count": count})
+
+
+def sessions(player: Player, _on: str, value: Any) -> list[Any]:
+    """In the child: what the same acts are paid in so many sessions, one after the other."""
+    ops = msgspec.convert(value["ops"], list[Op])
+    found: list[Any] = []
+    for place in range(value["count"]):
+        on = f"session {place}"
+        player.do(reset(value["task"], on=on))
+        for op in ops:
+            player.do(op.moved(on))
+        seen = player.do(Op("score", on))
+        found.append(number(seen) if seen.fine else seen.raised.partition(":")[0])
+        player.do(Op("close", on))
+        player.handles.pop(on, None)
+    return found
+
+
+# --- time ---
+
+
+@check("x.verdict_later", "flaky_verifier", needs=("tasks",), value=71)
+def verdict_later(lab: Lab) -> Iterator[Finding | None]:
+    """A verdict does not depend on the second, or on how long the agent took."""
+    if lab.about.kind not in ("plain", "scorer"):
+        raise lab.none("its clocks are not Python's own, or it is another process")
+    for task in lab.some(2):
+        acts = doing(lab, task)
+        for ops in (acts, half(acts)):
+            leaps = [
+                one
+                for place, seconds in enumerate(_LEAPS)
+                for one in (ask(f"{_HERE}:leap", seconds, mark=""), Op("score", mark=f"later {place}"))
+            ]
+            still = [msgspec.structs.replace(one, value=0) if one.do == "ask" else one for one in leaps]
+            begin = (reset(task), *ops, Op("score", mark="now"))
+            probes = (Probe((*begin, *leaps)), Probe((*begin, *still)))
+            marks = ("now", *(f"later {place}" for place in range(len(_LEAPS))))
+            lab.looking(len(_LEAPS))
+            evidence = Evidence(f"{_HERE}:moves", marks, None, lab.volatile)
+            moved, kept = lab.play_all(probes)
+            if moves((moved, kept), evidence):
+                yield lab.finding(
+                    "the verdict on one and the same episode is another one seconds or minutes later",
+                    *probes,
+                    relation=evidence.relation,
+                    marks=marks,
+                    minimise=0,
+                    part="V",
+                    tasks=(task,),
+                    expected=kept.at("now").value,
+                    observed=[moved.at(mark).value for mark in marks],
+                    teaches=TEACHES,
+                )
+                return
+
+
+def moves(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Verdicts change while the clock leaps, and do not while it does not."""
+    moved, kept = records
+    now, *later = evidence.marks
+    return any(apart(moved.at(now), moved.at(mark), evidence.volatile) for mark in later) and not any(
+        apart(kept.at(now), kept.at(mark), evidence.volatile) for mark in later
+    )
+
+
+_AHEAD = [0.0]
+"""Seconds that this process's clocks have leapt; a child's own, as each probe is played in a fork."""
+
+
+def leap(_player: Player, _on: str, seconds: Any) -> float:
+    """In the child: from now on Python's clocks, wherever the subject has got them from, are so much further ahead."""
+    _AHEAD[0] += float(seconds)
+    fakes: dict[int, Any] = {}
+    for name in ("time", "monotonic", "perf_counter", "time_ns", "monotonic_ns"):
+        real, scale = getattr(time, name), 10**9 if name.endswith("_ns") else 1
+        if not hasattr(real, "leaps"):
+            fakes[id(real)] = _ahead(real, scale)
+            setattr(time, name, fakes[id(real)])
+    if not hasattr(dt.datetime, "leaps"):
+        fakes[id(dt.datetime)] = _later_datetime()
+        dt.datetime = fakes[id(dt.datetime)]  # type: ignore[misc]  # It stands in for the class.
+    for module in list(sys.modules.values()):
+        _replace(module, fakes)
+    return _AHEAD[0]
+
+
+def _replace(module: ModuleType, fakes: dict[int, Any]) -> None:
+    """What a module has imported by name; those of the audit itself and of Python keep the true time."""
+    file = getattr(module, "__file__", None) or ""
+    if not file or "/quintain/audit/" in file or file.startswith(sys.base_prefix):
+        return
+    for name, value in list(vars(module).items()):
+        if id(value) in fakes:
+            setattr(module, name, fakes[id(value)])
+
+
+def _ahead(real: Callable[[], Any], scale: int) -> Any:
+    def clock() -> Any:
+        told = real()
+        return told + type(told)(_AHEAD[0] * scale)
+
+    clock.leaps = True  # type: ignore[attr-defined]  # So that it is not replaced a second time.
+    return clock
+
+
+def _later_datetime() -> Any:
+    true = dt.datetime
+
+    class Kind(type):
+        def __instancecheck__(cls, one: object) -> bool:
+            return isinstance(one, true)
+
+    class Later(dt.datetime, metaclass=Kind):
+        leaps = True
+
+        @classmethod
+        def now(cls, tz: Any = None) -> Any:
+            return true.now(tz) + dt.timedelta(seconds=_AHEAD[0])
+
+        @classmethod
+        def utcnow(cls) -> Any:
+            return true.now(dt.UTC).replace(tzinfo=None) + dt.timedelta(seconds=_AHEAD[0])
+
+        @classmethod
+        def today(cls) -> Any:
+            return cls.now()
+
+    return Later
+
+
+# --- ways to one end ---
+
+
+@check("x.verdict_by_way", "flaky_verifier", needs=("oracle", "tasks", "state"), value=68)
+def verdict_by_way(lab: Lab) -> Iterator[Finding | None]:
+    """Two ways that end in the same world, none of whose calls failed, are paid alike."""
+    for one in [one for one in solve(lab, lab.some(3)) if one.full and one.full > 0 and not one.errors]:
+        ways = [(f"with {way.said}", way.ops, way.severity == "error") for way in looks(lab, one)]
+        order = _other_order(one.ops, one.writes)
+        if order is not None:
+            ways.append(("with its independent writes in another order", order, not _ordered(one.told)))
+        lab.looking(len(ways))
+        runs = runs_of(lab, one.task, [ops for _, ops, _ in ways])
+        for (words, ops, grave), run in zip(ways, runs, strict=True):
+            if run.errors or run.score is None or run.score > (one.floor or 0.0) + 1e-9:
+                continue
+            last = (Op("state", mark="end"), Op("score", mark="score"))
+            odd, plain = (Probe((reset(one.task), *some, *last)) for some in (ops, one.ops))
+            probes = (odd, plain, plain)
+            evidence = Evidence(f"{_HERE}:scored_apart", ("end", "score"), one.floor or 0.0, lab.volatile)
+            if scored_apart([*lab.play_all(probes)], evidence):
+                yield lab.finding(
+                    f"a way {words} ends in the same world and is not paid alike",
+                    *probes,
+                    relation=evidence.relation,
+                    marks=evidence.marks,
+                    data=evidence.data,
+                    minimise=0,
+                    part="V",
+                    severity="error" if grave else "warning",
+                    at_most="proven" if grave else "likely",
+                    tasks=(one.task,),
+                    expected=one.full,
+                    observed="less, for the same end",
+                    teaches=TEACHES,
+                )
+                return
+
+
+def scored_apart(records: Sequence[Record], evidence: Evidence) -> bool:
+    """All calls worked and the worlds end alike, but the first is paid no more than `data`, and the others more."""
+    end, mark = evidence.marks
+    worked = not any(seen.is_error for record in records for seen in record.seen[1:-2])
+    alike = steady(records, end, evidence.volatile) and records[0].at(end).fine
+    first, *others = (number(record.at(mark)) for record in records)
+    least = float(evidence.data) + 1e-9
+    more = all(one is not None and one > least for one in others)
+    return worked and alike and more and first is not None and first <= least
+
+
+def _ordered(told: str) -> bool:
+    """Whether the agent is told in what order it must act."""
+    return bool({"then", "first", "before", "after", "finally", "once"} & set(told.lower().replace(",", " ").split()))
+
+
+def _other_order(ops: Sequence[Op], writes: Sequence[int]) -> tuple[Op, ...] | None:
+    """The writes turned round, everything else in its place; the ends tell whether they were independent."""
+    if len(writes) < 2:
+        return None
+    turned = list(ops)
+    for place, other in zip(writes, reversed(writes), strict=True):
+        turned[place] = ops[other]
+    return tuple(turned)

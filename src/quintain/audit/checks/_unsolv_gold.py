@@ -1,0 +1,200 @@
+"""Right answers held against what the solution itself has read: siblings show by which rule an answer is made.
+
+Tasks that are told in the same words and solved by the same calls follow one rule ("the answer is what the last
+computation gave"). Where nearly all do, one that does not holds the answer of another task, or of an older world; and
+where a tool's result is the answer less some digits, the tool loses what the answer needs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab, solves
+from quintain.audit.probe import Op, Record, number
+
+from ._reward_acts import submits
+from ._unsolv_walks import Walk, decimal, leaves, plain, skeleton, walks
+
+_LEAST = 4
+"""Siblings that must follow a rule."""
+_BROKEN = "quintain.audit.checks._unsolv_gold:breaks_rule"
+_TEACHES = "to give answers that nothing in the world supports"
+
+
+@check("x.gold_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=62)
+def gold_rule(lab: Lab) -> Iterator[Finding | None]:
+    """The answer that is paid is the one that the solution's own calls have shown, in each task as in its siblings."""
+    families: dict[Any, list[Walk]] = defaultdict(list)
+    for walk in walks(lab):
+        families[walk.shape, skeleton(walk.told)].append(walk)
+    for family in families.values():
+        if len(family) < 3 or _said(family[0]) is None:
+            continue
+        lab.looking(len(family))
+        yield from _against_rule(lab, family)
+        yield from _lost_digits(lab, family)
+
+
+def _against_rule(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
+    for place, path in _sources(family[0]):
+        shown = [(walk, _at(walk, place, path)) for walk in family]
+        follow = [walk for walk, one in shown if one is not None and _alike(one, _answer(walk))]
+        against = [(walk, one) for walk, one in shown if one is not None and not _alike(one, _answer(walk))]
+        distinct = len({plain(str(_answer(walk))) for walk in follow})
+        if not against or len(follow) < max(_LEAST, 3 * len(against)) or distinct < 3:
+            continue
+        walk, one = against[0]
+        is_last = place == _look(walk) and _computes(lab, walk.ops[place])
+        told = ".".join(path) or "result"
+        yield lab.finding(
+            f"the {told} of {walk.ops[place].name} is the answer of all tasks of a kind but for some",
+            solves(walk.task, _saying(walk, one)),
+            solves(walk.task, walk.ops),
+            *(solves(sibling.task, sibling.ops) for sibling in follow[:3]),
+            relation=_BROKEN,
+            marks=("score",),
+            data=walk.full,
+            minimise=0,
+            part="T",
+            severity="error" if is_last else "warning",
+            at_most="proven" if is_last else "likely",
+            tasks=[other.task for other, _ in against],
+            expected=f"{one!r}, which the solution's own call gave, as in {len(follow)} other tasks of this kind",
+            observed=f"{_answer(walk)!r} is paid in its place",
+            teaches=_TEACHES,
+        )
+        return
+
+
+def _lost_digits(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
+    """Results that are the answer rounded to fewer digits, in all tasks of a kind, and are not paid."""
+    place = _look(family[0])
+    paths = [path for at, path in _sources(family[0]) if at == place]
+    for path in paths:
+        pairs = [(walk, decimal(_at(walk, place, path)), decimal(_answer(walk))) for walk in family]
+        known = [(walk, one, own) for walk, one, own in pairs if one is not None and own is not None]
+        digits = max((_places(one) for _, one, _ in known), default=0)
+        finer = [(walk, one, own) for walk, one, own in known if one != own]
+        if len(known) < len(family) or len(finer) < 3 or len(finer) < 0.75 * len(known):
+            continue
+        step = Decimal(1).scaleb(-digits)
+        if any(abs(one - own) > step / 2 or _places(own) <= digits for _, one, own in finer):
+            continue
+        walk, _, own = finer[0]
+        shown = _at(walk, place, path)
+        yield lab.finding(
+            f"{walk.ops[place].name} rounds off digits that the answer needs",
+            solves(walk.task, _saying(walk, shown)),
+            solves(walk.task, walk.ops),
+            relation=_BROKEN,
+            marks=("score",),
+            data=walk.full,
+            minimise=0,
+            part="S",
+            tasks=[one.task for one, _, _ in finer],
+            expected=f"an answer that the tools can show, or {shown!r} to be right",
+            observed=f"{own} is wanted, and {walk.ops[place].name} gives {shown!r}",
+            teaches="to make up what the tools do not tell",
+        )
+        return
+
+
+def breaks_rule(records: Sequence[Record], evidence: Evidence) -> bool:
+    """What the calls showed, handed in, is not paid, though every call worked; the solutions of the others are."""
+    first, *others = (number(record.at("score")) for record in records)
+    worked = not any(seen.is_error for record in records for seen in record.seen[1:-1])
+    full = float(evidence.data)
+    paid = all(one is not None and one > 0 for one in others) and others[0] is not None and others[0] >= full - 1e-9
+    return worked and paid and first is not None and first < full - 1e-9
+
+
+# --- answers and their sources ---
+
+
+def _said(walk: Walk) -> tuple[int, str] | None:
+    """The op that hands the answer in, and the argument that holds it; None where there is no such, or several."""
+    place = len(walk.ops) - 1
+    op = walk.ops[place]
+    if op.do == "answer":
+        return place, ""
+    texts = [name for name, one in op.value.items() if isinstance(one, str) or is_number(one)] if submits(op) else []
+    return (place, texts[0]) if len(texts) == 1 else None
+
+
+def _answer(walk: Walk) -> Any:
+    found = _said(walk)
+    assert found is not None, "families are of tasks that are solved by saying something"
+    place, name = found
+    return walk.ops[place].value[name] if name else walk.ops[place].value
+
+
+def _saying(walk: Walk, value: Any) -> tuple[Op, ...]:
+    """The solution with another answer, in the type of its own."""
+    found = _said(walk)
+    assert found is not None
+    place, name = found
+    op = walk.ops[place]
+    said = _words(value) if isinstance(_answer(walk), str) else value
+    return (*walk.ops[:place], msgspec.structs.replace(op, value=op.value | {name: said} if name else said))
+
+
+def _words(value: Any) -> str:
+    number_ = decimal(value)
+    if is_number(value) and number_ is not None:
+        return format(number_.normalize(), "f") if number_ == number_.to_integral() else format(number_, "f")
+    return str(value)
+
+
+def _look(walk: Walk) -> int:
+    """The last call before the answer."""
+    found = _said(walk)
+    return found[0] - 1 if found else -1
+
+
+def _sources(walk: Walk) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Every value that was read before the answer, the last call's first."""
+    for place in reversed(range(max(0, _look(walk) + 1))):
+        for path, _ in list(leaves(_data(walk, place)))[:40]:
+            yield place, path
+
+
+def _data(walk: Walk, place: int) -> Any:
+    value = walk.said[place].value
+    if isinstance(value, str) and value[:1] in "{[":
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _at(walk: Walk, place: int, path: tuple[str, ...]) -> Any:
+    return dict(leaves(_data(walk, place))).get(path)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    left, right = decimal(one), decimal(other)
+    if left is not None and right is not None:
+        return left == right
+    return plain(str(one)) == plain(str(other))
+
+
+def _places(value: Decimal) -> int:
+    exponent = value.normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _computes(lab: Lab, op: Op) -> bool:
+    """Whether a tool works out a result from numbers that it is given."""
+    spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+    kinds = [one.get("type") for one in spec.properties.values() if is_dict(one)] if spec else []
+    return "number" in kinds or kinds.count("integer") >= 2

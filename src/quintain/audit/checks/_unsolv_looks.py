@@ -1,0 +1,82 @@
+"""Looks that cost the reward: who does not know the answer yet must look around, and an oracle need not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op
+
+from ._reward_acts import names, reads_by_name, words
+from ._reward_runs import Solved
+
+Severity = Literal["error", "warning", "note"]
+_MORE = (1, 3, 12)
+"""So many looks more than the solution takes."""
+_LOOKS = names(
+    "get list search find read show view look lookup fetch describe browse see details info history cat ls grep preview"
+)
+"""First words of tools that nobody would think to have a price."""
+_UNIT = (
+    r"(calls?|steps?|moves?|turns?|actions?|tries|attempts?|guess(es)?|quer(y|ies)|looks?|lookups?|requests?|reads?)"
+)
+_PRICE = re.compile(
+    rf"\b(at most|no more than|within|fewer than|less than|maximum( of)?|max|up to|only|exactly|budget|limit(ed)?)\b"
+    rf"[^.]{{0,24}}\b{_UNIT}\b"
+    rf"|\b{_UNIT}\b[^.]{{0,40}}\b(costs?|limits?|limited|budget|penal\w*|counts?|counted|reduces?|minus|deducted)\b"
+    rf"|\b{_UNIT}\b (that )?(remaining|left|are left)\b"
+    rf"|\b(costs?|penal\w*|deduct\w*)\b[^.]{{0,40}}\b{_UNIT}\b"
+    rf"|\b(as few|fewest|minimal number|shortest|efficien\w+|do not look|without looking)\b",
+    re.IGNORECASE,
+)
+"""Words that tell the agent that looking has a price."""
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """Another way to do the same.
+
+    Attributes:
+        said: What is other.
+        ops: The way.
+        severity, at_most: What it weighs when it is not paid: some of it may be meant.
+        least: A pay up to which it weighs so much; where more is paid, it is a warning.
+    """
+
+    said: str
+    ops: tuple[Op, ...]
+    severity: Severity = "warning"
+    at_most: str = "likely"
+    least: float = float("inf")
+
+
+def looks(lab: Lab, one: Solved) -> Iterator[Variant]:
+    """The solution with looks that it does not take, before it begins and between its steps."""
+    own = [op for place, op in enumerate(one.ops) if _only_looks(lab, op) and place not in one.errors]
+    known = [call.op for call in lab.survey.reads() if call.task == one.task and _only_looks(lab, call.op)]
+    bare = {(op.name, repr(op.value)): msgspec.structs.replace(op, mark="", on="a") for op in (*own, *known)}
+    there = list(bare.values())[:8]
+    budget: Any = lab.attribute("budget")
+    calls = sum(op.do == "call" for op in one.ops)
+    told = bool(_PRICE.search(" ".join([one.told, *(tool.description for tool in lab.about.tools)])))
+    grave = not told and not lab.attribute("graded")
+    for count in _MORE if there else ():
+        if isinstance(budget, int) and calls + count > budget:
+            break
+        more = [there[place % len(there)] for place in range(count)]
+        half = (len(one.ops) + 1) // 2
+        yield Variant(
+            "more looks than it needs",
+            (*more[: count - count // 2], *one.ops[:half], *more[count - count // 2 :], *one.ops[half:]),
+            "error" if grave else "warning",
+            "proven" if grave else "likely",
+            one.floor or 0.0,
+        )
+
+
+def _only_looks(lab: Lab, op: Op) -> bool:
+    said: Sequence[str] = words(op.name)
+    return reads_by_name(op) and any(word in _LOOKS for word in said) and op.name not in lab.survey.writers

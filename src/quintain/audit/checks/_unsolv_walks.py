@@ -1,0 +1,187 @@
+"""Solutions with what they read on their way, of many tasks: siblings tell what a solution's values are made of."""
+
+from __future__ import annotations
+
+import re
+import weakref
+from collections.abc import Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import msgspec
+
+from quintain import codec
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, Seen, ask, number, reset, score
+
+_WALKED = 48
+_CHOSEN = 40
+_PART = 5
+_LONGEST = 60_000
+"""Characters of an observation that are kept."""
+_NUMBER = re.compile(
+    r"(?<![\w.])[-+]?\d{1,3}(?:[,'\u2019 ]\d{3})+(?:\.\d+)?(?![\w])|(?<![\w.])[-+]?\d+(?:\.\d+)?(?![\w])"
+)
+
+
+class Walk(msgspec.Struct, frozen=True):
+    """A task's solution, played.
+
+    Attributes:
+        told: All that the agent is told at the start, as text.
+        said: What each op gave.
+        full: What it is paid; more than nothing.
+    """
+
+    task: str
+    told: str
+    ops: tuple[Op, ...]
+    said: tuple[Seen, ...]
+    full: float
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """Which tools it calls, in order."""
+        return tuple(op.name or op.do for op in self.ops)
+
+    def before(self, place: int) -> str:
+        """All that was read before an op: what the agent was told, and the observations until then."""
+        return "\n".join([self.told, *(text_of(one) for one in self.said[:place])])
+
+
+_MEMORY: weakref.WeakKeyDictionary[Lab, list[Walk]] = weakref.WeakKeyDictionary()
+
+
+def walks(lab: Lab) -> list[Walk]:
+    """The solutions of up to 48 tasks that are paid, some of which the audit did not choose; worked out once."""
+    if lab not in _MEMORY:
+        tasks = _spread(lab)
+        parts = [tasks[start : start + _PART] for start in range(0, len(tasks), _PART)]
+        value = {"prompt": "prompt" in lab.offers}
+        told = [value | {"tasks": list(part)} for part in parts]
+        probes = [Probe((ask("quintain.audit.checks._unsolv_walks:walk", one),)) for one in told]
+        seen = [record.at("ask") for record in lab.play_all(probes)]
+        _MEMORY[lab] = [walk for one in seen if one.fine for walk in msgspec.convert(one.value, list[Walk])]
+    return _MEMORY[lab]
+
+
+def _spread(lab: Lab) -> tuple[str, ...]:
+    """Tasks that are looked at, and then others: what is wrong with one task shows only among its siblings."""
+    chosen = lab.some(_CHOSEN)
+    rest = [task for task in lab.about.tasks if task not in set(chosen)]
+    room = _WALKED - len(chosen)
+    step = max(1, -(-len(rest) // room)) if room > 0 else 1
+    return (*chosen, *rest[::step][:room]) if chosen else ()
+
+
+def walk(player: Player, _on: str, value: Any) -> Any:
+    """In the child: solutions of some tasks; those that are not paid are left out."""
+    found: list[Any] = []
+    for place, task in enumerate(value["tasks"]):
+        on = f"walk {place}"
+        first = player.do(reset(task, on=on))
+        seen = player.do(Op("oracle", on, task))
+        if first.fine and seen.fine and seen.value:
+            told = [first.value] + ([player.do(Op("prompt", on, task)).value] if value["prompt"] else [])
+            ops = msgspec.convert(seen.value, list[Op])
+            said = [_short(player.do(op.moved(on))) for op in ops]
+            paid = number(player.do(score(on=on)))
+            if paid is not None and paid > 0:
+                text = "\n".join(dict.fromkeys(text_of(Seen(one)) for one in told))
+                found.append(Walk(task, text, tuple(ops), tuple(said), paid))
+        player.do(Op("close", on))
+        player.handles.pop(on, None)
+    return [msgspec.to_builtins(one) for one in found]
+
+
+def _short(seen: Seen) -> Seen:
+    text = text_of(seen)
+    kept = seen.value if len(text) <= _LONGEST else text[:_LONGEST]
+    return Seen(kept, raised=seen.raised, how=seen.how)
+
+
+def text_of(seen: Seen) -> str:
+    """What an op gave, as the agent reads it."""
+    if seen.raised:
+        return seen.raised
+    value = seen.value
+    return value if isinstance(value, str) else codec.json(value).decode(errors="replace")
+
+
+# --- values ---
+
+
+def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every scalar with where it stands; truth values and nulls say too little to count."""
+    if is_dict(value):
+        for key, one in value.items():
+            yield from leaves(one, (*path, str(key)))
+    elif is_list(value):
+        for place, one in enumerate(value):
+            yield from leaves(one, (*path, str(place)))
+    elif is_number(value) or isinstance(value, str):
+        yield path, value
+
+
+def plain(text: str) -> str:
+    """A text without what spelling adds: case, space, marks."""
+    return re.sub(r"[^\w@.+]+", "", text).lower()
+
+
+def decimal(value: Any) -> Decimal | None:
+    """The number that a value is, marks between thousands aside; None when it is none."""
+    if is_number(value):
+        value = repr(value)
+    if not isinstance(value, str):
+        return None
+    bare = re.sub(r"(?<=\d)[,'\u2019 ](?=\d{3}(?!\d))", "", value.strip().removeprefix("$").removesuffix("%").strip())
+    if not re.fullmatch(r"[-+]?(\d{1,25}(\.\d{0,25})?|\.\d{1,25})([eE][-+]?\d{1,3})?", bare):
+        return None
+    try:
+        return Decimal(bare)
+    except InvalidOperation:
+        return None
+
+
+def numbers(text: str) -> set[Decimal]:
+    """The numbers that stand in a text."""
+    found = {decimal(one) for one in _NUMBER.findall(text)}
+    found |= {decimal(one) for one in re.findall(r"\d+(?:\.\d+)?", text)}
+    return {one for one in found if one is not None}
+
+
+def computed(value: Decimal, known: set[Decimal]) -> bool:
+    """Whether a number comes of two known ones by a step that people take: then nobody need be told it.
+
+    With many known numbers nearly all are: who asks is told that it may be.
+    """
+    some = sorted(known)[:400]
+    if len(known) > 120:
+        return True
+    near = max(Decimal("0.01"), abs(value) * Decimal("0.0001"))
+    for one in some:
+        if any(abs(one * factor - value) <= near for factor in _FACTORS):
+            return True
+        for other in some:
+            results = [one + other, one - other, one * other, one * other / 100, one - one * other / 100]
+            results += [one / other] if other else []
+            if any(abs(result - value) <= near for result in results):
+                return True
+    return False
+
+
+_FACTORS = (Decimal(-1), Decimal(100), Decimal("0.01"), Decimal(1000), Decimal("0.001"), Decimal("0.5"), Decimal(2),
+            Decimal(60), Decimal(1) / 60, Decimal(24), Decimal(7), Decimal(12))  # fmt: skip
+
+
+def skeleton(told: str) -> tuple[str, ...]:
+    """A prompt without what may vary from task to task: words with digits, and words that begin with a capital."""
+    found = re.findall(r"\S+", told)
+    return tuple("*" if any(sign.isdigit() for sign in one) or one[:1].isupper() else one for one in found)
+
+
+def common_words(told: Sequence[str]) -> set[str]:
+    """Every word of several prompts, in small letters."""
+    return {word for one in told for word in re.findall(r"[^\W\d_]+", one.lower())}

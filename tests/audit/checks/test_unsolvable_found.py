@@ -1,0 +1,83 @@
+"""What no agent can know or do, and verdicts by accident, are proven; look-alikes that are sound are let alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import Report, audit
+from quintain.audit.check import Check
+from quintain.audit.checks import flaky_verifier, unsolvable
+from quintain.audit.opening import Subject
+
+SUBJECTS = Path(__file__).with_name("_unsolv_subjects.py")
+
+
+def asked(name: str, *checks: Check, tasks: int = 30) -> Report:
+    return audit(Subject(f"{SUBJECTS}:{name}"), checks, tasks=tasks)
+
+
+ALL = (
+    unsolvable.oracle_max, unsolvable.solved_under_seeds, unsolvable.provenance, unsolvable.gold_rule,
+    unsolvable.strictness, unsolvable.task_set, flaky_verifier.verdict_early, flaky_verifier.verdict_by_session,
+    flaky_verifier.verdict_later, flaky_verifier.verdict_by_way, flaky_verifier.spelling_by_task,
+    flaky_verifier.equivalent_spelling, flaky_verifier.verifier_purity,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["Garage", pytest.param("Sums", marks=pytest.mark.slow)])
+def test_a_sound_subject_is_let_alone(name: str) -> None:
+    assert not [one for one in asked(name, *ALL).findings if one.confidence != "hint"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        ("FreePrice", unsolvable.provenance),
+        ("Computed", unsolvable.provenance),
+        ("Fine", unsolvable.gold_rule),
+        ("Strict", flaky_verifier.spelling_by_task),
+    ],
+)
+def test_a_look_alike_is_let_alone(name: str, check: Check) -> None:
+    assert not asked(name, check).findings
+
+
+@pytest.mark.slow
+def test_a_price_that_the_agent_is_told_of_is_no_error() -> None:
+    found = asked("Declared", unsolvable.strictness, flaky_verifier.verdict_by_way).findings
+    assert {one.severity for one in found} == {"warning"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "check", "part", "title", "tasks"),
+    [
+        ("NoPlate", unsolvable.provenance, "T", "given a plate that the agent", {"service 2"}),
+        ("NoPrice", unsolvable.provenance, "T", "given a price that the agent", {"service 5"}),
+        ("Hasty", unsolvable.strictness, "V", "more looks than it needs", None),
+        ("Hasty", flaky_verifier.verdict_by_way, "V", "ends in the same world", None),
+        ("FullOnTuesdays", unsolvable.solved_under_seeds, "T", "not under another", {"service 0", "service 4"}),
+        ("OldGold", unsolvable.gold_rule, "T", "of calculate is the answer of all", {"sum 6"}),
+        ("Coarse", unsolvable.gold_rule, "S", "calculate rounds off digits", None),
+        ("Twins", unsolvable.task_set, "T", "two tasks look the same", {"sum 1", "sum 2"}),
+        ("Uneven", flaky_verifier.spelling_by_task, "V", "a number as 5.0 in place of 5", {"sum 4"}),
+        ("Listed", flaky_verifier.equivalent_spelling, "V", "as sets in another order", None),
+        ("Early", flaky_verifier.verdict_early, "V", "asked for on the way", None),
+        ("Late", flaky_verifier.verdict_later, "V", "seconds or minutes later", None),
+        ("Moody", flaky_verifier.verdict_by_session, "V", "not scored alike in every session", None),
+    ],
+)
+def test_what_is_wrong_is_proven(name: str, check: Check, part: str, title: str, tasks: set[str] | None) -> None:
+    [found] = asked(name, check).findings
+    assert title in found.title
+    assert (found.part, found.stops) == (part, True)
+    assert tasks is None or set(found.tasks) == tasks
+
+
+def test_a_task_that_was_not_chosen_is_looked_at_as_well() -> None:
+    [found] = asked("OneBad", unsolvable.oracle_max, tasks=3).findings
+    assert found.tasks == ("service 3",)
+    assert found.stops
