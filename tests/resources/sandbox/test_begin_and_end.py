@@ -189,3 +189,19 @@ def test_etc_is_what_every_sandbox_sees_and_nobody_writes() -> None:
     assert done.out.endswith("root")
     assert done.err.count("Read-only file system") == 6
     assert msgspec.json.encode(done.changes) == b"[]"
+
+
+@pytest.mark.parametrize("policy", [Policy(), KEPT_READY], ids=["cold", "pool"])
+def test_the_next_sandbox_is_made_before_it_is_asked_for(policy: Policy) -> None:
+    async def talk() -> None:
+        keeper, box = link.keeper(), Sandbox(policy)
+        for _ in range(2):
+            await box.run(files(), ["true"])
+            await settled()
+        before = len([*keeper.root.glob("[0-9]*")])
+        line = keeper.open()
+        await line.opened()
+        assert len([*keeper.root.glob("[0-9]*")]) == before
+        line.close()
+
+    run(talk)

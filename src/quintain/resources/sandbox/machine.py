@@ -172,8 +172,9 @@ def refill(found: object, policy: Policy) -> None:
 
 
 def _refill(found: Keeper, policy: Policy) -> None:
-    if found.is_alive:
-        found.prepare()
-    if policy.pool and not policy.network and found.is_alive:
+    if not found.is_alive:
+        return
+    if policy.pool and not policy.network:
         waiting = found.waiting.setdefault(_key(policy), [])
         waiting += [Ready(found, policy) for _ in range(policy.pool - len(waiting))]
+    found.prepare()  # Last, for each of those takes the empty one.
