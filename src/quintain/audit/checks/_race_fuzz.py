@@ -298,9 +298,7 @@ def refused_calls(lab: Lab) -> Iterator[Finding | None]:
     writers = [tool for tool in lab.about.tools if tool.name in set(lab.survey.writers)][:30]
     if not writers:
         raise NotChecked("no tool is known to write")
-    control = lab.play(reset(lab.tasks[0]), call("no_such_tool", {}), Op("changes", mark="look")).at("look").value
-    quiet = {path.partition("/")[0] for path in control} if is_dict(control) else set[str]()
-    background = sorted({*quiet, *lab.survey.background, *lab.volatile})
+    background = quiet(lab)
     for one in odds(lab, writers, 8):
         others = [_elsewhere(one, name) for name in one.tool.properties] if one.known else []
         calls = [*one.calls, *(op for op in others if op is not None)]
@@ -312,8 +310,15 @@ def refused_calls(lab: Lab) -> Iterator[Finding | None]:
             lab.looking()
             done = written(before, after, background) if seen.is_error and seen.how != "hung" else []
             if done:
-                yield _wrote(lab, one, op, background=background, earlier=calls[:place])
+                yield wrote(lab, one, op, background=background, earlier=calls[:place])
                 break
+
+
+def quiet(lab: Lab) -> list[str]:
+    """Top-level names in the state that any call may change, a wrong one too."""
+    control = lab.play(reset(lab.tasks[0]), call("no_such_tool", {}), Op("changes", mark="look")).at("look").value
+    names = {path.partition("/")[0] for path in control} if is_dict(control) else set[str]()
+    return sorted({*names, *lab.survey.background, *lab.volatile})
 
 
 def _elsewhere(one: Odd, name: str) -> Op | None:
@@ -324,7 +329,7 @@ def _elsewhere(one: Odd, name: str) -> Op | None:
     return call(one.tool.name, {**one.known.op.value, name: strange}) if strange is not None else None
 
 
-def _wrote(lab: Lab, one: Odd, op: Op, *, background: list[str], earlier: Sequence[Op]) -> Finding | None:
+def wrote(lab: Lab, one: Odd, op: Op, *, background: list[str], earlier: Sequence[Op]) -> Finding | None:
     wrong = not is_right(one.tool, op.value)
     changed = {_pattern(path) for known in lab.survey.of(one.tool.name) for path in known.changed or ()}
     probe = Probe((*one.head, *earlier, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))

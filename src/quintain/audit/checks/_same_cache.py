@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from quintain.audit.check import NotChecked
+from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, reset, together
+from quintain.audit.probe import Op, Probe, Record, call, reset, together
 
 from ._same_reads import HERE, Pair, around, crossed, seen, writes
-from ._same_scripts import alone, bare, eye, marked, seems_to_read
+from ._same_scripts import alone, bare, eye, half, marked, seems_to_read
 from ._same_splits import UNLIKE, apart, least, pair, split
 
 TEACHES = "not to believe what it reads after it has acted, or to act twice"
@@ -103,6 +104,60 @@ def is_moved(lab: Lab, one: Pair, place: int, *, world: tuple[Op, ...]) -> Findi
     found = least(lab, tuple(map(bare, (*one.reads, *one.reads))), (), probes=probes, evidence=evidence)
     title = f"what {op.name} gives after {one.write.name} depends on what was read before, though the world is the same"
     return _told(lab, title, found, evidence=evidence, mark=NEW) if found else None
+
+
+# --- moments that are gone back to ---
+
+
+def returned(lab: Lab, ops: Sequence[Op], evidence: Evidence) -> Finding | None:
+    """Whether a read after a restore still tells of what came after that moment."""
+    mark, world = evidence.marks
+    kept = [op for op in ops if not op.mark.startswith("step read ") or op.mark == mark]
+
+    def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
+        return Probe(some), Probe(alone(some))
+
+    keep = ("step 0", "step keep", "step back", mark, world)
+    found = least(lab, kept, keep, probes=probes, evidence=evidence)
+    name = next(op.name for op in ops if op.mark == mark)
+    title = f"{name} does not show the moment that was gone back to, but a later one"
+    return _told(lab, title, found, evidence=evidence, mark=mark) if found else None
+
+
+# --- scores ---
+
+
+def scored(acts: Sequence[Op], task: str, mark: str) -> Iterator[tuple[Op, ...]]:
+    """An episode in which the score is asked for early: twice, at each step, and after last words that are wrong.
+
+    What is marked is the episode without that.
+    """
+    first, begin, last = half(acts), reset(task, mark="step 0"), Op("score", mark=mark)
+    ask = (Op("score"),)
+    rest = marked(acts[len(first) :], tag="step later ")
+    yield (begin, *ask, *marked(first, tag="step early "), *ask, *rest, last)
+    each = [op for one in marked(acts, tag="step each ") for op in (*ask, one)]
+    yield (begin, *each[: 2 * len(acts) - 1], *ask, *each[2 * len(acts) - 1 :], last)
+    wrong = mistold(acts[-1]) if acts else None
+    if wrong is not None:
+        before = marked(acts[:-1], tag="step before ")
+        yield (begin, *before, wrong.marked("step wrong"), *ask, acts[-1].marked("step right"), last)
+
+
+def mistold(op: Op) -> Op | None:
+    """The same words with other digits, or other letters where there are none: as long, and as many."""
+    if op.do == "answer" and isinstance(op.value, str):
+        return msgspec.structs.replace(op, value=_other(op.value))
+    if op.do == "call" and is_dict(op.value):
+        texts = {name: _other(value) for name, value in op.value.items() if isinstance(value, str)}
+        return call(op.name, {**op.value, **texts}) if texts else None
+    return None
+
+
+def _other(text: str) -> str:
+    if any(letter.isdigit() for letter in text):
+        return "".join(str((int(letter) + 1) % 10) if letter in "0123456789" else letter for letter in text)
+    return text[::-1]
 
 
 # --- time ---

@@ -125,6 +125,8 @@ def stale(records: Sequence[Record], evidence: Evidence) -> bool:
     if not steady(records[1:], after, evidence.volatile) or any(record.at(write).is_error for record in records):
         return False
     old, new = warm.at(before), warm.at(after)
+    if not tells(next(op for op in warm.ops if op.mark == after), new):
+        return False
     return seen(old) and not apart(old, new, evidence.volatile) and apart(new, cold.at(after), evidence.volatile)
 
 
@@ -142,6 +144,18 @@ def moved(records: Sequence[Record], evidence: Evidence) -> bool:
     if any(apart(warm.at(mark), control.at(mark), evidence.volatile) for mark in (write, world)):
         return False
     return apart(warm.at(after), control.at(after), evidence.volatile)
+
+
+def kept(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A read differs from that of the same ops alone, in a world that does not.
+
+    Marks: the read, the state at the end.
+    """
+    mark, world = evidence.marks
+    mixed, clean = records[:2]
+    if not mixed.at(world).fine or apart(mixed.at(world), clean.at(world), evidence.volatile):
+        return False
+    return apart(mixed.at(mark), clean.at(mark), evidence.volatile) and steady(records[1:], mark, evidence.volatile)
 
 
 def late(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -193,6 +207,12 @@ def crossed(records: Sequence[Record], evidence: Evidence) -> bool:
     lanes = [many.lane(evidence.marks[0], number) for number in range(len(many.ops[-1].lanes))]
     answers = [lane[place] for lane in lanes if len(lane) > place]
     return not right.is_error and any(not one.is_error and apart(one, right, evidence.volatile) for one in answers)
+
+
+def tells(op: Op, answer: Seen) -> bool:
+    """It answers, or refuses because of what was asked for: an episode that has ended refuses everything."""
+    words = [str(one) for one in op.value.values() if one not in ("", None)] if is_dict(op.value) else []
+    return not answer.is_error or any(word in f"{answer.value} {answer.raised}" for word in words)
 
 
 def seen(one: Seen) -> bool:

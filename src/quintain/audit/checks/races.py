@@ -9,9 +9,11 @@ from __future__ import annotations
 from ._race_contents import odd_contents
 from ._race_fuzz import goes_on, odd_answers, odd_calls, refused_calls
 from ._race_leaks import close, resources
+from ._race_memory import memory
+from ._race_refused import refused_halfway
 from ._race_sessions import concurrent_sessions, linearizable, load
 
 __all__ = [
-    "close", "concurrent_sessions", "goes_on", "linearizable", "load", "odd_answers", "odd_calls", "odd_contents",
-    "refused_calls", "resources",
+    "close", "concurrent_sessions", "goes_on", "linearizable", "load", "memory", "odd_answers", "odd_calls",
+    "odd_contents", "refused_calls", "refused_halfway", "resources",
 ]  # fmt: skip

@@ -16,17 +16,22 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, reset
 
 from . import _same_cache as cache
-from ._same_cache import TEACHES
-from ._same_reads import HERE, around, late, writes
-from ._same_scripts import bare, broad, doing, eye, half, marked, others, reads
+from ._same_cache import TEACHES, scored
+from ._same_reads import HERE, around, kept, late, writes
+from ._same_scripts import alone, bare, broad, doing, eye, marked, others, reads
 from ._same_splits import UNLIKE, apart, pair, split
 from ._same_static import cache_hints
 from ._same_variants import variants
+from ._same_walks import moved, shorter, shown, walked, walks
 
 WRITES, READS = 20, 16
 """Writes that are looked at, and reads around each."""
 MOST = 2
 """Findings of one kind: more of them say no more."""
+TRIES = 8
+"""Candidates that are held against a play of their own."""
+WALKS = 3
+"""Tasks, each of another kind, in which many writes are made."""
 MANY = (8, 64)
 """Sessions at the same time."""
 
@@ -51,6 +56,32 @@ def read_your_writes(lab: Lab) -> Iterator[Finding | None]:
             ):
                 finding = cache.is_stale(lab, one, op) or cache.is_moved(lab, one, place, world=world)
                 found |= {key} if finding is not None else set()
+                yield finding
+
+
+@check("x.read_walks", "stale_cache", needs=("tools", "tasks"), value=70)
+def read_walks(lab: Lab) -> Iterator[Finding | None]:
+    """After each of many writes, of all tools, each read gives what it gives to a session that did not read before."""
+    tried: set[tuple[str, str]] = set()
+    told = 0
+    for long in walks(lab, WALKS):
+        asked = long
+        found = walked(lab, asked)
+        if found is not None and found.ended:
+            asked = shorter(asked)
+            found = walked(lab, asked)
+        if found is None:
+            continue
+        lab.looking(found.looked)
+        for prove, candidates in ((shown, found.stale), (moved, found.other)):
+            for old in candidates:
+                write = asked.steps[old.step - 1]
+                key = (write.name or write.do, old.read.name)
+                if key in tried or told >= MOST or len(tried) >= TRIES:
+                    continue
+                tried.add(key)
+                finding = prove(lab, asked, found, old=old)
+                told += finding is not None
                 yield finding
 
 
@@ -146,29 +177,47 @@ def score_is_now(lab: Lab) -> Iterator[Finding | None]:
     """The score is of the episode as it stands, though it was asked for before."""
     mark = "step score"
     for task in lab.some(4):
-        acts = doing(lab, task)
-        first, rest = half(acts), acts[len(half(acts)) :]
-        ask = (Op("score"),)
-        script = (*marked((reset(task), *first)), *ask, *marked(rest, tag="step later "), Op("score", mark=mark))
-        early = (script[0], *ask, *script[1:])
-        alone = tuple(op for op in early if op.mark)
-        lab.looking()
-        mixed, clean = lab.play_all([Probe(early), Probe(alone)])
-        gap = split(clean, mixed, [mark], volatile=lab.volatile)
-        found = pair(lab, early, mark) if gap is not None else None
-        if gap is not None and found is not None:
-            yield lab.finding(
-                "the score at the end is another one when it was asked for before",
-                *found,
-                relation=UNLIKE,
-                marks=(mark,),
-                minimise=0,
-                part="V",
-                expected=gap.one,
-                observed=gap.other,
-                teaches="that what it does after the first look at its score does not count",
-            )
-            return
+        cases = [(early, Probe(alone(early))) for early in scored(doing(lab, task), task, mark)]
+        records = lab.play_all([probe for early, clean in cases for probe in (Probe(early), clean)])
+        for place, (early, _) in enumerate(cases):
+            lab.looking()
+            mixed, clean = records[2 * place : 2 * place + 2]
+            gap = split(clean, mixed, [mark], volatile=lab.volatile)
+            found = pair(lab, early, mark) if gap is not None else None
+            if gap is not None and found is not None:
+                yield lab.finding(
+                    "the score at the end is another one when it was asked for before",
+                    *found,
+                    relation=UNLIKE,
+                    marks=(mark,),
+                    minimise=0,
+                    part="V",
+                    expected=gap.one,
+                    observed=gap.other,
+                    teaches="that what it does after the first look at its score does not count",
+                )
+                return
+
+
+@check("x.read_after_restore", "stale_cache", needs=("tools", "snapshot", "restore", "state|digest"), value=48)
+def read_after_restore(lab: Lab) -> Iterator[Finding | None]:
+    """Back at an earlier moment a read gives what it gave there, whatever was read and written since."""
+    world = Op(eye(lab), mark="step world")
+    for one in walks(lab, 2):
+        ops = reads(lab, one.task, READS, each=2)
+        keep, back = Op("snapshot", name="kept", mark="step keep"), Op("restore", name="kept", mark="step back")
+        asked = marked(ops, tag="step read ")
+        mixed = (reset(one.task, mark="step 0"), keep, *ops, *one.steps, *ops, *ops, back, *asked, world)
+        records = lab.play_all([Probe(mixed), Probe(alone(mixed))])
+        lab.looking(len(asked))
+        for op in asked:
+            evidence = Evidence(HERE + "kept", (op.mark, world.mark), None, lab.volatile)
+            if not kept(records, evidence):
+                continue
+            finding = cache.returned(lab, mixed, evidence)
+            yield finding
+            if finding is not None:
+                return
 
 
 @check("x.concurrent_reads", "stale_cache", needs=("tools", "tasks"), value=54)

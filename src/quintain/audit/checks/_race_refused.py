@@ -1,0 +1,153 @@
+"""Half-done calls: a call that fits its schema is refused for what it asks for, and something was written before that.
+
+Rows that are in the wrong state, amounts that nobody has, the same again, two names that are one: an environment finds
+such things out late, between two writes. So good calls are changed in one argument, to values that the world itself
+holds and to bounds, and made a second time and after each other; whatever is refused must have changed nothing.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import changes, is_dict, is_number
+from quintain.audit.finding import Finding
+from quintain.audit.generate import fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, ask, call, reset
+from quintain.audit.survey import Known
+
+from ._race_fuzz import Odd, quiet, written, wrote
+from ._same_scripts import bare
+from ._same_walks import form, scalars
+
+HERE = f"{__name__}:"
+TRIED, PLACES, MOST = 420, 24, 3
+"""Calls in all; starting points; findings."""
+OTHERS = 7
+"""Other values of one argument."""
+
+
+class Start(msgspec.Struct, frozen=True):
+    """Where calls are tried, one after the other; what is not refused is taken back by beginning again."""
+
+    known: Known
+    before: tuple[Op, ...]
+    ops: tuple[Op, ...]
+
+
+def starts(lab: Lab) -> list[Start]:
+    """Good calls of each tool that writes: changed, made again, and followed by those of the others."""
+    tools = {tool.name: tool for tool in lab.about.tools}
+    known: list[Known] = []
+    for name in lab.survey.writers:
+        of_tool = [one for one in lab.survey.of(name) if one.writes]
+        known += list({one.task: one for one in of_tool}.values())[:2] if name in tools else []
+    rows: list[list[Start]] = []
+    for one in known:
+        before = tuple(map(bare, one.before))
+        again = (*before, bare(one.op))
+        others = [bare(other.op) for other in known if other.task == one.task and other.op.name != one.op.name]
+        changed = [call(one.op.name, given) for given in _changed(lab, tools[one.op.name], one)]
+        rows.append([Start(one, before, tuple(changed)), Start(one, again, (bare(one.op), *others[:6]))])
+    return [start for start in itertools.chain.from_iterable(rows) if start.ops][:PLACES]
+
+
+def _changed(lab: Lab, tool: ToolSpec, one: Known) -> Iterator[dict[str, Any]]:
+    """The arguments with another value in one place, as the schema allows."""
+    good: dict[str, Any] = one.op.value
+    columns: list[list[dict[str, Any]]] = []
+    for name, schema in tool.properties.items():
+        if not is_dict(schema):
+            continue
+        values = [value for value in _values(lab, name, good, schema=schema) if fits(value, schema, tool.parameters)]
+        columns.append([{**good, name: value} for value in values if value != good.get(name)])
+    rows = itertools.chain.from_iterable(itertools.zip_longest(*columns))
+    yield from (given for given in rows if given is not None)
+
+
+def _values(lab: Lab, name: str, good: dict[str, Any], *, schema: dict[str, Any]) -> list[Any]:
+    value = good.get(name)
+    if schema.get("enum"):
+        return list(schema["enum"])
+    if is_number(value) or schema.get("type") in ("integer", "number"):
+        base = value if is_number(value) else 1
+        near: tuple[Any, ...] = (schema.get("maximum"), 10**6, base * 50, schema.get("minimum"), base + 1, 0)
+        return [one for one in near if one is not None]
+    if not isinstance(value, str):
+        return []
+    mine = [one for other, one in good.items() if other != name and isinstance(one, str)]
+    like = [one for table in lab.survey.states.values() for one in scalars(table) if form(one) == form(value)]
+    seen = [one for one in lab.survey.values.of(name) if isinstance(one, str)]
+    step = max(1, len(like) // OTHERS)
+    return list(dict.fromkeys((*mine, *seen[:3], *like[::step][:OTHERS], "", value + "0")))
+
+
+# --- inside the subject's process ---
+
+
+def tried(player: Player, on: str, value: Any) -> list[int]:
+    """Places of calls that were refused and changed the world.
+
+    Args:
+        player: Makes the sessions.
+        on: The session.
+        value: {"task", "before": ops, "ops", "background": names in the state that do not count}.
+    """
+    first = [reset(value["task"], on=on), *(msgspec.convert(op, Op).moved(on) for op in value["before"])]
+    found: list[int] = []
+    world: Any = None
+    for place, op in enumerate(msgspec.convert(value["ops"], list[Op])):
+        if world is None:
+            for one in first:
+                player.do(one)
+            world = player.do(Op("state", on)).value
+        seen = player.do(op.moved(on))
+        if not seen.is_error or seen.how not in ("", "refused"):
+            world = None
+            continue
+        after = player.do(Op("state", on)).value
+        if written({}, changes(world, after), value["background"]):
+            found.append(place)
+        world = after
+    return found
+
+
+@check("x.refused_halfway", "races", needs=("tools", "call", "state", "tasks"), value=71)
+def refused_halfway(lab: Lab) -> Iterator[Finding | None]:
+    """A call that is refused for what it asks for has not been carried out in part."""
+    there = starts(lab)
+    if not there:
+        raise NotChecked("no tool is known to write")
+    each = max(4, TRIED // len(there))
+    there = [msgspec.structs.replace(one, ops=one.ops[:each]) for one in there]
+    background = quiet(lab)
+    records = lab.play_all([_probe(one, background) for one in there])
+    told: set[str] = set()
+    for one, record in zip(there, records, strict=True):
+        lab.looking(len(one.ops))
+        tool = next(tool for tool in lab.about.tools if tool.name == one.known.op.name)
+        places: list[int] = record.at("tried").value or []
+        for op in (one.ops[place] for place in places):
+            if op.name in told or len(told) >= MOST:
+                continue
+            told.add(op.name)
+            spec = next((tool for tool in lab.about.tools if tool.name == op.name), tool)
+            known = msgspec.structs.replace(one.known, before=one.before)
+            yield wrote(lab, Odd(spec, known, one.known.task, ()), op, background=background, earlier=())
+
+
+def _probe(one: Start, background: Sequence[str]) -> Probe:
+    asked = {
+        "task": one.known.task,
+        "before": msgspec.to_builtins(one.before),
+        "ops": msgspec.to_builtins(one.ops),
+        "background": list(background),
+    }
+    return Probe((reset(one.known.task, on="warm"), ask(f"{HERE}tried", asked, mark="tried")))

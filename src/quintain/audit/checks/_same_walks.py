@@ -1,0 +1,287 @@
+"""Walks of writes with reads between them: what is read at each step must not depend on what was read before.
+
+One session reads everything before the first write and after each; for each step a fresh session makes the same writes
+alone and reads then. What is written is whatever the oracles and the survey know, of all tools, time that passes and
+moments that are gone back to; what is read is asked of whatever the writes name, change or answer: rows are known by
+the paths that differ in the state, not only by the arguments of the write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked
+from quintain.audit.data import changes, is_dict, is_list
+from quintain.audit.finding import Finding
+from quintain.audit.generate import fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Seen, ask, call, reset, same
+
+from . import _same_cache as cache
+from ._same_reads import Pair, tells
+from ._same_scripts import SEARCHED, bare, doing, eye, marked, seems_to_read
+from ._same_splits import read
+
+HERE = f"{__name__}:"
+STEPS, READS, EACH = 9, 26, 5
+"""Writes of a walk; reads after each; of one tool at first."""
+TRIED = 160
+"""Reads that are tried, to see which work."""
+ADVANCED = (90, 7200)
+"""Seconds that pass between writes, where they can."""
+_SHAPE = re.compile(r"\d+")
+
+
+class Walk(msgspec.Struct, frozen=True):
+    """What is walked.
+
+    Attributes:
+        tools: Those that read, each with arguments that work, where such are known.
+        values: Seen under the names of their parameters.
+        sees: Whether the state can be seen.
+        reads: How many are made after each step.
+    """
+
+    task: str
+    steps: tuple[Op, ...]
+    tools: tuple[tuple[ToolSpec, dict[str, Any]], ...]
+    values: dict[str, list[Any]]
+    sees: bool
+    volatile: tuple[str, ...] = ()
+    reads: int = READS
+
+
+class Old(msgspec.Struct, frozen=True):
+    """A read that did not show a step: after `step` writes it gives what it gave before the last of them."""
+
+    step: int
+    read: Op
+
+
+class Walked(msgspec.Struct, frozen=True):
+    """What came of a walk.
+
+    Attributes:
+        stale, other: Reads that give what they gave just before, or some time ago, and should not.
+        looked: How many comparisons were made.
+        ended: So many calls were too many for an episode.
+    """
+
+    stale: tuple[Old, ...]
+    other: tuple[Old, ...]
+    reads: tuple[Op, ...]
+    looked: int
+    ended: bool = False
+
+
+def walks(lab: Lab, most: int) -> list[Walk]:
+    """Walks of so many tasks, of different kinds where oracles tell kinds apart.
+
+    Raises:
+        NotChecked: Nothing is known to write, or nothing reads.
+    """
+    readers = [tool for tool in lab.about.tools if seems_to_read(lab, tool.name)]
+    bases = [(tool, _base(lab, tool)) for tool in readers]
+    found = [
+        Walk(task, steps, tuple(bases), _values(lab, readers), "state" in lab.offers, lab.volatile)
+        for task in kinds(lab, most)
+        if (steps := tuple(_steps(lab, task)))
+    ]
+    if not found or not readers:
+        raise NotChecked("no call is known to write, or none to read")
+    return found
+
+
+def kinds(lab: Lab, most: int) -> list[str]:
+    """Tasks whose oracles use tools that those of the others do not, then others."""
+    known: dict[frozenset[str], str] = {}
+    for task in dict.fromkeys((*lab.some(8), *(one.task for one in lab.survey.calls))):
+        known.setdefault(frozenset(op.name for op in lab.oracle(task) or () if op.do == "call"), task)
+    return list(known.values())[:most]
+
+
+def _base(lab: Lab, tool: ToolSpec) -> dict[str, Any]:
+    known = lab.survey.of(tool.name)
+    return dict(known[0].op.value) if known else {}
+
+
+def _values(lab: Lab, tools: Sequence[ToolSpec]) -> dict[str, list[Any]]:
+    names = {name for tool in tools for name in tool.properties}
+    return {name: lab.survey.values.of(name)[:8] for name in sorted(names)}
+
+
+def _steps(lab: Lab, task: str) -> Iterator[Op]:
+    """The oracle's writes and others that are known there, each tool once before any twice; time between them."""
+    acts = [bare(op) for op in doing(lab, task) if op.do == "call" and not seems_to_read(lab, op.name)]
+    known = [bare(one.op) for one in lab.survey.calls if one.task == task and not one.before]
+    more = [op for op in known if not seems_to_read(lab, op.name)]
+    distinct = list({f"{op.name} {op.value!r}": op for op in (*acts, *more)}.values())
+    for place, op in enumerate(distinct[:STEPS]):
+        yield op
+        if "advance" in lab.offers and place < len(ADVANCED):
+            yield Op("advance", value=ADVANCED[place])
+
+
+# --- the proof ---
+
+
+def walked(lab: Lab, asked: Walk) -> Walked | None:
+    """What a walk shows; None when it came to no end."""
+    ops = (reset(asked.task, on="warm"), ask(f"{HERE}walk", msgspec.to_builtins(asked), mark="walk"))
+    value = lab.play(*ops).at("walk")
+    return msgspec.convert(value.value, Walked) if value.fine else None
+
+
+def shorter(asked: Walk) -> Walk:
+    """The same for episodes that end after a few dozen calls."""
+    return msgspec.structs.replace(asked, steps=asked.steps[:4], reads=4)
+
+
+def shown(lab: Lab, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
+    """The finding that a read is old: asked once before, or twice, or among all the others."""
+    before, write = asked.steps[: old.step - 1], asked.steps[old.step - 1]
+    start = marked((reset(asked.task), *before))
+    last = (old.read.marked(cache.OLD), write.marked(cache.WRITE), old.read.marked(cache.NEW))
+    marks = (cache.OLD, cache.WRITE, cache.NEW)
+    title = f"{old.read.name} does not show what {write.name or 'the passing of time'} brought, if it was read"
+    between = [one for op in start for one in (op, *found.reads)]
+    for ops in ((*start, *last), (*start, old.read, old.read, *last), (*between, *found.reads, *last)):
+        finding = cache.proved(lab, ops, marks, title=title)
+        if finding is not None:
+            return finding
+    return None
+
+
+def moved(lab: Lab, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
+    """The finding that a read gives what it gave some time ago, in one and the same world."""
+    world = (Op(eye(lab), mark="step world"),) if eye(lab) else ()
+    one = Pair(asked.task, asked.steps[: old.step - 1], asked.steps[old.step - 1], found.reads)
+    return cache.is_moved(lab, one, found.reads.index(old.read), world=world)
+
+
+# --- inside the subject's process ---
+
+
+def walk(player: Player, on: str, value: Any) -> Any:
+    """Walk, and compare each read with that of a session which only wrote."""
+    asked = msgspec.convert(value, Walk)
+    reads = _working(player, f"{on} scout", asked)
+    player.do(reset(asked.task, on=on))
+    before = _round(player, on, reads)
+    before = _round(player, on, reads)
+    earlier = [[seen] for seen in before]
+    stale: list[Old] = []
+    other: list[Old] = []
+    ended = False
+    for step, op in enumerate(asked.steps, 1):
+        mine = player.do(op.moved(on))
+        after = _round(player, on, reads)
+        alone = f"{on} {step}"
+        theirs = [player.do(one.moved(alone)) for one in (reset(asked.task), *asked.steps[:step])][-1]
+        if mine.is_error and not theirs.is_error:
+            ended = True
+            break
+        clean = _round(player, alone, reads)
+        for place, one in enumerate(reads):
+            if same(after[place], clean[place], asked.volatile) or not tells(one, after[place]):
+                continue
+            is_old = same(after[place], before[place], asked.volatile)
+            if is_old or any(same(after[place], seen, asked.volatile) for seen in earlier[place]):
+                (stale if is_old else other).append(Old(step, one))
+        player.handles.pop(alone)
+        before = after
+        for place, seen in enumerate(after):
+            earlier[place].append(seen)
+    found = Walked(tuple(stale[:20]), tuple(other[:20]), tuple(reads), len(reads) * len(asked.steps), ended)
+    return msgspec.to_builtins(found)
+
+
+def _round(player: Player, on: str, reads: Sequence[Op]) -> list[Seen]:
+    return [player.do(op.moved(on)) for op in reads]
+
+
+def _working(player: Player, on: str, asked: Walk) -> list[Op]:
+    """Reads of whatever the writes touch: those that work before or after them; the ones that changed come first."""
+    player.do(reset(asked.task, on=on))
+    start = player.do(Op("state", on)).value if asked.sees else None
+    answers = [player.do(op.moved(on)) for op in asked.steps]
+    end = player.do(Op("state", on)).value if asked.sees else None
+    hot = list(dict.fromkeys(_hot(asked.steps, answers, changes(start, end) if asked.sees else {})))
+    columns = [list(_asked(tool, base, hot, values=asked.values)) for tool, base in asked.tools]
+    tried = [op for column in columns for op in column[: max(3, TRIED // max(1, len(columns)))]]
+    later = _round(player, on, tried)
+    first = f"{on} first"
+    player.do(reset(asked.task, on=first))
+    soon = _round(player, first, tried)
+    ranked: list[tuple[int, int, Op]] = []
+    counts: dict[tuple[str, bool], int] = {}
+    for op, one, two in zip(tried, soon, later, strict=True):
+        if one.is_error and two.is_error:
+            continue
+        is_same = same(one, two, asked.volatile)
+        rank = counts[op.name, is_same] = counts.get((op.name, is_same), -1) + 1
+        ranked.append((rank + (EACH if is_same and rank else 0), len(ranked), op))
+    for name in (on, first):
+        player.handles.pop(name)
+    return [op for _, _, op in sorted(ranked, key=lambda row: row[:2])][: asked.reads]
+
+
+def _hot(steps: Iterable[Op], answers: Iterable[Seen], changed: dict[str, list[Any]]) -> Iterator[Any]:
+    """Scalars that writes name or are answered, and of what they changed: keys of rows, old values and new ones."""
+    for op in steps:
+        yield from scalars(op.value)
+    for seen in answers:
+        yield from scalars(read(seen.value))
+    for path, both in changed.items():
+        yield from path.split("/")[1:]
+        yield from scalars(both)
+
+
+def scalars(value: Any) -> Iterator[Any]:
+    """Every text and whole number in plain data."""
+    if is_dict(value):
+        for one in value.values():
+            yield from scalars(one)
+    elif is_list(value):
+        for one in value[:20]:
+            yield from scalars(one)
+    elif isinstance(value, str | int) and not isinstance(value, bool) and 0 < len(str(value)) < 200:
+        yield value
+
+
+def _asked(tool: ToolSpec, base: dict[str, Any], hot: Sequence[Any], *, values: dict[str, list[Any]]) -> Iterator[Op]:
+    """A reader's calls: as known, and with each hot value that looks like what its parameters take."""
+    found: dict[str, Op] = {}
+    required = {name: value for name, value in base.items() if name in tool.required}
+    tried: list[dict[str, Any]] = [base, required] if base or not tool.required else []
+    for name, schema in tool.properties.items():
+        if not is_dict(schema):
+            continue
+        fitting = [one for one in _fitting(name, hot, [base.get(name), *values.get(name, ())]) if fits(one, schema)]
+        tried += [{**(base if name in base else required), name: one} for one in (*schema.get("enum", ()), *fitting)]
+    for arguments in tried:
+        if all(name in arguments for name in tool.required):
+            found.setdefault(repr(sorted(arguments.items())), call(tool.name, arguments))
+    yield from found.values()
+
+
+def _fitting(name: str, hot: Sequence[Any], like: Sequence[Any]) -> list[Any]:
+    """Of the hot values those that have the form of a known one; of a parameter that searches, words."""
+    if name.lower() in SEARCHED:
+        words = [word for one in hot if isinstance(one, str) for word in (one, *one.split())]
+        return ["a", *dict.fromkeys(word for word in words if len(word) > 2)][:12]
+    forms = {form(one) for one in like if one is not None}
+    return [one for one in hot if form(one) in forms] or [one for one in hot if isinstance(one, str)][:12]
+
+
+def form(value: Any) -> str:
+    """The type of a value; of a text with digits also what stands around them."""
+    if isinstance(value, str):
+        return f"text {_SHAPE.sub('0', value)}" if any(letter.isdigit() for letter in value) else "text"
+    return type(value).__name__
