@@ -278,6 +278,9 @@ class Strict(Sums):
 class Twins(Sums):
     """Two tasks are told alike, read alike, and want different things."""
 
+    def state(self) -> Any:
+        return {"said": self.said}
+
     def tasks(self) -> list[str]:
         return ["sum 1", "sum 2"]
 

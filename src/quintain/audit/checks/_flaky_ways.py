@@ -253,19 +253,22 @@ def _later_datetime() -> Any:
 def verdict_by_way(lab: Lab) -> Iterator[Finding | None]:
     """Two ways that end in the same world, none of whose calls failed, are paid alike."""
     for one in [one for one in solve(lab, lab.some(3)) if one.full and one.full > 0 and not one.errors]:
-        ways = [(f"with {way.said}", way.ops, way.severity == "error") for way in looks(lab, one)]
-        order = _other_order(one.ops, one.writes)
-        if order is not None:
-            ways.append(("with its independent writes in another order", order, not _ordered(one.told)))
+        least = one.floor or 0.0
+        ways: list[tuple[str, tuple[Op, ...], bool, float | None]] = [
+            (f"with {way.said}", way.ops, way.severity == "error", least) for way in looks(lab, one)
+        ]
+        for order in _other_orders(one.ops, one.writes):
+            grave = not _ordered(one.told)
+            ways.append(("with its independent writes in another order", order, grave, None))
         lab.looking(len(ways))
-        runs = runs_of(lab, one.task, [ops for _, ops, _ in ways])
-        for (words, ops, grave), run in zip(ways, runs, strict=True):
-            if run.errors or run.score is None or run.score > (one.floor or 0.0) + 1e-9:
+        runs = runs_of(lab, one.task, [ops for _, ops, _, _ in ways])
+        for (words, ops, grave, most), run in zip(ways, runs, strict=True):
+            if run.errors or run.score is None or not _unequal(run.score, one.full or 0.0, most):
                 continue
             last = (Op("state", mark="end"), Op("score", mark="score"))
             odd, plain = (Probe((reset(one.task), *some, *last)) for some in (ops, one.ops))
             probes = (odd, plain, plain)
-            evidence = Evidence(f"{_HERE}:scored_apart", ("end", "score"), one.floor or 0.0, lab.volatile)
+            evidence = Evidence(f"{_HERE}:scored_apart", ("end", "score"), most, lab.volatile)
             if scored_apart([*lab.play_all(probes)], evidence):
                 yield lab.finding(
                     f"a way {words} ends in the same world and is not paid alike",
@@ -279,21 +282,29 @@ def verdict_by_way(lab: Lab) -> Iterator[Finding | None]:
                     at_most="proven" if grave else "likely",
                     tasks=(one.task,),
                     expected=one.full,
-                    observed="less, for the same end",
+                    observed=run.score,
                     teaches=TEACHES,
                 )
                 return
 
 
 def scored_apart(records: Sequence[Record], evidence: Evidence) -> bool:
-    """All calls worked and the worlds end alike, but the first is paid no more than `data`, and the others more."""
+    """All calls worked and the worlds end alike, but the first is paid something else than the others.
+
+    Where `data` is a number the first is paid no more than that, and the others are paid more.
+    """
     end, mark = evidence.marks
     worked = not any(seen.is_error for record in records for seen in record.seen[1:-2])
     alike = steady(records, end, evidence.volatile) and records[0].at(end).fine
     first, *others = (number(record.at(mark)) for record in records)
-    least = float(evidence.data) + 1e-9
-    more = all(one is not None and one > least for one in others)
-    return worked and alike and more and first is not None and first <= least
+    if first is None or not worked or not alike or len(set(others)) > 1:
+        return False
+    return all(one is not None and _unequal(first, one, evidence.data) for one in others)
+
+
+def _unequal(score: float, full: float, most: float | None) -> bool:
+    """Whether a score is not the full one; where `most` says so, that it is no more than that, and the full one is."""
+    return abs(score - full) > 1e-9 if most is None else score <= most + 1e-9 < full
 
 
 def _ordered(told: str) -> bool:
@@ -301,11 +312,15 @@ def _ordered(told: str) -> bool:
     return bool({"then", "first", "before", "after", "finally", "once"} & set(told.lower().replace(",", " ").split()))
 
 
-def _other_order(ops: Sequence[Op], writes: Sequence[int]) -> tuple[Op, ...] | None:
-    """The writes turned round, everything else in its place; the ends tell whether they were independent."""
-    if len(writes) < 2:
-        return None
-    turned = list(ops)
-    for place, other in zip(writes, reversed(writes), strict=True):
-        turned[place] = ops[other]
-    return tuple(turned)
+def _other_orders(ops: Sequence[Op], writes: Sequence[int]) -> Iterator[tuple[Op, ...]]:
+    """The writes turned round, and neighbours swapped, all else in its place; the ends tell which were independent."""
+    orders = [[*reversed(writes)]] if len(writes) > 2 else []
+    for place in range(min(3, len(writes) - 1)):
+        swapped = [*writes]
+        swapped[place], swapped[place + 1] = swapped[place + 1], swapped[place]
+        orders.append(swapped)
+    for order in orders:
+        turned = list(ops)
+        for place, other in zip(writes, order, strict=True):
+            turned[place] = ops[other]
+        yield tuple(turned)

@@ -53,11 +53,20 @@ def facts(lab: Lab) -> dict[str, Fact]:
     return _KNOWN[lab]
 
 
+_BEYOND: weakref.WeakKeyDictionary[Lab, dict[str, Fact]] = weakref.WeakKeyDictionary()
+
+
 def beyond(lab: Lab) -> dict[str, Fact]:
     """The facts of tasks that the audit did not choose to look at, as far as `BEYOND_S` goes.
 
     A wrong solution spoils its own task alone, so that no sample stands for the others.
     """
+    if lab not in _BEYOND:
+        _BEYOND[lab] = _beyond(lab)
+    return _BEYOND[lab]
+
+
+def _beyond(lab: Lab) -> dict[str, Fact]:
     chosen = set(lab.tasks)
     rest = [task for task in lab.about.tasks if task not in chosen]
     if not rest or not chosen:

@@ -27,12 +27,19 @@ from ._unsolv_walks import Walk, common_words, computed, decimal, leaves, number
 
 _NAME = re.compile(r"(?=.*\d)[\w.+:/#-]{4,}|[\w.+-]+@[\w-]+\.[\w.]+")
 """Ids, and addresses: what nobody makes up. Plain numbers and dates can be worked out."""
+_PERSON = re.compile(r"[^\W\d_a-z][\w'.-]+( [\w'.-]+){0,2} [^\W\d_a-z][\w'.-]+")
 _DATE = re.compile(r"\d{1,4}[-/.:]\d{1,2}([-/.:T].*)?|\d+([.,]\d+)?%?")
 _RELATIVE = re.compile(
     r"day|week|month|year|morrow|later|after|before|earlier|next|last|hour|half|noon|same", re.IGNORECASE
 )
 _RUNS = names("run exec execute python bash shell sql eval code terminal script command compute")
 """Tools that can work out anything."""
+_WORKED_OUT = names(
+    "half double twice triple thrice total sum difference rest remaining remainder all everything full whole entire "
+    "same percent per each every quarter third minus plus less more increase decrease raise lower reduce by equal "
+    "average mean next previous following combined together both either rounded convert converted"
+)
+"""Words from which a number follows that nobody says."""
 _SIBLINGS = 4
 """Tasks that must be told what one is not."""
 _MOST = 6
@@ -58,7 +65,7 @@ class Untold(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        return self.walk.ops[self.place].name, _named(self.path)
+        return self.walk.ops[self.place].name or "the answer", _named(self.path)
 
 
 @check("x.provenance", "unsolvable", needs=("oracle", "tasks", "tools"), value=58)
@@ -122,7 +129,7 @@ def _untold(lab: Lab, there: Sequence[Walk]) -> Iterator[Untold]:
         siblings = told[key]
         contrast = len(siblings) >= max(_SIBLINGS, 3 * len(places))
         for walk, place, path, value in places:
-            is_name = isinstance(value, str) and bool(_NAME.fullmatch(value)) and not _DATE.fullmatch(value)
+            is_name = _is_name(value)
             if not contrast and (not is_name or plain(str(value)) in schemas):
                 continue
             if (
@@ -138,6 +145,13 @@ def _untold(lab: Lab, there: Sequence[Walk]) -> Iterator[Untold]:
             yield Untold(walk, place, path, value, instead, sure)
 
 
+def _is_name(value: Any) -> bool:
+    """Whether a value names something, as ids, addresses and people's names do."""
+    if not isinstance(value, str) or _DATE.fullmatch(value):
+        return False
+    return bool(_NAME.fullmatch(value) or _PERSON.fullmatch(value))
+
+
 def _sorted_out(there: Sequence[Walk]) -> tuple[dict[Key, list[Place]], dict[Key, list[Place]]]:
     """By tool and parameter, values at their first use: those that stood somewhere before, and those that did not."""
     told: dict[Key, list[Place]] = defaultdict(list)
@@ -145,12 +159,22 @@ def _sorted_out(there: Sequence[Walk]) -> tuple[dict[Key, list[Place]], dict[Key
     for walk in there:
         seen: set[str] = set()
         for place, op in enumerate(walk.ops):
-            for path, value in leaves(op.value) if op.do == "call" else ():
+            for path, value in _told_apart(op):
                 if str(value) not in seen:
                     seen.add(str(value))
                     sort = told if _stands(value, walk.before(place)) else missing
                     sort[op.name, _named(path)].append((walk, place, path, value))
     return told, missing
+
+
+def _told_apart(op: Op) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Values of a call or of last words; of a sentence the dates, sums and references that stand in it."""
+    for path, value in leaves(op.value) if op.do in ("call", "answer") else ():
+        if isinstance(value, str) and len(value.split()) > 3:
+            parts = [one.strip(".,:;!?()\"'") for one in value.split()]
+            yield from ((path, one) for one in parts if sum(sign.isdigit() for sign in one) >= 3 and len(value) < 2000)
+        elif op.do == "call":
+            yield path, value
 
 
 def _named(path: Sequence[str]) -> str:
@@ -183,16 +207,16 @@ def _made_by_nobody(value: str, text: str) -> bool:
 def _silent(walk: Walk, value: Any, *, siblings: Sequence[Walk], until: int) -> bool:
     """Whether a task says nothing that its siblings do not say, which could stand for a value."""
     before = walk.before(until)
-    as_number = decimal(value)
-    if as_number is not None and computed(as_number, numbers(before)):
-        return False
-    if _DATE.fullmatch(str(value)) and as_number is None and _RELATIVE.search(walk.told):
-        return False
-    if isinstance(value, str) and len(value.split()) > 3:
-        return False  # A sentence is written by whoever writes it.
-    new = common_words([walk.told]) - common_words([one.told for one in siblings])
     names_ = {word.lower() for word in re.findall(r"\b[A-Z][^\W\d_]*", walk.told)}
-    return not new - names_
+    new = common_words([walk.told]) - common_words([one.told for one in siblings]) - names_
+    as_number = decimal(value)
+    if as_number is not None:
+        return not (new & _WORKED_OUT) and not computed(as_number, numbers(before, alone=True))
+    if _DATE.fullmatch(str(value)):
+        return not any(_RELATIVE.search(one) for one in new)
+    if any(sign.isdigit() for sign in str(value)):
+        return not (new & _WORKED_OUT)
+    return not new and not (isinstance(value, str) and len(value.split()) > 3)  # A sentence is its writer's.
 
 
 def _instead(lab: Lab, op: Op, path: tuple[str, ...], *, value: Any, siblings: Sequence[Any]) -> Any:
@@ -216,9 +240,12 @@ def _with(ops: Sequence[Op], one: Untold) -> tuple[Op, ...]:
             return {key: walk(item) for key, item in value.items()}
         if is_list(value):
             return [walk(item) for item in value]
+        if isinstance(value, str) and isinstance(one.value, str) and isinstance(one.instead, str):
+            return value.replace(one.value, one.instead) if len(value.split()) > 3 or value == one.value else value
         return one.instead if type(value) is type(one.value) and value == one.value else value
 
-    return tuple(msgspec.structs.replace(op, value=walk(op.value)) if op.do == "call" else op for op in ops)
+    acts = ("call", "answer")
+    return tuple(msgspec.structs.replace(op, value=walk(op.value)) if op.do in acts else op for op in ops)
 
 
 # --- the search ---

@@ -14,6 +14,7 @@ from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op
 
 from . import _reward_claims as claims
+from ._flaky_spelling import turned_lists
 from ._reward_acts import scalars
 from ._reward_battery import numeric
 from ._reward_runs import Solved, runs, runs_of, solve
@@ -67,6 +68,10 @@ def _done_otherwise(lab: Lab, one: Solved) -> Iterator[Variant]:
             if one.sees and not _ends_alike(lab, one, ops):
                 continue
             yield Variant("two independent writes in the other order", tuple(ops), "error", "proven")
+    turn = turned_lists(lab, one.task)
+    turned = tuple(turn(op, None) for op in one.ops)
+    if repr(turned) != repr(one.ops):
+        yield Variant("lists that are sets in another order", turned, "error", "proven")
     yield from _as_float(lab, one)
 
 

@@ -12,10 +12,12 @@ from quintain.audit.finding import Finding
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, ask, reset, score
 
-from ._reward_facts import facts
+from ._reward_facts import beyond, facts
 
 _SEEDS = (1, 2, 7)
 _TASKS = 12
+_FEW = 24
+"""Where there are no more tasks, all are tried, under two seeds."""
 _PART = 6
 
 
@@ -25,7 +27,10 @@ def solved_under_seeds(lab: Lab) -> Iterator[Finding | None]:
     full = {task: fact.full for task, fact in facts(lab).items() if fact.full is not None and fact.full > 0}
     if max(full.values(), default=0.0) > 1.0 + 1e-9:
         raise lab.none("rewards go beyond 1: nobody knows what the best is under a seed")
-    pairs = [(task, seed) for task in lab.some(_TASKS) if task in full for seed in _SEEDS]
+    few = len(lab.about.tasks) <= _FEW
+    full |= {task: fact.full for task, fact in (beyond(lab) if few else {}).items() if fact.full is not None}
+    tasks, seeds = (lab.about.tasks, _SEEDS[:2]) if few else (lab.some(_TASKS), _SEEDS)
+    pairs = [(task, seed) for task in tasks if full.get(task, 0.0) > 0 for seed in seeds]
     if not pairs:
         raise lab.none("no solution is paid under the first seed")
     lost: list[tuple[str, int, tuple[Op, ...], float | None]] = []

@@ -145,10 +145,10 @@ def decimal(value: Any) -> Decimal | None:
         return None
 
 
-def numbers(text: str) -> set[Decimal]:
-    """The numbers that stand in a text."""
+def numbers(text: str, *, alone: bool = False) -> set[Decimal]:
+    """The numbers that stand in a text; those alone that are no part of a word, if that is asked for."""
     found = {decimal(one) for one in _NUMBER.findall(text)}
-    found |= {decimal(one) for one in re.findall(r"\d+(?:\.\d+)?", text)}
+    found |= set() if alone else {decimal(one) for one in re.findall(r"\d+(?:\.\d+)?", text)}
     return {one for one in found if one is not None}
 
 
@@ -160,7 +160,8 @@ def computed(value: Decimal, known: set[Decimal]) -> bool:
     some = sorted(known)[:400]
     if len(known) > 120:
         return True
-    near = max(Decimal("0.01"), abs(value) * Decimal("0.0001"))
+    whole = value == value.to_integral()
+    near = Decimal("0.5") if whole and abs(value) >= 1000 else Decimal("0.01")
     for one in some:
         if any(abs(one * factor - value) <= near for factor in _FACTORS):
             return True

@@ -108,7 +108,7 @@ def verifier_order(lab: Lab) -> Iterator[Finding | None]:
     task = lab.some(1)[0]
     for _, how, ops in _ends(lab, 1):
         mine = (*(op.marked(f"step {place}") for place, op in enumerate(ops)), SCORE)
-        before: list[Op] = []
+        before = [op.moved("same") for op in (reset(task), Op("score"), *half(doing(lab, task)), Op("score"))]
         for place, other in enumerate(others(lab, task, 8)):
             theirs = (
                 reset(other),

@@ -21,11 +21,12 @@ from ._reward_origin import provenance
 from ._reward_random import aimless
 from ._reward_strict import strictness
 from ._unsolv_gold import gold_rule
+from ._unsolv_prompt import one_for_all, prompt_rule, room_to_look
 from ._unsolv_seeds import solved_under_seeds
 
 __all__ = [
-    "aimless", "budget", "floor_gap", "gold_rule", "oracle_max", "provenance", "solved_under_seeds", "strictness",
-    "task_set",
+    "aimless", "budget", "floor_gap", "gold_rule", "one_for_all", "oracle_max", "prompt_rule", "provenance",
+    "room_to_look", "solved_under_seeds", "strictness", "task_set",
 ]  # fmt: skip
 
 TOP = 1.0
@@ -157,7 +158,9 @@ def floor_gap(lab: Lab) -> Iterator[Finding | None]:
     """Doing nothing, or saying nothing, is not paid what solving is."""
     lab.looking(len(lab.tasks))
     idle = {task: fact.floor for task, fact in facts(lab).items()}
-    yield from _for_nothing(lab, "doing nothing", (), paid=idle)
+    further = {task: fact.floor for task, fact in beyond(lab).items()}
+    lab.looking(len(further))
+    yield from _for_nothing(lab, "doing nothing", (), paid=idle | further)
     if "answer" not in lab.offers:
         return
     tasks = [task for task in lab.some(20) if not _is_full(lab, task, idle[task])]
@@ -194,13 +197,13 @@ def _is_full(lab: Lab, task: str, got: float | None) -> bool:
 
 def _ceiling(lab: Lab, task: str) -> float:
     """What counts as full pay: what the solution gets, where that is something."""
-    full = facts(lab)[task].full
+    full = (facts(lab) | beyond(lab))[task].full
     return full if full is not None and full > 0 else TOP
 
 
 def _may_refuse(lab: Lab, task: str) -> bool:
     """Whether nothing is the right thing to do: declared, and the solution itself makes no call."""
-    return bool(lab.attribute("refusal_ok")) and not facts(lab)[task].calls
+    return bool(lab.attribute("refusal_ok")) and not (facts(lab) | beyond(lab))[task].calls
 
 
 @check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=85)
@@ -280,6 +283,7 @@ def _contradiction(lab: Lab, alike: Sequence[tuple[str, str]]) -> Finding | None
     """Two of them, of which one's solution reads the same in the other, and is not paid there."""
     first, *others = [task for task, _ in alike]
     mine = lab.oracle(first) or ()
+    sees = bool({"digest", "state"} & lab.offers)
     marked = tuple(op.marked(f"said {place}") for place, op in enumerate(mine))
     for other in others:
         probes = (solves(other, marked), solves(first, marked), solves(other, lab.oracle(other) or ()))
@@ -293,6 +297,9 @@ def _contradiction(lab: Lab, alike: Sequence[tuple[str, str]]) -> Finding | None
                 marks=marks,
                 minimise=0,
                 part="T",
+                # Where the world cannot be seen, it may hold what tells them apart.
+                severity="error" if sees and len(mine) > 1 else "warning",
+                at_most="proven" if sees and len(mine) > 1 else "likely",
                 tasks=[task for task, _ in alike],
                 expected="what is wanted can be told from the prompt and the world",
                 observed=[truth[:300] for _, truth in alike][:2],

@@ -1,0 +1,198 @@
+"""What the prompt names is what the solution acts on; and who looks around first still has room to act.
+
+Siblings that are told in the same words show which word of the prompt becomes which argument. Where nearly all do as
+they are told, a solution that does something else belongs to another task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab, solves
+from quintain.audit.probe import Op, Probe, Record, number, reset, score
+
+from ._reward_acts import reads_by_name
+from ._reward_runs import runs_of, solve
+from ._unsolv_looks import looks
+from ._unsolv_walks import Walk, common_words, decimal, leaves, plain, walks
+
+_LEAST = 4
+_HERE = "quintain.audit.checks._unsolv_prompt"
+
+
+@check("x.prompt_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=60)
+def prompt_rule(lab: Lab) -> Iterator[Finding | None]:
+    """The solution acts on what the prompt names, in each task as in its siblings."""
+    families: dict[Any, list[Walk]] = defaultdict(list)
+    for walk in walks(lab):
+        families[walk.shape, len(_words(walk.told))].append(walk)
+    for family in families.values():
+        if len(family) > _LEAST:
+            lab.looking(len(family))
+            yield from _against(lab, family)
+
+
+def _against(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
+    said = {walk.task: _words(walk.told) for walk in family}
+    slots = [place for place in range(len(said[family[0].task])) if len({one[place] for one in said.values()}) > 2]
+    arguments = [
+        (place, path) for place, op in enumerate(family[0].ops) for path, _ in leaves(op.value) if op.do == "call"
+    ]
+    for place, path in arguments:
+        for slot in slots:
+            pairs = [(walk, dict(leaves(walk.ops[place].value)).get(path), said[walk.task][slot]) for walk in family]
+            follow = [walk for walk, own, word in pairs if own is not None and _alike(own, word)]
+            against = [one for one in pairs if one[1] is not None and not _alike(one[1], one[2])]
+            against = [one for one in against if plain(str(one[1])) not in map(plain, said[one[0].task])]
+            if not against or len(follow) < max(_LEAST, 3 * len(against)) or len(follow) + len(against) < len(pairs):
+                continue
+            against = [one for one in against if not _says_more(one[0], follow)]
+            if not against:
+                continue
+            walk, own, word = against[0]
+            obeyed = tuple(_replaced(op, own, _typed(own, word)) for op in walk.ops)
+            yield lab.finding(
+                f"{walk.ops[place].name} is given another {path[-1]} than the prompt names",
+                solves(walk.task, obeyed),
+                solves(walk.task, walk.ops),
+                *(solves(sibling.task, sibling.ops) for sibling in follow[:3]),
+                relation=f"{_HERE}:disobeys",
+                marks=("score",),
+                data=walk.full,
+                minimise=0,
+                part="T",
+                tasks=[one[0].task for one in against],
+                expected=f"{word!r}, as the prompt says; {len(follow)} other tasks of this kind do as they say",
+                observed=f"{own!r} is what is paid",
+                teaches="not to do what it is told",
+            )
+            return
+
+
+def disobeys(records: Sequence[Record], evidence: Evidence) -> bool:
+    """To do what the prompt names is not paid, or refused; the solution is paid, and those of the siblings are."""
+    first, own, *others = (number(record.at("score")) for record in records)
+    full = float(evidence.data)
+    paid = own is not None and own >= full - 1e-9 and all(one is not None and one > 0 for one in others)
+    return paid and (first is None or first < full - 1e-9)
+
+
+def _words(told: str) -> list[str]:
+    """The words of a prompt with digits in them, in order: ids, amounts, dates, references."""
+    return [one.strip(".,:;!?()\"'") for one in re.findall(r"\S+", told) if any(sign.isdigit() for sign in one)]
+
+
+def _says_more(walk: Walk, siblings: Sequence[Walk]) -> bool:
+    """Whether a prompt has a word, no name, that its siblings' have not: it may mean another thing then."""
+    told = re.sub(r"([A-Z]\S*)( [a-z']{1,4}){1,2}(?= [A-Z])", r"\1", walk.told)  # "Anna da Silva"
+    own = {word for word in re.findall(r"\b[^\W\d_]+\b", told) if word.islower()}
+    return bool(own - common_words([one.told for one in siblings]))
+
+
+def _alike(value: Any, word: str) -> bool:
+    left, right = decimal(value), decimal(word)
+    if left is not None and right is not None:
+        return left == right
+    return bool(plain(word)) and plain(str(value)) == plain(word)
+
+
+def _typed(own: Any, word: str) -> Any:
+    value = decimal(word)
+    if is_number(own) and value is not None:
+        return int(value) if isinstance(own, int) and value == value.to_integral() else float(value)
+    return word
+
+
+def _replaced(op: Op, own: Any, other: Any) -> Op:
+    def walk(value: Any) -> Any:
+        if is_dict(value):
+            return {key: walk(item) for key, item in value.items()}
+        if is_list(value):
+            return [walk(item) for item in value]
+        return other if type(value) is type(own) and value == own else value
+
+    return msgspec.structs.replace(op, value=walk(op.value)) if op.do == "call" else op
+
+
+# --- room ---
+
+
+@check("x.room_to_look", "unsolvable", needs=("oracle", "tasks"), value=57)
+def room_to_look(lab: Lab) -> Iterator[Finding | None]:
+    """Who takes three looks more than the solution can still do all of it."""
+    if isinstance(lab.attribute("budget"), int):
+        raise lab.none("the number of calls that an episode allows is declared: x.budget asks about it")
+    for one in [one for one in solve(lab, lab.some(4)) if one.full and not one.errors]:
+        ways = [way for way in looks(lab, one) if way.severity == "error" and len(way.ops) <= len(one.ops) + 3]
+        lab.looking(len(ways))
+        for way, run in zip(ways, runs_of(lab, one.task, [way.ops for way in ways]), strict=True):
+            late = [place for place in run.errors if not reads_by_name(way.ops[place])]
+            if not late or (run.score is not None and run.score >= (one.full or 0.0) - 1e-9):
+                continue
+            marked = tuple(op.marked("late") if place == late[0] else op for place, op in enumerate(way.ops))
+            yield lab.finding(
+                "an episode has no room for a look more than its solution takes, and nobody says so",
+                Probe((reset(one.task), *marked, score())),
+                solves(one.task, one.ops),
+                relation=f"{_HERE}:cut_short",
+                marks=("late",),
+                data=one.full,
+                minimise=0,
+                part="C",
+                tasks=(one.task,),
+                expected="room to look around, or a limit that the agent is told",
+                observed=f"{way.ops[late[0]].name or 'the answer'} is refused",
+                teaches="to act without looking",
+            )
+            return
+
+
+def cut_short(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A step that works in the solution is refused behind more looks, all of which worked, and the pay is lost."""
+    cut, whole = records
+    place = next(at for at, op in enumerate(cut.ops) if op.mark == "late")
+    worked = not any(seen.is_error for seen in whole.seen[1:-1]) and not any(
+        seen.is_error for seen in cut.seen[1:place]
+    )
+    one, other = number(cut.at("score")), number(whole.at("score"))
+    full = float(evidence.data)
+    lost = one is None or one < full - 1e-9
+    return worked and cut.at("late").is_error and lost and other is not None and other >= full - 1e-9
+
+
+# --- one solution for all ---
+
+
+@check("x.one_for_all", "unsolvable", needs=("oracle", "tasks"), value=55)
+def one_for_all(lab: Lab) -> Iterator[Finding | None]:
+    """No one sequence of calls solves all tasks that are told differently."""
+    there = walks(lab)
+    different = {walk.told: walk for walk in there}
+    if len(different) < 6:
+        raise lab.none("there are fewer than six tasks that are told differently")
+    some = list(different.values())[:: max(1, len(different) // 6)][:6]
+    probes = [solves(walk.task, some[0].ops) for walk in some]
+    lab.looking(len(probes))
+    paid = [number(record.at("score")) for record in lab.play_all(probes)]
+    if all(one is not None and one >= walk.full - 1e-9 for one, walk in zip(paid, some, strict=True)):
+        yield lab.finding(
+            "one and the same sequence of calls is paid in full in tasks that ask for different things",
+            *probes,
+            relation="pays",
+            marks=("score",),
+            data=min(walk.full for walk in some),
+            minimise=0,
+            part="T",
+            tasks=[walk.task for walk in some],
+            expected="that what is asked for matters",
+            observed=paid,
+            teaches="one answer, whatever is asked",
+        )
