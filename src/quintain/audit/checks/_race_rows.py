@@ -1,0 +1,160 @@
+"""Every row: calls that are right, of all tools, about whatever stands in the world, in an order of chance.
+
+Most crashes of an environment need no odd input. They wait in a row without a phone, in a list that has become empty,
+in the second call of its kind; a few hundred right calls one after the other, each about another row, come upon them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.finding import Finding
+from quintain.audit.generate import fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, ask, call, reset
+from quintain.audit.relations import breakage
+
+from ._race_contents import breaks_afterwards
+from ._race_fuzz import is_plain, is_right
+from ._same_scripts import seems_to_read
+from ._same_splits import read
+from ._same_walks import form, kinds
+
+HERE = f"{__name__}:"
+TASKS, CALLS, EACH, MOST = 2, 240, 30, 4
+"""Tasks; calls in each; of one parameter; findings."""
+SCALARS = 6000
+SCORED = 40
+"""Calls after which the score is asked for."""
+AFTERWARDS = f"{breaks_afterwards.__module__}:{breaks_afterwards.__name__}"
+
+
+class Broke(msgspec.Struct, frozen=True):
+    """The calls up to the one that broke."""
+
+    ops: tuple[Op, ...]
+    how: str
+    where: str
+
+
+def toured(player: Player, on: str, value: Any) -> Any:
+    """Make right calls about all rows of a task's world; each place where one broke, once.
+
+    Args:
+        player: Makes the session.
+        on: The session.
+        value: {"task", "tools": each with arguments that are known to work, "readers": their names, "seed"}.
+    """
+    tools: list[tuple[ToolSpec, dict[str, Any]]] = msgspec.convert(
+        value["tools"], list[tuple[ToolSpec, dict[str, Any]]]
+    )
+    first = player.do(reset(value["task"], on=on))
+    known: dict[str, dict[Any, None]] = defaultdict(dict)
+    worlds = [first.value, player.do(Op("state", on)).value]
+    worlds += [read(player.do(call(tool.name, base, on=on)).value) for tool, base in tools]
+    for one in scalars(worlds, [SCALARS]):
+        known[form(one)].setdefault(one)
+    player.do(reset(value["task"], on=on))
+    rng = random.Random(value["seed"])  # noqa: S311 (draws of calls, no secrets)
+    drawn = [op for tool, base in tools for op in _about(tool, base, known, rng=rng)]
+    rng.shuffle(drawn)
+    # First what only reads: rows that are gone later are there now.
+    looks = [op for op in drawn if op.name in set(value["readers"])][: CALLS // 2]
+    drawn = [*looks, *drawn]
+    ops: list[Op] = []
+    found: dict[str, Broke] = {}
+    for number, op in enumerate(drawn[:CALLS], 1):
+        for one in (op, Op("score")) if number % SCORED == 0 else (op,):
+            ops.append(one)
+            seen = player.do(one.moved(on))
+            if seen.how == "crashed" and seen.where not in found:
+                found[seen.where] = Broke(tuple(ops), breakage(seen), seen.where)
+    return msgspec.to_builtins(list(found.values()))
+
+
+def scalars(value: Any, left: list[int]) -> Iterator[Any]:
+    """Texts and whole numbers, as many as are left, and the keys of dicts of rows."""
+    if left[0] <= 0:
+        return
+    if is_dict(value):
+        for key, one in value.items():
+            if is_dict(one):
+                yield key
+            yield from scalars(one, left)
+    elif is_list(value):
+        for one in value:
+            yield from scalars(one, left)
+    elif isinstance(value, str | int) and not isinstance(value, bool) and 0 < len(str(value)) < 200:
+        left[0] -= 1
+        yield value
+
+
+def _about(
+    tool: ToolSpec, base: dict[str, Any], known: dict[str, dict[Any, None]], *, rng: random.Random
+) -> Iterator[Op]:
+    """Calls of a tool about other rows: one argument at a time, and all at once."""
+    values: dict[str, list[Any]] = {}
+    for name, schema in tool.properties.items():
+        if not is_dict(schema):
+            continue
+        listed = list(schema.get("enum") or ())
+        like = [one for one in known.get(form(base[name]), ()) if fits(one, schema)] if name in base else []
+        values[name] = rng.sample(listed or like, min(EACH, len(listed or like)))
+    tried = [{**base, name: one} for name, some in values.items() for one in some]
+    free = {name: some for name, some in values.items() if some}
+    tried += [{**base, **{name: rng.choice(some) for name, some in free.items()}} for _ in range(EACH if free else 1)]
+    for arguments in tried:
+        if is_right(tool, arguments) and is_plain(arguments):
+            yield call(tool.name, arguments)
+
+
+@check("x.every_row", "races", needs=("tools", "call", "tasks"), value=63)
+def every_row(lab: Lab) -> Iterator[Finding | None]:
+    """Right calls about any row, in any order, are answered, and so is the score."""
+    tools = [(tool, dict(known[0].op.value)) for tool in lab.about.tools if (known := lab.survey.of(tool.name))]
+    if not tools:
+        raise NotChecked("no call is known to work")
+    readers = [tool.name for tool, _ in tools if seems_to_read(lab, tool.name)]
+    asked = [
+        {"task": task, "tools": msgspec.to_builtins(tools), "seed": lab.seed, "readers": readers}
+        for task in kinds(lab, TASKS)
+    ]
+    probes = [Probe((reset(one["task"], on="warm"), ask(f"{HERE}toured", one, mark="toured"))) for one in asked]
+    told: set[str] = set()
+    for one, record in zip(asked, lab.play_all(probes), strict=True):
+        lab.looking(CALLS)
+        for broke in msgspec.convert(record.at("toured").value or [], list[Broke]):
+            if broke.where not in told and len(told) < MOST:
+                told.add(broke.where)
+                yield _broken(lab, one["task"], broke)
+
+
+def _broken(lab: Lab, task: str, broke: Broke) -> Finding | None:
+    last = broke.ops[-1].marked("last")
+    name = last.name or "score"
+    for before in ((), broke.ops[:-1]):
+        finding = lab.finding(
+            f"{name}() breaks on {'right calls' if before else 'a right call'} ({broke.how.partition(': ')[2]})",
+            Probe((reset(task), *before, last)),
+            relation=AFTERWARDS,
+            marks=("last", "last"),
+            data={"how": broke.how, "where": broke.where},
+            minimise=60 if before else 0,
+            part="V" if last.do == "score" else "S",
+            expected="an answer, or an error that the agent can read",
+            observed=broke.how,
+            where=broke.where,
+            teaches="nothing: the episode is lost, though nothing wrong was done",
+        )
+        if finding is not None:
+            return finding
+    return None
