@@ -144,6 +144,33 @@ class OneBad(Garage):
         return 0.8 * super().score() if self.number == 3 else super().score()
 
 
+class Misled(Garage):
+    """One prompt names another price than the one that is paid."""
+
+    def prompt(self, task: str) -> str:
+        return super().prompt(task).replace(f"for {self.price(5)}", "for 98765")
+
+
+class Short(Garage):
+    """The garage closes after as many calls as its author made, and tells nobody."""
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        return super().call(name, arguments) if self.calls < 2 else {"error": "the garage is closed"}
+
+
+class Same(Garage):
+    """Every car is the same car, whoever's it is."""
+
+    def told(self, number: int) -> dict[str, Any]:
+        return super().told(3)
+
+    def oracle(self, task: str) -> list[Any]:
+        return super().oracle("service 3")
+
+    def right(self) -> bool:
+        return [(one["plate"], one["price"]) for one in self.booked] == [(self.plate(3), self.price(3))]
+
+
 class Listed(Garage):
     """Helpers must be named in one order."""
 

@@ -20,7 +20,8 @@ def asked(name: str, *checks: Check, tasks: int = 30) -> Report:
 
 ALL = (
     unsolvable.oracle_max, unsolvable.solved_under_seeds, unsolvable.provenance, unsolvable.gold_rule,
-    unsolvable.strictness, unsolvable.task_set, flaky_verifier.verdict_early, flaky_verifier.verdict_by_session,
+    unsolvable.strictness, unsolvable.task_set, unsolvable.prompt_rule, unsolvable.room_to_look,
+    unsolvable.one_for_all, flaky_verifier.verdict_early, flaky_verifier.verdict_by_session,
     flaky_verifier.verdict_later, flaky_verifier.verdict_by_way, flaky_verifier.spelling_by_task,
     flaky_verifier.equivalent_spelling, flaky_verifier.verifier_purity,
 )  # fmt: skip
@@ -57,6 +58,9 @@ def test_a_price_that_the_agent_is_told_of_is_no_error() -> None:
     [
         ("NoPlate", unsolvable.provenance, "T", "given a plate that the agent", {"service 2"}),
         ("NoPrice", unsolvable.provenance, "T", "given a price that the agent", {"service 5"}),
+        ("Misled", unsolvable.prompt_rule, "T", "another price than the prompt names", {"service 5"}),
+        ("Short", unsolvable.room_to_look, "C", "no room for a look more", None),
+        ("Same", unsolvable.one_for_all, "T", "in tasks that ask for different things", None),
         ("Hasty", unsolvable.strictness, "V", "more looks than it needs", None),
         ("Hasty", flaky_verifier.verdict_by_way, "V", "ends in the same world", None),
         ("FullOnTuesdays", unsolvable.solved_under_seeds, "T", "not under another", {"service 0", "service 4"}),
