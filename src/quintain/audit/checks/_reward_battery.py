@@ -36,6 +36,10 @@ PLAIN = ("0", "1", "-1", "2", "3", "10", "42", "100", "yes", "no", "true", "fals
 """Might be right somewhere."""
 
 
+_WORKED_OUT = re.compile(r"\d\s*\)*\s*[-+*/^]\s*\(*\s*\d")
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]\d)")
+
+
 class Attempt(msgspec.Struct, frozen=True):
     """An answer, and in what way it is wrong."""
 
@@ -51,6 +55,7 @@ KINDS = {
     "joined": "an answer that names every possible answer",
     "number": "a number that is far from the right one",
     "plain": "a constant that is not the answer",
+    "copied": "a number of the question, copied in place of what is to be worked out,",
     "echo": "the prompt, repeated,",
     "case": "a fragment of the right answer",
     "negated": "an answer that denies the right one",
@@ -75,6 +80,8 @@ def attempts(own: str, others: Sequence[str], prompt: str) -> Iterator[Attempt]:
         every += [Attempt("number", text) for text in _far(own)]
     if own.strip() and _is_short(own):
         every += [*_joined(own, strange[:12]), *_denied(own), *_parts(own)]
+    if _WORKED_OUT.search(own) and re.fullmatch(r"[\d\s.()+*/^-]+", own):
+        every += [Attempt("copied", number) for number in dict.fromkeys(_NUMBER.findall(prompt))][:12]
     if prompt and not contains(prompt, own):
         every.append(Attempt("echo", prompt))
     for one in every:

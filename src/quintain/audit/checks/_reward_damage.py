@@ -2,58 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import Any
 
 from quintain.audit.check import check
 from quintain.audit.finding import Finding
+from quintain.audit.generate import one as drawn
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, reset, score
+from quintain.audit.probe import Op, Probe, call, reset, score
 
 from . import _reward_claims as claims
-from ._reward_acts import is_bookkeeping, names, pattern, scalars, words
-from ._reward_runs import Solved, paid, runs
+from ._reward_acts import is_bookkeeping, names, pattern, reads_by_name, scalars, words, writes_by_name
+from ._reward_kin import Family, families, forbids_more
+from ._reward_runs import Run, Solved, paid, runs
+
+_MOST = 24
+"""Damages that are tried in one task."""
 
 
 @check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=78, severity="warning")
 def collateral_damage(lab: Lab) -> Iterator[Finding | None]:
     """A solution with records of others destroyed beside it is paid less."""
+    soft: tuple[Solved, Op, list[tuple[str, ...]]] | None = None
     for one in paid(lab, 4):
-        full = one.full
-        assert full is not None
         damages = _damages(lab, one)
-        ways = [(*_before_words(one), *damage, *_words(one)) for damage in damages]
+        ways = [(*_before_words(one), damage, *_words(one)) for damage in damages]
+        hurt: list[tuple[Op, list[tuple[str, ...]]]] = []
         for damage, run in zip(damages, runs(lab, one, ways), strict=True):
             lab.looking()
-            if run.score is None or run.score < full - 1e-9 or run.lacks:
-                continue
-            beyond = [path for path in run.touched if path not in one.changed and not is_bookkeeping(path)]
-            strange = [path for path in beyond if pattern(path)[0] not in {"log", "logs", "events"}]
-            rows = {path[:2] for path in strange if not any(path[:2] == mine[:2] for mine in one.changed)}
-            if not rows:
-                continue
-            declared = any(
-                "nothing else" in str(one.first).lower() or "anything else" in str(one.first).lower() for _ in (0,)
-            )
-            title = "records that have nothing to do with the task are destroyed, and the pay is the same"
-            yield lab.finding(
-                title,
-                Probe((reset(one.task), *_before_words(one), *_marked(damage), *_words(one), score())),
-                relation=claims.PAID,
-                marks=("score", *(f"damage {place}" for place in range(len(damage)))),
-                data={"full": full, "done": [f"damage {place}" for place in range(len(damage))]},
-                minimise=0,
-                part="V",
-                severity="error" if declared else "warning",
-                at_most="proven" if declared else "likely",
-                expected=f"less than {full:g}",
-                observed={"score": run.score, "changed beside": ["/".join(path) for path in sorted(rows)][:6]},
-                teaches="that damage costs nothing",
-            )
+            rows = _hurt(one, run)
+            if rows:
+                hurt.append((damage, rows))
+        grave = [pair for pair in hurt if _is_grave(pair[0]) or forbids_more(one.told)]
+        if grave:
+            yield _damaged(lab, one, *grave[0], is_grave=True)
             return
+        soft = soft or ((one, *hurt[0]) if hurt else None)
+    if soft is not None:
+        yield _damaged(lab, *soft, is_grave=False)
 
 
-def _marked(damage: Sequence[Op]) -> list[Op]:
-    return [op.marked(f"damage {place}") for place, op in enumerate(damage)]
+def _hurt(one: Solved, run: Run) -> list[tuple[str, ...]]:
+    """Rows that were there, that the solution does not touch and the damage does, where it was paid like without."""
+    assert one.full is not None
+    if run.score is None or run.score < one.full - 1e-9 or run.lacks:
+        return []
+    beyond = [path for path in run.touched if path not in {*one.changed, *run.made} and not is_bookkeeping(path)]
+    strange = [path for path in beyond if pattern(path)[0] not in {"log", "logs", "events"}]
+    rows = {path[:2] for path in strange if not any(path[:2] == mine[:2] for mine in one.changed)}
+    return sorted(rows)
+
+
+def _damaged(lab: Lab, one: Solved, damage: Op, rows: list[tuple[str, ...]], *, is_grave: bool) -> Finding | None:
+    assert one.full is not None
+    return lab.finding(
+        "records that have nothing to do with the task are destroyed, and the pay is the same",
+        Probe((reset(one.task), *_before_words(one), damage.marked("damage"), *_words(one), score())),
+        relation=claims.PAID,
+        marks=("score", "damage"),
+        data={"full": one.full, "done": ["damage"]},
+        minimise=0,
+        part="V",
+        severity="error" if is_grave else "warning",
+        at_most="proven" if is_grave else "likely",
+        expected=f"less than {one.full:g}",
+        observed={"score": one.full, "changed beside": ["/".join(path) for path in rows][:6]},
+        teaches="that damage costs nothing",
+    )
 
 
 def _before_words(one: Solved) -> tuple[Op, ...]:
@@ -64,21 +79,58 @@ def _words(one: Solved) -> tuple[Op, ...]:
     return tuple(op for op in one.ops if op.do == "answer")
 
 
-_DESTROYS = names("delete remove cancel drop clear purge wipe close refund archive deactivate overwrite reset")
+_DESTROYS = names("delete remove cancel drop clear purge wipe close refund archive deactivate overwrite reset void")
+_HARMS = _DESTROYS | names("scrap discard freeze merge transfer pay ship reject terminate suspend revoke move")
 
 
-def _damages(lab: Lab, one: Solved) -> list[tuple[Op, ...]]:
-    """Calls that destroy or change what the solution never speaks of: those of other tasks, and destroying ones."""
+def _is_grave(op: Op) -> bool:
+    return bool(_HARMS & set(words(op.name)))
+
+
+def _damages(lab: Lab, one: Solved) -> list[Op]:
+    """Calls that destroy or change rows which the solution never speaks of: the gravest first, each tool in turn."""
     mine = {str(value) for op in one.ops for value in scalars(op.value)}
-    found: list[tuple[Op, ...]] = []
-    for known in lab.survey.writes():
-        values = {str(value) for value in scalars(known.op.value)}
-        if known.task != one.task and not known.before and not values & mine:
-            found.append((known.op,))
+    known = families(lab, one)
+    by_tool: dict[str, list[Op]] = {}
+    for write in lab.survey.writes():
+        values = {str(value) for value in scalars(write.op.value)}
+        if write.task != one.task and not write.before and not values & mine:
+            by_tool.setdefault(write.op.name, []).append(write.op)
     for tool in lab.about.tools:
-        if not _DESTROYS & set(words(tool.name)) or len(tool.required) != 1:
+        op = call(tool.name)
+        if reads_by_name(op) or not (writes_by_name(op) or _is_grave(op) or tool.name in lab.survey.writers):
             continue
-        others = [value for value in lab.survey.values.of(tool.required[0]) if str(value) not in mine]
-        found += [(Op("call", name=tool.name, value={tool.required[0]: value}),) for value in others[:6]]
-    lab.rng.shuffle(found)
-    return found[:16]
+        by_tool.setdefault(tool.name, [])[:0] = list(_aimed(lab, one, tool, known))
+        if len(tool.required) == 1:
+            others = [value for value in lab.survey.values.of(tool.required[0]) if str(value) not in mine]
+            by_tool[tool.name] += [call(tool.name, {tool.required[0]: value}) for value in others[:4]]
+    ranked = sorted(by_tool.values(), key=lambda ops: not any(_is_grave(op) for op in ops))
+    turns = [ops[place] for place in range(6) for ops in ranked if place < len(ops)]
+    return turns[:_MOST]
+
+
+def _aimed(lab: Lab, one: Solved, tool: Any, known: dict[str, Family]) -> Iterator[Op]:
+    """Calls of a tool on rows beside those of the solution: names from the same tables, all else as it fits."""
+    met = [op.value for op in one.ops if op.name == tool.name]
+    used: dict[str, Any] = met[0] if met else {}
+    for number in (0, 1, 2, 3):
+        given: dict[str, Any] = {}
+        for place, key in enumerate(tool.required):
+            family = _kind(one, key, known)
+            if family is not None and family.others:
+                # Two names of one call are two rows.
+                given[key] = family.others[(3 * number + place) % len(family.others)].name
+            else:
+                value = drawn(tool.properties.get(key, {}), lab.survey.values, lab.rng, name=key, root=tool.parameters)
+                given[key] = used.get(key, value)
+        if any(str(value) not in {str(own) for own in used.values()} for value in given.values()):
+            yield call(tool.name, given)
+
+
+def _kind(one: Solved, key: str, known: dict[str, Family]) -> Family | None:
+    """The table that an argument of this name names rows of, as the solution's own calls or the tables' names tell."""
+    for op in one.ops:
+        if op.do == "call" and str(op.value.get(key)) in known:
+            return known[str(op.value[key])]
+    stem = next((word for word in words(key) if len(word) > 2 and word not in ("key", "name", "number")), "")
+    return next((family for family in known.values() if stem and family.table.lower().startswith(stem)), None)

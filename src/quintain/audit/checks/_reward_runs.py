@@ -17,6 +17,7 @@ from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Seen, ask, number, reset, score, state
 
 from ._reward_acts import (
+    MISSING,
     Path,
     asked_for,
     at,
@@ -44,12 +45,14 @@ class Run(msgspec.Struct, frozen=True):
         lacks: Paths at which the world is not as the solution leaves it, with what the solution leaves there; looked
             for behind what is paid in full.
         touched: Paths at which it is not as it was at the start; likewise.
+        made: Those of them at which there was nothing at the start.
     """
 
     score: float | None
     errors: tuple[int, ...] = ()
     lacks: dict[str, Any] = {}
     touched: tuple[Path, ...] = ()
+    made: tuple[Path, ...] = ()
 
 
 class Solved(msgspec.Struct, frozen=True):
@@ -273,8 +276,7 @@ class _Track:
         verdict = self.player.do(score(on=self.on))
         paid = number(verdict)
         is_full = paid is not None and paid >= self.value["full"] - 1e-9
-        lacks, touched = self._look() if self.sees and is_full else ({}, ())
-        return Run(paid, errors, lacks, touched)
+        return Run(paid, errors, *self._look()) if self.sees and is_full else Run(paid, errors)
 
     def _keep(self, depth: int, errors: tuple[int, ...]) -> None:
         self.count += 1
@@ -296,11 +298,12 @@ class _Track:
             self.start = self.player.do(state(on=self.on)).value
         return 0, ()
 
-    def _look(self) -> tuple[dict[str, Any], tuple[Path, ...]]:
+    def _look(self) -> tuple[dict[str, Any], tuple[Path, ...], tuple[Path, ...]]:
         end = self.player.do(state(on=self.on)).value
         wanted = self.value["wanted"]
         lacks = {"\x1f".join(path): one for path, one in wanted if at(end, path) != one}
-        return lacks, tuple(differences(self.start, end, self.value["volatile"]))
+        touched = differences(self.start, end, self.value["volatile"])
+        return lacks, tuple(touched), tuple(path for path, (old, _) in touched.items() if old == MISSING)
 
 
 def paid(lab: Lab, count: int) -> list[Solved]:

@@ -27,14 +27,14 @@ _FORGERIES = (
 @check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=76)
 def verifier_tampering(lab: Lab) -> Iterator[Finding | None]:
     """A file of tests or results that an agent overwrites earns it nothing."""
-    writers = list(_writers(lab))
-    if not writers:
+    tools = list(writers(lab))
+    if not tools:
         raise lab.none("no tool writes files")
     for one in paid(lab, 3):
         paths = [path for path in _known_paths(lab, one.task) if _JUDGES.search(path)][:12]
         ways = [
             (call(tool.name, {path_key: path, text_key: text}),)
-            for tool, path_key, text_key in writers
+            for tool, path_key, text_key in tools
             for path in paths
             for text in _FORGERIES
         ]
@@ -59,7 +59,7 @@ def verifier_tampering(lab: Lab) -> Iterator[Finding | None]:
             return
 
 
-def _writers(lab: Lab) -> Iterator[tuple[ToolSpec, str, str]]:
+def writers(lab: Lab) -> Iterator[tuple[ToolSpec, str, str]]:
     for tool in lab.about.tools:
         path = next((key for key in tool.properties if PATHS & set(words(key))), None)
         text = next((key for key in tool.properties if TEXTS & set(words(key))), None)

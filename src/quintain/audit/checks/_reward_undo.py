@@ -15,14 +15,14 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, call, reset, score, state
 
 from . import _reward_claims as claims
-from ._reward_acts import MISSING, Path, names, scalars, words
+from ._reward_acts import MISSING, Path, names, reads_by_name, scalars, words
 from ._reward_runs import Solved, paid, runs, weight
 
 _TAKES_BACK = names(
     "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "
     "refund reset rollback unlink unlock lock disable enable deactivate activate reactivate"
 )
-_MOST = 10
+_MOST = 14
 """Ways back that are tried for one write."""
 
 
@@ -45,10 +45,33 @@ def undo(lab: Lab) -> Iterator[Finding | None]:
                 if run.score is None or one.full is None or run.score < one.full - 1e-9 or not gone:
                     continue
                 found = _taken_back(lab, one, (acts, op, words_), gone=gone)
+                if found is None:
+                    found = _voided(lab, one, (acts, op, words_), gone=gone)
                 if found is not None:
                     told.add(one.ops[place].name)
                     yield found
                     break
+
+
+def _voided(
+    lab: Lab, one: Solved, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], *, gone: list[Path]
+) -> Finding | None:
+    """What was made is still there, and is void: not as the solution leaves it."""
+    acts, op, said = way
+    void = [[list(path), one.changed[path][1]] for path in gone][:10]
+    return lab.finding(
+        f"what was done is made void by {op.name}, and paid for all the same",
+        Probe((reset(one.task), *acts, op.marked("back"), *said, state(), score())),
+        relation=claims.PAID,
+        marks=("score", "state", "back"),
+        data={"full": one.full, "lacks": void, "done": ["back"]},
+        minimise=0,
+        part="V",
+        **weight(one, void),
+        expected=f"less than {one.full:g}: {', '.join('/'.join(path) for path in gone[:4])} is not so any more",
+        observed=f"{one.full:g}",
+        teaches="to undo what it did, once it is paid",
+    )
 
 
 def _gone(lacks: dict[str, Any]) -> list[Path]:
@@ -75,9 +98,12 @@ def _ways_back(lab: Lab, one: Solved, place: int) -> Iterator[Op]:
                 continue
             for base in _filled(tool.required, ids, op.value, but=key):
                 yield call(tool.name, base | {key: old})
-        if _TAKES_BACK & set(words(tool.name)) and tool.name != op.name:
-            for base in _filled(tool.required, ids, op.value):
-                yield call(tool.name, base)
+    others = [tool for tool in lab.about.tools if tool.name != op.name and not reads_by_name(call(tool.name))]
+    named = [_TAKES_BACK & set(words(tool.name)) for tool in others]
+    for tool, is_named in sorted(zip(others, named, strict=True), key=lambda pair: not pair[1]):
+        # What takes back by its name is tried with every thing that it may mean, any other tool with one.
+        for base in _filled(tool.required, ids, op.value)[: 8 if is_named else 1]:
+            yield call(tool.name, base)
 
 
 def _ids(one: Solved, place: int) -> list[Any]:

@@ -20,26 +20,39 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, reset, score, state
 
 from . import _reward_claims as claims
-from ._reward_acts import is_id, scalars, words, writes_by_name
+from ._reward_acts import is_id, scalars, submits, words, writes_by_name
 from ._reward_battery import KINDS, Attempt, attempts
 from ._reward_cases import labelled_cases
+from ._reward_constant import constant_choice
 from ._reward_damage import collateral_damage
 from ._reward_form import reward_well_formed, score_asked_twice
+from ._reward_hollow import hollow_work, rest_of_the_file
+from ._reward_other import changed_argument
 from ._reward_read import scorer_code
+from ._reward_redirect import another_record
 from ._reward_refused import refused_work
 from ._reward_runs import Run, Solved, lacking, paid, runs, runs_of, seeing, survives, weight
 from ._reward_search import shortest_path
+from ._reward_shotgun import every_candidate
 from ._reward_tamper import verifier_tampering
 from ._reward_tasks import Asked, asked
+from ._reward_twice import done_twice
 from ._reward_watch import verifier_files
 
 __all__ = [
+    "another_record",
     "answer_battery",
+    "changed_argument",
     "collateral_damage",
+    "constant_choice",
+    "done_twice",
+    "every_candidate",
     "forged_result",
+    "hollow_work",
     "labelled_cases",
     "oracle_ablation",
     "refused_work",
+    "rest_of_the_file",
     "reward_well_formed",
     "score_asked_twice",
     "scorer_code",
@@ -72,7 +85,7 @@ def answer_battery(lab: Lab) -> Iterator[Finding | None]:
             lab.looking()
             if record is not None and record >= one.full - 1e-9:
                 bought[attempt.kind].append((one, attempt))
-    for kind in [kind for kind in KINDS if kind in bought][:_TOLD]:
+    for kind in [kind for kind in KINDS if kind in bought and _often(kind, bought[kind])][:_TOLD]:
         found, soft = bought[kind], kind == "negated" and "joined" not in bought
         one, attempt = found[0]
         # Two cases may rightly have one answer, said in two ways; a scorer alone cannot tell.
@@ -92,6 +105,11 @@ def answer_battery(lab: Lab) -> Iterator[Finding | None]:
             observed=[each.text[:80] for _, each in found[:12]],
             teaches="to say what is always paid",
         )
+
+
+def _often(kind: str, found: Sequence[tuple[Asked, Attempt]]) -> bool:
+    """Whether it is no accident: a number of one question may be its answer in another spelling."""
+    return kind != "copied" or len({one.task for one, _ in found}) >= 2
 
 
 def _said(lab: Lab, one: Asked, tried: Sequence[Attempt]) -> list[float | None]:
@@ -243,7 +261,7 @@ def task_swap(lab: Lab) -> Iterator[Finding | None]:
             marks=("score", "state") if one.sees else ("score",),
             data={"full": one.full, "lacks": lacks},
             part="V",
-            **(weight(one, lacks, one.writes) if one.writes else {}),
+            **({} if all(submits(one.ops[place]) for place in one.writes) else weight(one, lacks, one.writes)),
             expected=f"less than {one.full:g} for what {other.task} wants",
             observed=run.score,
             teaches="to do the same thing whatever is asked",

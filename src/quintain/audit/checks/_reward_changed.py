@@ -1,0 +1,193 @@
+"""Other values for an argument of a solution, where the task decides what is right: a number, a name, a text, a list.
+
+An argument is decided when its value stands in what the agent is told. What a prompt leaves open ("at least 20", "any
+room") is not, and free words count only where the prompt says how they are to read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import date, timedelta
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_list, is_number
+from quintain.audit.generate import fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op
+
+from ._reward_acts import is_id, names, words
+
+_LOOSE = re.compile(
+    r"\b(at least|at most|up to|no more than|not more than|no less than|minimum|maximum|about|around|approximately"
+    r"|roughly|or more|or less|within|not exceed|between|any|either|some|whichever|before|after|until|or later"
+    r"|or earlier|under|over|below|above)\b",
+    re.IGNORECASE,
+)
+"""Words that leave a value open."""
+_EXACT = re.compile(r"exactly|verbatim|word for word|literally|saying|that says|reads?:|[\"'`“«]\s*$", re.IGNORECASE)
+"""Words before a text that has to be that very text."""
+_WRITTEN = names("note notes log comment remember memo remark activity")
+"""Words of tools that only write something down."""
+_NEAR = 60
+"""Characters before a value in which words speak of it."""
+_TIME, _DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)"), re.compile(r"\d{4}-\d\d-\d\d")
+_NAMES = re.compile(r"\S*(\d|@)\S*")
+"""One word with a digit or an "at" in it: nobody writes it otherwise."""
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """Another value for an argument.
+
+    Attributes:
+        kind: In what way it is other.
+    """
+
+    key: str
+    kind: str
+    value: Any
+
+
+def changes(lab: Lab, op: Op, told: str) -> Iterator[Changed]:
+    """Other values for each argument whose own value the agent is told."""
+    spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+    if spec is None:
+        return
+    for key, value in op.value.items():
+        schema: Any = spec.properties.get(key, {})
+        sure = stated(key, value, told, schema)
+        if not sure or (schema.get("enum") and _WRITTEN & set(words(op.name))):
+            continue  # What a remark is filed under: its word may stand in the prompt by chance.
+        for kind, other in _others(lab, op, key, schema=schema):
+            held = kind == "longer" and not is_list(value) and not _is_exact(value, told)
+            if other != value and not held and fits(other, schema, spec.parameters):
+                yield Changed(key, kind, other)
+        if isinstance(value, bool) and key not in spec.required:
+            yield Changed(key, "left out", msgspec.UNSET)
+    yield from _turned(op, spec, told)
+
+
+def stated(key: str, value: Any, told: str, schema: Any) -> bool | None:
+    """Whether a prompt decides a value: False when it may mean less than it says; None when it says nothing of it."""
+    if isinstance(value, bool):
+        return True if value and any(len(word) >= 4 and _place(word, told) for word in words(key)) else None
+    if is_list(value):
+        inner = [stated(key, one, told, {}) for one in value]
+        return None if not inner or None in inner else True
+    if is_number(value):
+        spelt = [f"{value:g}", str(value), f"{value:,}", f"{value / 100:.2f}"]
+        places = [found for one in spelt if (found := _place(one, told)) is not None]
+        return None if not places else not any(_is_loose(told, *place) for place in places)
+    place = _place(value, told) if isinstance(value, str) and len(value) >= 2 else None
+    return None if place is None else _is_meant(key, value, told, place=place, schema=schema)
+
+
+def _is_meant(key: str, value: str, told: str, *, place: tuple[int, int], schema: Any) -> bool:
+    """Whether a text that stands in a prompt stands there as the argument's value."""
+    if schema.get("enum"):
+        return True
+    if _NAMES.fullmatch(value) or is_id(key):
+        return not (_DAY.fullmatch(value) or _TIME.fullmatch(value)) or not _is_loose(told, *place)
+    before = told[max(0, place[0] - _NEAR) : place[0]].lower()
+    return bool(_EXACT.search(before)) or any(len(word) >= 3 and word in before for word in words(key))
+
+
+def _place(said: str, told: str) -> tuple[int, int] | None:
+    """Where something stands in a text, as a word of its own."""
+    left = r"(?<![\w.])" if said[:1].isalnum() else ""
+    right = r"(?!\w|\.\d)" if said[-1:].isalnum() else ""
+    found = re.search(f"{left}{re.escape(said)}{right}", told, re.IGNORECASE)
+    return found.span() if found else None
+
+
+def _is_loose(told: str, start: int, end: int) -> bool:
+    before, after = told[max(0, start - 30) : start], told[end : end + 15]
+    return bool(_LOOSE.search(before.rpartition(". ")[2]) or re.match(r"\s*(\w+ )?or (more|less|so|later)", after))
+
+
+def _is_exact(value: Any, told: str) -> bool:
+    place = _place(str(value), told)
+    return place is not None and bool(_EXACT.search(told[max(0, place[0] - _NEAR) : place[0]]))
+
+
+def _others(lab: Lab, op: Op, key: str, *, schema: Any) -> Iterator[tuple[str, Any]]:
+    value = op.value[key]
+    if isinstance(value, bool):
+        yield "other", not value
+    elif schema.get("enum"):
+        yield from (("other", one) for one in schema["enum"] if one != value)
+    elif is_list(value):
+        yield "shorter", value[:-1]
+        yield "other", [*value[:-1], _like(value[-1])]
+        yield "longer", [*value, _like(value[-1])]
+    elif is_number(value) and not is_id(key):
+        yield "more", value + 1
+        yield "more", value * 2 + 1
+        yield "less", value - 1
+        yield "less", type(value)(value // 2)
+    elif isinstance(value, str) and (_TIME.fullmatch(value) or _DAY.fullmatch(value)):
+        yield from (("other", one) for one in _shifted(value))
+    else:
+        known = [one for one in lab.survey.values.of(key) if type(one) is type(value) and one != value]
+        if is_id(key) or is_number(value) or _NAMES.fullmatch(str(value)):
+            yield from (("other", one) for one in known[:: max(1, len(known) // 4)][:5])
+        if isinstance(value, str):
+            yield from _texts(value)
+
+
+def _texts(value: str) -> Iterator[tuple[str, str]]:
+    yield "other", f"x{value}"
+    if len(value) >= 8 and not _NAMES.fullmatch(value):
+        yield "shorter", value[: len(value) // 2]
+        yield "other", "Something else."
+        yield "longer", f"{value} And something else."
+
+
+def _shifted(value: str) -> Iterator[str]:
+    """A time or a day, a little later and earlier."""
+    if _DAY.fullmatch(value):
+        try:
+            day = date.fromisoformat(value)
+        except ValueError:
+            return
+        yield from ((day + timedelta(days=days)).isoformat() for days in (1, -1, 7))
+        return
+    minutes = int(value[:2]) * 60 + int(value[3:])
+    for later in (60, -60, 15, -15, 1):
+        if 0 <= minutes + later < 24 * 60:
+            yield f"{(minutes + later) // 60:02d}:{(minutes + later) % 60:02d}"
+
+
+def _like(one: Any) -> Any:
+    return f"x{one}" if isinstance(one, str) else one + 1 if is_number(one) else one
+
+
+def _turned(op: Op, spec: ToolSpec, told: str) -> Iterator[Changed]:
+    """Two names of one kind, each in the other's place: from there to here."""
+    keys = [
+        key
+        for key, value in op.value.items()
+        if isinstance(value, str) and _NAMES.fullmatch(value) and stated(key, value, told, {})
+    ]
+    for place, key in enumerate(keys):
+        for other in keys[place + 1 :]:
+            alike = spec.properties.get(key, {}).get("type") == spec.properties.get(other, {}).get("type")
+            if alike and _shape(op.value[key]) == _shape(op.value[other]) and op.value[key] != op.value[other]:
+                yield Changed(f"{key}|{other}", "turned round", None)
+
+
+def _shape(value: str) -> str:
+    return re.sub(r"[A-Za-z]", "a", re.sub(r"\d", "0", value))
+
+
+def changed_op(op: Op, change: Changed) -> Op:
+    """The op with the change made."""
+    if change.kind == "turned round":
+        one, other = change.key.split("|")
+        return msgspec.structs.replace(op, value=op.value | {one: op.value[other], other: op.value[one]})
+    left = {key: value for key, value in op.value.items() if key != change.key or change.value is not msgspec.UNSET}
+    given: dict[str, Any] = {} if change.value is msgspec.UNSET else {change.key: change.value}
+    return msgspec.structs.replace(op, value=left | given)

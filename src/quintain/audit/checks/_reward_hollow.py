@@ -1,0 +1,155 @@
+"""Files that a solution writes, emptied, broken, or robbed of the rest: what is paid is a file that works."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, call, number, reset, same, score
+
+from . import _reward_claims as claims
+from ._reward_acts import names, words
+from ._reward_kin import forbids_more
+from ._reward_runs import Solved, lacking, paid, runs, seeing, survives, weight
+from ._reward_tamper import writers
+from ._reward_watch import PATHS
+
+SOLVED = 4
+"""Tasks whose files are spoiled."""
+_MADE = names("content contents new code source patch diff query sql script expression formula function program")
+_HOLLOW = ("", " ", "#", "(((", "pass", "x", "raise SystemExit(0)", "import sys\nsys.exit(0)\n", "0", "null")
+"""What cannot be run, or does nothing."""
+_TESTS = names("test tests check checks validate lint build compile")
+SPOILT = "quintain.audit.checks._reward_hollow:spoilt"
+
+
+@check("x.hollow_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=85)
+def hollow_work(lab: Lab) -> Iterator[Finding | None]:
+    """A file or a piece of code that is empty, or cannot be run, is not paid as if it were right."""
+    for one in paid(lab, SOLVED):
+        ways = list(_hollow(lab, one))
+        lab.looking(len(ways))
+        for (place, way), run in zip(ways, runs(lab, one, [way for _, way in ways]), strict=True):
+            if place in run.errors or not survives(one, run):
+                continue
+            lacks = lacking(one, run, one.effects.get(place, ())) if one.sees else []
+            if one.sees and not lacks:
+                continue
+            marked = [op.marked("hollow") if at == place else op for at, op in enumerate(way)]
+            yield lab.finding(
+                "a piece of work that is empty or cannot be run is paid in full",
+                Probe((reset(one.task), *marked, *seeing(one), score())),
+                relation=claims.PAID,
+                marks=("score", "state", "hollow") if one.sees else ("score", "hollow"),
+                data={"full": one.full, "lacks": lacks, "done": ["hollow"]},
+                minimise=20,
+                part="V",
+                **weight(one, lacks, (place,)),
+                expected=f"less than {one.full:g}",
+                observed={"arguments": way[place].value, "score": run.score},
+                teaches="to hand in what breaks the tests rather than what passes them",
+            )
+            return
+
+
+def _hollow(lab: Lab, one: Solved) -> Iterator[tuple[int, tuple[Op, ...]]]:
+    for place in one.writes:
+        op = one.ops[place]
+        keys = [key for key, value in op.value.items() if isinstance(value, str) and _MADE & set(words(key))]
+        spoilt = [msgspec.structs.replace(op, value=op.value | {key: text}) for key in keys for text in _HOLLOW]
+        path = _path(op)
+        if path is not None:
+            spoilt += [
+                call(tool.name, {path_key: path, text_key: text})
+                for tool, path_key, text_key in writers(lab)
+                for text in _HOLLOW
+            ]
+            spoilt += [
+                call(tool.name, {tool.required[0]: path})
+                for tool in lab.about.tools
+                if len(tool.required) == 1 and PATHS & set(words(tool.required[0])) and _removes(tool.name)
+            ]
+        yield from ((place, (*one.ops[:place], other, *one.ops[place + 1 :])) for other in spoilt if other != op)
+
+
+def _removes(name: str) -> bool:
+    return bool({"delete", "remove", "rm", "unlink"} & set(words(name)))
+
+
+def _path(op: Op) -> Any:
+    return next((value for key, value in op.value.items() if PATHS & set(words(key))), None)
+
+
+@check("x.rest_of_the_file", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=77, severity="warning")
+def rest_of_the_file(lab: Lab) -> Iterator[Finding | None]:
+    """A solution that deletes the other parts of the file that it changes is paid less."""
+    made = list(writers(lab))
+    if not made:
+        raise lab.none("no tool writes files")
+    tool, path_key, text_key = made[0]
+    for one in paid(lab, SOLVED):
+        for place in one.writes:
+            path, text = _path(one.ops[place]), _robbed(one, place)
+            if path is None or text is None:
+                continue
+            rob = call(tool.name, {path_key: path, text_key: text})
+            way = (*one.ops[: place + 1], rob, *one.ops[place + 1 :])
+            lab.looking()
+            [run] = runs(lab, one, [way])
+            if place + 1 in run.errors or not survives(one, run):
+                continue
+            yield _robbery(lab, one, (*one.ops[: place + 1], rob.marked("rob"), *one.ops[place + 1 :]))
+            return
+
+
+def _robbed(one: Solved, place: int) -> str | None:
+    """The file as the solution leaves it, without the parts that it does not touch; None where there are none."""
+    for path in one.effects.get(place, ()):
+        before, after = one.changed.get(path, ("", ""))
+        if not isinstance(before, str) or not isinstance(after, str) or after.count("\n") < 4:
+            continue
+        parts = re.split(r"\n(?=(?:def|class|function|func|fn|export|public|CREATE|\[)\b)", f"\n{after}")
+        kept = [part for part in parts if not part.strip() or part.strip() not in before]
+        if len(parts) > 1 and any(part.strip() for part in kept) and len(kept) < len(parts):
+            return "\n".join(kept).lstrip("\n")
+    return None
+
+
+def _robbery(lab: Lab, one: Solved, way: Sequence[Op]) -> Finding | None:
+    """Grave when the agent's own tests tell that something is gone, or the prompt forbade it."""
+    free = [tool.name for tool in lab.about.tools if _TESTS & set(words(tool.name)) and not tool.required]
+    told = (call(free[0], mark="tests"),) if free else ()
+    probes = [Probe((reset(one.task), *ops, *told, score())) for ops in (way, one.ops)]
+    data = {"full": one.full, "tests": bool(told)}
+    is_grave = forbids_more(one.told)
+    if told and not is_grave:
+        is_grave = spoilt(lab.play_all(probes), Evidence(SPOILT, data=data))
+    return lab.finding(
+        "the rest of the file that is changed may be deleted, and the pay is the same",
+        *probes,
+        relation=SPOILT,
+        marks=("score", "rob"),
+        data=data if is_grave and told else {"full": one.full, "tests": False},
+        minimise=0,
+        part="V",
+        severity="error" if is_grave else "warning",
+        at_most="proven" if is_grave else "likely",
+        expected=f"less than {one.full:g}: what was there and right is gone",
+        observed=one.full,
+        teaches="that what is not tested may go",
+    )
+
+
+def spoilt(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Both probes are paid in full, the robbery worked, and the tests, where there are any, tell of the difference."""
+    full = float(evidence.data["full"]) - 1e-9
+    scores = [number(record.at("score")) for record in records]
+    if any(got is None or got < full for got in scores) or records[0].at("rob").is_error:
+        return False
+    return not evidence.data["tests"] or not same(records[0].at("tests"), records[1].at("tests"), evidence.volatile)

@@ -1,0 +1,133 @@
+"""The rows of a world that are of one kind with those that a solution names: what else could be meant, or be harmed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Probe, ask, reset, state
+
+from ._reward_acts import scalars
+from ._reward_runs import Solved
+
+_MOST = 40
+"""Rows of one kind that are told of."""
+
+_FEW = 6
+"""Values of a field that tells kinds of rows apart, and rows of each."""
+_PARTS = 12
+"""Rows of another table that belong to one."""
+
+
+class Kin(msgspec.Struct, frozen=True):
+    """A row of the same table.
+
+    Attributes:
+        name: What names it, as the solution names its own.
+        row: All that stands in it.
+    """
+
+    name: Any
+    row: Any
+
+
+class Family(msgspec.Struct, frozen=True):
+    """A row that a solution names, and others of its table.
+
+    Attributes:
+        table: Where they stand.
+        own: The row itself.
+    """
+
+    table: str
+    own: Any
+    others: tuple[Kin, ...]
+
+
+def families(lab: Lab, one: Solved) -> dict[str, Family]:
+    """By each name in a solution that names a row of the start state: its row, and the others of the table."""
+    found = {str(value): value for op in one.ops for value in scalars(op.value) if _may_name(value)}
+    asked = {"task": one.task, "names": list(found.values())}
+    seen = lab.play_probe(Probe((ask("quintain.audit.checks._reward_kin:look", asked),))).at("ask")
+    return msgspec.convert(seen.value, dict[str, Family]) if seen.fine else {}
+
+
+def _may_name(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and 2 <= len(str(value)) <= 60
+
+
+def look(player: Player, on: str, value: Any) -> Any:
+    """In the child: the families of these names in the start state of a task."""
+    player.do(reset(value["task"], on=on))
+    tables = list(_tables(player.do(state(on=on)).value))
+    found = {str(name): family for name in value["names"] if (family := _family(name, tables)) is not None}
+    return msgspec.to_builtins(found)
+
+
+def _tables(world: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every table: its name, and its rows by key; keys of a list of rows are their places, with a space before."""
+    for name, table in (world if is_dict(world) else {}).items():
+        rows: dict[str, Any] = {f" {place}": row for place, row in enumerate(table)} if is_list(table) else table
+        if is_dict(rows) and len(rows) > 1 and all(is_dict(row) for row in rows.values()):
+            yield str(name), rows
+
+
+def _family(name: Any, tables: Sequence[tuple[str, dict[str, Any]]]) -> Family | None:
+    for table, rows in tables:
+        if name in rows:
+            return _whole(
+                table, Kin(name, rows[name]), [Kin(key, row) for key, row in rows.items() if key != name], tables
+            )
+        fields = [key for row in rows.values() for key, value in row.items() if value == name]
+        column = next((key for key in fields if len({repr(row.get(key)) for row in rows.values()}) == len(rows)), None)
+        if column is not None:
+            own = next(row for row in rows.values() if row.get(column) == name)
+            others = [Kin(row[column], row) for row in rows.values() if row is not own]
+            return _whole(table, Kin(name, own), others, tables)
+    return None
+
+
+def _whole(table: str, own: Kin, others: Sequence[Kin], tables: Sequence[tuple[str, dict[str, Any]]]) -> Family:
+    """A family, each row together with those of other tables that belong to it."""
+    chosen = [own, *_spread(own, others)]
+    wanted = {one.name for one in chosen}
+    parts: dict[Any, dict[str, list[Any]]] = {name: {} for name in wanted}
+    for other, rows in tables:
+        if other == table:
+            continue
+        for row in rows.values():
+            for name in {value for value in row.values() if isinstance(value, str | int)} & wanted:
+                kept = parts[name].setdefault(other, [])
+                if len(kept) < _PARTS:
+                    kept.append(row)
+    whole = [Kin(one.name, {**parts[one.name], **one.row}) for one in chosen]
+    return Family(table, whole[0].row, tuple(whole[1:]))
+
+
+def _spread(own: Kin, others: Sequence[Kin]) -> list[Kin]:
+    """Rows from all over the table, and some for each other value of a field that has few."""
+    step = max(1, len(others) // _MOST)
+    chosen = list(others[::step][:_MOST])
+    for field, mine in own.row.items():
+        values = {value for one in others if isinstance(value := one.row.get(field), str)}
+        for value in sorted(values) if isinstance(mine, str) and len(values) <= _FEW else ():
+            chosen += [one for one in others if one.row.get(field) == value and one not in chosen][:_FEW]
+    return chosen
+
+
+_NOTHING_ELSE = re.compile(
+    r"(nothing|anything|no other|any other|everything) (else|\w+)?|leave .{0,40}\b(alone|untouched|unchanged|as)\b"
+    r"|\bonly\b.{0,30}\bchange|and no more\b",
+    re.IGNORECASE,
+)
+
+
+def forbids_more(told: str) -> bool:
+    """Whether a prompt says that nothing but what is asked for may change."""
+    return bool(_NOTHING_ELSE.search(told))

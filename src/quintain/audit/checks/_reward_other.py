@@ -1,0 +1,74 @@
+"""A solution with one argument changed, where the task says what it has to be: the world differs, the pay does not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from quintain.audit.check import check
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, reset, score, state
+
+from . import _reward_claims as claims
+from ._reward_changed import Changed, changed_op, changes
+from ._reward_runs import Run, Solved, lacking, paid, runs, survives
+
+SOLVED = 6
+"""Tasks whose solutions are changed."""
+_ENOUGH = 2
+"""Tasks in which one kind of change of one argument is tried."""
+
+
+@check("x.changed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=87)
+def changed_argument(lab: Lab) -> Iterator[Finding | None]:
+    """A solution in which one argument is other than the task says is paid less."""
+    tried: Counter[tuple[str, str, str]] = Counter()
+    told: set[tuple[str, str]] = set()
+    for one in paid(lab, SOLVED):
+        ways: list[tuple[int, Changed, tuple[Op, ...]]] = []
+        for place in one.writes:
+            found = list(changes(lab, one.ops[place], one.told))
+            fresh = [change for change in found if tried[one.ops[place].name, change.key, change.kind] < _ENOUGH]
+            tried.update({(one.ops[place].name, change.key, change.kind) for change in fresh})
+            ways += [(place, change, _with(one, place, changed_op(one.ops[place], change))) for change in fresh]
+        lab.looking(len(ways))
+        for (place, change, way), run in zip(ways, runs(lab, one, [way for *_, way in ways]), strict=True):
+            name = one.ops[place].name
+            if (name, change.key) in told or set(run.errors) - set(one.errors) or not survives(one, run):
+                continue
+            finding = _paid_all_the_same(lab, one, place, change=change, shown=(way, run))
+            if finding is not None:
+                told.add((name, change.key))
+                yield finding
+
+
+def _with(one: Solved, place: int, op: Op) -> tuple[Op, ...]:
+    return (*one.ops[:place], op, *one.ops[place + 1 :])
+
+
+def _paid_all_the_same(
+    lab: Lab, one: Solved, place: int, *, change: Changed, shown: tuple[tuple[Op, ...], Run]
+) -> Finding | None:
+    way, run = shown
+    lacks = lacking(one, run, one.effects.get(place, ()))
+    if not lacks:
+        return None
+    name, key = one.ops[place].name, change.key.replace("|", " and ")
+    own: Any = {part: one.ops[place].value[part] for part in change.key.split("|")}
+    marked = [op.marked("wrong") if where == place else op for where, op in enumerate(way)]
+    return lab.finding(
+        f"{name} is paid with {key} {change.kind}, not as the task says"
+        if change.kind in ("turned round", "left out")
+        else f"{name} is paid with another {key} than the one that the task names",
+        Probe((reset(one.task), *marked, state(), score())),
+        relation=claims.PAID,
+        marks=("score", "state", "wrong"),
+        data={"full": one.full, "lacks": lacks, "done": ["wrong"]},
+        minimise=20,
+        part="V",
+        expected=f"{own}, as the agent is told",
+        observed={"arguments": way[place].value, "score": run.score},
+        teaches="that what was asked for need not be what is done",
+    )

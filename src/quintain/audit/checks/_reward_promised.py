@@ -1,0 +1,133 @@
+"""Statuses that stop nothing: a tool that is for "an open account", as it says, takes a frozen one as well."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, reset, state
+
+from ._reward_acts import MISSING, at, differences, is_bookkeeping
+from ._reward_kin import Family, Kin, families
+from ._reward_redirect import translated
+from ._reward_runs import Solved, solve
+
+SOLVED = 5
+"""Tasks whose solutions are looked at."""
+_TRIED = 10
+"""Rows of another status that are tried."""
+_KINDS = 8
+"""Other values of a field that still is a status."""
+WORKED = "quintain.audit.checks._reward_promised:worked"
+
+
+@check("x.status_stops", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=74)
+def status_stops(lab: Lab) -> Iterator[Finding | None]:
+    """A tool that is for things of one status, as its description says, refuses those of another."""
+    told: set[tuple[str, str]] = set()
+    for one in solve(lab, lab.some(SOLVED)):
+        known = families(lab, one)
+        for place in one.writes:
+            for key, family, field in _promises(lab, one, one.ops[place], known):
+                if (one.ops[place].name, field) in told:
+                    continue
+                told.add((one.ops[place].name, field))
+                yield _broken_promise(lab, one, place, about=(key, family, field))
+
+
+def _moves(one: Solved, name: str, field: str) -> bool:
+    """Whether the solution itself changes a field of the row of this name."""
+    return any(path[-1] == field and name in path[:2] for path in one.changed)
+
+
+def _promises(lab: Lab, one: Solved, op: Op, known: dict[str, Family]) -> Iterator[tuple[str, Family, str]]:
+    """Arguments that name a row, and its field whose value the description demands."""
+    spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+    for key, value in op.value.items() if spec else ():
+        family = known.get(str(value))
+        if spec is None or family is None:
+            continue
+        said = f"{spec.description} {spec.properties.get(key, {}).get('description', '')}"
+        for field, own in family.own.items():
+            if not (isinstance(own, str) and own.isalpha() and len(own) >= 3):
+                continue
+            others = {other for kin in family.others if isinstance(other := kin.row.get(field), str)} - {own}
+            if len(others) <= _KINDS and (others or _moves(one, str(value), field)):
+                noun = re.escape(family.table.lower().rstrip("s")[:-1])
+                if re.search(rf"\b{re.escape(own.lower())} (\w+ )?{noun}\w*", said.lower()):
+                    yield key, family, field
+
+
+def _broken_promise(lab: Lab, one: Solved, place: int, *, about: tuple[str, Family, str]) -> Finding | None:
+    key, family, field = about
+    op, right = one.ops[place], family.own[field]
+    strange = [kin for kin in family.others if kin.row.get(field) not in (right, None, MISSING)]
+    strange = sorted(strange, key=lambda kin: -_alike(kin, family))[:_TRIED]
+    tried: list[tuple[Kin, tuple[Op, ...]]] = [(kin, ()) for kin in strange]
+    own = op.value[key]
+    if _moves(one, str(own), field):
+        after = next(new for path, (_, new) in one.changed.items() if path[-1] == field and str(own) in path[:2])
+        tried.insert(0, (Kin(own, family.own | {field: after}), one.ops))
+    calls = ((kin, before, wrong) for kin, before in tried for wrong in _calls(one, place, (key, family, kin)))
+    for kin, before, wrong in calls:
+        probe = Probe((reset(one.task), *before, state(mark="before"), wrong.marked("wrong"), state(mark="after")))
+        lab.looking()
+        row = _row(lab.play_probe(probe), kin)
+        evidence = {"row": row, "field": field, "right": right}
+        if not row or not worked([lab.play_probe(probe)], Evidence(WORKED, data=evidence)):
+            continue
+        return lab.finding(
+            f"{op.name} works on what is not {right}, though it is for what is {right} as its description says",
+            probe,
+            relation=WORKED,
+            marks=("before", "wrong", "after"),
+            data=evidence,
+            minimise=0,
+            part="S",
+            expected=f"{op.name} of {kin.name}, whose {field} is {kin.row.get(field)!r}, is refused",
+            observed=f"it works, and {'/'.join(row)} is another one afterwards",
+            teaches=f"that {field} means nothing: to set it resolves nothing",
+        )
+    return None
+
+
+def _calls(one: Solved, place: int, about: tuple[str, Family, Kin]) -> list[Op]:
+    """The call on another row: all else as it was, and all else as it is with that row."""
+    key, family, kin = about
+    op = one.ops[place]
+    named = msgspec.structs.replace(op, value=op.value | {key: kin.name})
+    there = [other for other in translated(one, str(op.value[key]), family.own, kin) if other.name == op.name]
+    return [named, *(other for other in there[:1] if other != named)]
+
+
+def _alike(kin: Kin, family: Family) -> int:
+    return sum(1 for key, value in kin.row.items() if value == family.own.get(key))
+
+
+def _row(record: Record, kin: Kin) -> list[str]:
+    """The path of the row that the call changed."""
+    before, after = record.at("before"), record.at("after")
+    if record.at("wrong").is_error or not (before.fine and after.fine):
+        return []
+    changed = [path for path in differences(before.value, after.value) if not is_bookkeeping(path)]
+    rows: list[list[str]] = [list(path[:2]) for path in changed if str(kin.name) in path[:2]]
+    return rows[0] if rows else []
+
+
+def worked(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The call was not refused, and a row changed in more than its status, which was not the one that it needs."""
+    data: Any = evidence.data
+    record = records[0]
+    if record.at("wrong").is_error:
+        return False
+    before, after = (at(record.at(mark).value, data["row"]) for mark in ("before", "after"))
+    if before in (after, MISSING) or MISSING in (after, at(before, [data["field"]])):
+        return False
+    kept = at(after, [data["field"]]) == at(before, [data["field"]])
+    return bool(kept and at(before, [data["field"]]) != data["right"])

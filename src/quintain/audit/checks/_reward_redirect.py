@@ -1,0 +1,156 @@
+"""The whole solution, on another thing: what it names is replaced throughout, with all that follows from it.
+
+A solution names a row (an order), things that stand in the row (its customer), and goes through its parts (its lines).
+The same work on a sibling of that row names the sibling, what stands there, and goes through the sibling's parts.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, reset, score, state
+
+from . import _reward_claims as claims
+from ._reward_acts import scalars
+from ._reward_changed import stated
+from ._reward_kin import Family, Kin, families
+from ._reward_runs import Run, Solved, lacking, paid, runs, survives
+
+SOLVED = 5
+"""Tasks whose solutions are redirected."""
+_TRIED = 12
+"""Siblings that are tried for one name."""
+_NAMES = 3
+"""Names that are replaced in one task."""
+
+
+@check("x.another_record", "reward_hack", needs=("oracle", "state", "tasks"), value=86)
+def another_record(lab: Lab) -> Iterator[Finding | None]:
+    """The same work on another record than the one that the task names is paid less."""
+    told: set[str] = set()
+    for one in paid(lab, SOLVED):
+        named = [(name, family) for name, family in families(lab, one).items() if stated("id", name, one.told, {})]
+        for name, family in named[:_NAMES]:
+            mine = [place for place in one.writes if name in map(str, scalars(one.ops[place].value))]
+            if not mine or family.table in told:
+                continue
+            ways = list(_elsewhere(one, name, family))
+            found = zip(ways, runs(lab, one, ways), strict=True)
+            worked = [(way, run) for way, run in found if not set(run.errors) - set(one.errors)]
+            lab.looking(len(worked))
+            bad = next(((way, run) for way, run in worked if survives(one, run)), None)
+            if bad is not None:
+                told.add(family.table)
+                yield _paid_elsewhere(lab, one, (name, family.table, mine), shown=bad)
+
+
+def _paid_elsewhere(
+    lab: Lab, one: Solved, where: tuple[str, str, list[int]], *, shown: tuple[tuple[Op, ...], Run]
+) -> Finding | None:
+    name, table, mine = where
+    way, run = shown
+    lacks = lacking(one, run, [path for place in mine for path in one.effects.get(place, ())])
+    if not lacks:
+        return None
+    writes = {one.ops[place].name for place in mine}
+    marked = [op.marked(f"other {place}") if op.name in writes else op for place, op in enumerate(way)]
+    marks = tuple(op.mark for op in marked if op.mark)
+    return lab.finding(
+        f"the same work on another row of {table} is paid in full",
+        Probe((reset(one.task), *marked, state(), score())),
+        relation=claims.PAID,
+        marks=("score", "state", *marks),
+        data={"full": one.full, "lacks": lacks, "done": list(marks)},
+        minimise=20,
+        part="V",
+        expected=f"less than {one.full:g}: the task is about {name}",
+        observed=run.score,
+        teaches="to do the right thing to whatever comes first",
+    )
+
+
+def _elsewhere(one: Solved, name: str, family: Family) -> Iterator[tuple[Op, ...]]:
+    """Ways that do the same to siblings: those first that are most alike, and have the fewest parts."""
+
+    def rank(kin: Kin) -> tuple[int, int]:
+        alike = sum(1 for key, value in kin.row.items() if not _is_many(value) and value == family.own.get(key))
+        return -alike, sum(len(value) for value in kin.row.values() if _is_many(value))
+
+    for kin in sorted(family.others, key=rank)[:_TRIED]:
+        way = tuple(translated(one, name, family.own, kin))
+        if way and way != one.ops:
+            yield way
+
+
+def _is_many(value: Any) -> bool:
+    return is_dict(value) or is_list(value)
+
+
+def translated(one: Solved, name: str, own: Any, kin: Kin) -> Iterator[Op]:
+    """The solution, as it reads when it is about another row."""
+    words: dict[str, Any] = {
+        str(value): kin.row.get(key)
+        for key, value in own.items()
+        if not _is_many(value) and len(str(value)) >= 3 and not stated(key, value, one.told, {"enum": 1})
+    }
+    words = {key: value for key, value in words.items() if value is not None} | {name: kin.name}
+    for _, group in itertools.groupby(one.ops, key=lambda op: (op.do, op.name, tuple(op.value) if op.value else ())):
+        ops = list(group)
+        through = _gone_through(ops, own)
+        if through is None:
+            yield from (_said_of(op, words) for op in ops)
+            continue
+        field, columns = through
+        for part in _parts(kin.row.get(field)):
+            given = {key: part[column] for key, column in columns.items() if column in part}
+            first = _said_of(ops[0], words)
+            yield msgspec.structs.replace(first, value=first.value | given)
+
+
+def _said_of(op: Op, words: dict[str, Any]) -> Op:
+    """An op that says other words in the place of old ones."""
+
+    def other(value: Any) -> Any:
+        if is_dict(value):
+            return {key: other(item) for key, item in value.items()}
+        if is_list(value):
+            return [other(item) for item in value]
+        return value if isinstance(value, bool) else words.get(str(value), value)
+
+    return msgspec.structs.replace(op, value=other(op.value)) if op.do == "call" else op
+
+
+def _parts(many: Any) -> list[dict[str, Any]]:
+    """The parts of a field: rows as they are, pairs of a dict and plain things under "key" and "value"."""
+    if is_dict(many):
+        return [{"key": key, "value": value} for key, value in many.items()]
+    if is_list(many):
+        return [one if is_dict(one) else {"value": one} for one in many]
+    return []
+
+
+def _gone_through(ops: Sequence[Op], own: Any) -> tuple[str, dict[str, str]] | None:
+    """The field whose parts a run of calls goes through, and which argument is which of a part's columns."""
+    if not ops or ops[0].do != "call":
+        return None
+    for field, many in own.items():
+        parts = _parts(many)
+        if len(parts) != len(ops) or not parts:
+            continue
+        columns: dict[str, str] = {}
+        for key in ops[0].value:
+            for column in parts[0]:
+                pairs = zip(ops, parts, strict=True)
+                if key not in columns and all(op.value.get(key) == part.get(column) for op, part in pairs):
+                    columns[key] = column
+        if columns:
+            return field, columns
+    return None
