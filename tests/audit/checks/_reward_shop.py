@@ -71,7 +71,9 @@ class Shop(Base):
         self.task = task
         numbers = range(101, 109)
         status = {n: "held" if n % 4 == 2 else "open" for n in numbers}
-        orders = {f"P-{n}": {"status": status[n], "lines": self.lines(n), "packed": {}, "notes": []} for n in numbers}
+        orders: dict[str, Any] = {
+            f"P-{n}": {"status": status[n], "lines": self.lines(n), "packed": {}, "notes": []} for n in numbers
+        }
         self.world = {"orders": orders, "accounts": {f"A-{n}": {"cents": 5000} for n in range(301, 306)}}
         self.start = copy.deepcopy(self.world)
         return (

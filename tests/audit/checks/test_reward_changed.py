@@ -88,7 +88,7 @@ def test_an_answer_that_nobody_reads_is_no_shotgun() -> None:
     ],
 )
 def test_what_a_prompt_decides(key: str, value: object, told: str, decided: bool | None) -> None:
-    assert stated(key, value, told, {}) is decided
+    assert stated(key, value, told, schema={}) is decided
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def changes(lab: Lab, op: Op, told: str) -> Iterator[Changed]:
         return
     for key, value in op.value.items():
         schema: Any = spec.properties.get(key, {})
-        sure = stated(key, value, told, schema)
+        sure = stated(key, value, told, schema=schema)
         if not sure or (schema.get("enum") and _WRITTEN & set(words(op.name))):
             continue  # What a remark is filed under: its word may stand in the prompt by chance.
         for kind, other in _others(lab, op, key, schema=schema):
@@ -70,12 +70,12 @@ def changes(lab: Lab, op: Op, told: str) -> Iterator[Changed]:
     yield from _turned(op, spec, told)
 
 
-def stated(key: str, value: Any, told: str, schema: Any) -> bool | None:
+def stated(key: str, value: Any, told: str, *, schema: Any) -> bool | None:
     """Whether a prompt decides a value: False when it may mean less than it says; None when it says nothing of it."""
     if isinstance(value, bool):
         return True if value and any(len(word) >= 4 and _place(word, told) for word in words(key)) else None
     if is_list(value):
-        inner = [stated(key, one, told, {}) for one in value]
+        inner = [stated(key, one, told, schema={}) for one in value]
         return None if not inner or None in inner else True
     if is_number(value):
         spelt = [f"{value:g}", str(value), f"{value:,}", f"{value / 100:.2f}"]
@@ -170,7 +170,7 @@ def _turned(op: Op, spec: ToolSpec, told: str) -> Iterator[Changed]:
     keys = [
         key
         for key, value in op.value.items()
-        if isinstance(value, str) and _NAMES.fullmatch(value) and stated(key, value, told, {})
+        if isinstance(value, str) and _NAMES.fullmatch(value) and stated(key, value, told, schema={})
     ]
     for place, key in enumerate(keys):
         for other in keys[place + 1 :]:

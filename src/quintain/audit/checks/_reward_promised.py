@@ -34,7 +34,7 @@ def status_stops(lab: Lab) -> Iterator[Finding | None]:
     for one in solve(lab, lab.some(SOLVED)):
         known = families(lab, one)
         for place in one.writes:
-            for key, family, field in _promises(lab, one, one.ops[place], known):
+            for key, family, field in _promises(lab, one, one.ops[place], known=known):
                 if (one.ops[place].name, field) in told:
                     continue
                 told.add((one.ops[place].name, field))
@@ -46,7 +46,7 @@ def _moves(one: Solved, name: str, field: str) -> bool:
     return any(path[-1] == field and name in path[:2] for path in one.changed)
 
 
-def _promises(lab: Lab, one: Solved, op: Op, known: dict[str, Family]) -> Iterator[tuple[str, Family, str]]:
+def _promises(lab: Lab, one: Solved, op: Op, *, known: dict[str, Family]) -> Iterator[tuple[str, Family, str]]:
     """Arguments that name a row, and its field whose value the description demands."""
     spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
     for key, value in op.value.items() if spec else ():
@@ -102,7 +102,7 @@ def _calls(one: Solved, place: int, about: tuple[str, Family, Kin]) -> list[Op]:
     key, family, kin = about
     op = one.ops[place]
     named = msgspec.structs.replace(op, value=op.value | {key: kin.name})
-    there = [other for other in translated(one, str(op.value[key]), family.own, kin) if other.name == op.name]
+    there = [other for other in translated(one, str(op.value[key]), family.own, kin=kin) if other.name == op.name]
     return [named, *(other for other in there[:1] if other != named)]
 
 

@@ -37,7 +37,9 @@ def another_record(lab: Lab) -> Iterator[Finding | None]:
     """The same work on another record than the one that the task names is paid less."""
     told: set[str] = set()
     for one in paid(lab, SOLVED):
-        named = [(name, family) for name, family in families(lab, one).items() if stated("id", name, one.told, {})]
+        named = [
+            (name, family) for name, family in families(lab, one).items() if stated("id", name, one.told, schema={})
+        ]
         for name, family in named[:_NAMES]:
             mine = [place for place in one.writes if name in map(str, scalars(one.ops[place].value))]
             if not mine or family.table in told:
@@ -85,7 +87,7 @@ def _elsewhere(one: Solved, name: str, family: Family) -> Iterator[tuple[Op, ...
         return -alike, sum(len(value) for value in kin.row.values() if _is_many(value))
 
     for kin in sorted(family.others, key=rank)[:_TRIED]:
-        way = tuple(translated(one, name, family.own, kin))
+        way = tuple(translated(one, name, family.own, kin=kin))
         if way and way != one.ops:
             yield way
 
@@ -94,12 +96,12 @@ def _is_many(value: Any) -> bool:
     return is_dict(value) or is_list(value)
 
 
-def translated(one: Solved, name: str, own: Any, kin: Kin) -> Iterator[Op]:
+def translated(one: Solved, name: str, own: Any, *, kin: Kin) -> Iterator[Op]:
     """The solution, as it reads when it is about another row."""
     words: dict[str, Any] = {
         str(value): kin.row.get(key)
         for key, value in own.items()
-        if not _is_many(value) and len(str(value)) >= 3 and not stated(key, value, one.told, {"enum": 1})
+        if not _is_many(value) and len(str(value)) >= 3 and not stated(key, value, one.told, schema={"enum": 1})
     }
     words = {key: value for key, value in words.items() if value is not None} | {name: kin.name}
     for _, group in itertools.groupby(one.ops, key=lambda op: (op.do, op.name, tuple(op.value) if op.value else ())):
