@@ -35,11 +35,11 @@ def collateral_damage(lab: Lab) -> Iterator[Finding | None]:
                 hurt.append((damage, rows))
         grave = [pair for pair in hurt if _is_grave(pair[0]) or forbids_more(one.told)]
         if grave:
-            yield _damaged(lab, one, *grave[0], is_grave=True)
+            yield _damaged(lab, one, grave[0][0], rows=grave[0][1], is_grave=True)
             return
         soft = soft or ((one, *hurt[0]) if hurt else None)
     if soft is not None:
-        yield _damaged(lab, *soft, is_grave=False)
+        yield _damaged(lab, soft[0], soft[1], rows=soft[2], is_grave=False)
 
 
 def _hurt(one: Solved, run: Run) -> list[tuple[str, ...]]:
@@ -53,7 +53,7 @@ def _hurt(one: Solved, run: Run) -> list[tuple[str, ...]]:
     return sorted(rows)
 
 
-def _damaged(lab: Lab, one: Solved, damage: Op, rows: list[tuple[str, ...]], *, is_grave: bool) -> Finding | None:
+def _damaged(lab: Lab, one: Solved, damage: Op, *, rows: list[tuple[str, ...]], is_grave: bool) -> Finding | None:
     assert one.full is not None
     return lab.finding(
         "records that have nothing to do with the task are destroyed, and the pay is the same",
@@ -100,7 +100,7 @@ def _damages(lab: Lab, one: Solved) -> list[Op]:
         op = call(tool.name)
         if reads_by_name(op) or not (writes_by_name(op) or _is_grave(op) or tool.name in lab.survey.writers):
             continue
-        by_tool.setdefault(tool.name, [])[:0] = list(_aimed(lab, one, tool, known))
+        by_tool.setdefault(tool.name, [])[:0] = list(_aimed(lab, one, tool, known=known))
         if len(tool.required) == 1:
             others = [value for value in lab.survey.values.of(tool.required[0]) if str(value) not in mine]
             by_tool[tool.name] += [call(tool.name, {tool.required[0]: value}) for value in others[:4]]
@@ -109,7 +109,7 @@ def _damages(lab: Lab, one: Solved) -> list[Op]:
     return turns[:_MOST]
 
 
-def _aimed(lab: Lab, one: Solved, tool: Any, known: dict[str, Family]) -> Iterator[Op]:
+def _aimed(lab: Lab, one: Solved, tool: Any, *, known: dict[str, Family]) -> Iterator[Op]:
     """Calls of a tool on rows beside those of the solution: names from the same tables, all else as it fits."""
     met = [op.value for op in one.ops if op.name == tool.name]
     used: dict[str, Any] = met[0] if met else {}

@@ -81,19 +81,18 @@ def _tables(world: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def _family(name: Any, tables: Sequence[tuple[str, dict[str, Any]]]) -> Family | None:
     for table, rows in tables:
         if name in rows:
-            return _whole(
-                table, Kin(name, rows[name]), [Kin(key, row) for key, row in rows.items() if key != name], tables
-            )
+            others = [Kin(key, row) for key, row in rows.items() if key != name]
+            return _whole(table, Kin(name, rows[name]), others, tables=tables)
         fields = [key for row in rows.values() for key, value in row.items() if value == name]
         column = next((key for key in fields if len({repr(row.get(key)) for row in rows.values()}) == len(rows)), None)
         if column is not None:
             own = next(row for row in rows.values() if row.get(column) == name)
             others = [Kin(row[column], row) for row in rows.values() if row is not own]
-            return _whole(table, Kin(name, own), others, tables)
+            return _whole(table, Kin(name, own), others, tables=tables)
     return None
 
 
-def _whole(table: str, own: Kin, others: Sequence[Kin], tables: Sequence[tuple[str, dict[str, Any]]]) -> Family:
+def _whole(table: str, own: Kin, others: Sequence[Kin], *, tables: Sequence[tuple[str, dict[str, Any]]]) -> Family:
     """A family, each row together with those of other tables that belong to it."""
     chosen = [own, *_spread(own, others)]
     wanted = {one.name for one in chosen}

@@ -37,10 +37,8 @@ def another_record(lab: Lab) -> Iterator[Finding | None]:
     """The same work on another record than the one that the task names is paid less."""
     told: set[str] = set()
     for one in paid(lab, SOLVED):
-        named = [
-            (name, family) for name, family in families(lab, one).items() if stated("id", name, one.told, schema={})
-        ]
-        for name, family in named[:_NAMES]:
+        known = families(lab, one)
+        for name, family in [pair for pair in known.items() if stated("id", pair[0], one.told, schema={})][:_NAMES]:
             mine = [place for place in one.writes if name in map(str, scalars(one.ops[place].value))]
             if not mine or family.table in told:
                 continue
