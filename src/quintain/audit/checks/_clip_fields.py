@@ -19,7 +19,7 @@ PAIRS = 6
 """Pairs of fields that are left out of one call."""
 
 
-@check("x.half_filled", "reward_clipping", needs=("oracle", "tasks", "tools"), value=60)
+@check("x.half_filled", "reward_clipping", needs=("oracle", "tasks", "tools"), value=67)
 def half_filled(lab: Lab) -> Iterator[Finding | None]:
     """Fields that cost nothing when either is left out cost nothing when both are: else the reward is rounded."""
     told: set[str] = set()

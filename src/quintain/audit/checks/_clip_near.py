@@ -7,10 +7,15 @@ from collections.abc import Iterator, Sequence
 from quintain.audit.check import check
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, answer, number, reset, score
+from quintain.audit.probe import Op, Probe, Record, answer, call, number, reset, score
 
-from ._clip_numbers import APPROXIMATE, numeric, spelled, spellings, wrong
+from ._clip_numbers import APPROXIMATE, PRECISE, numeric, spelled, spellings, wrong
 from ._clip_states import EPSILON
+
+ANSWERS = frozenset(
+    {"answer", "value", "result", "response", "solution", "guess", "final", "prediction", "final_answer"}
+)
+"""Names of an argument that is the answer."""
 
 
 def pays_wrong(records: Sequence[Record], _evidence: Evidence) -> bool:
@@ -26,40 +31,55 @@ def pays_spelling_less(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 def _numeric(lab: Lab) -> Iterator[tuple[str, tuple[Op, ...], str, float]]:
-    """Tasks that are solved by saying a number: (task, ops before the words, the words, the number)."""
+    """Tasks that are solved by saying a number, last: (task, ops, the words, the number)."""
     for task in lab.some(12):
         ops = lab.oracle(task) or ()
-        if ops and ops[-1].do == "answer" and isinstance(ops[-1].value, str):
-            value = numeric(ops[-1].value)
-            if value is not None and lab.solved(task):
-                yield task, ops[:-1], ops[-1].value, value
+        text = _said(ops[-1]) if ops else ""
+        value = numeric(text) if text else None
+        if value is not None and lab.solved(task):
+            yield task, ops, text, value
 
 
-def _says(task: str, before: Sequence[Op], text: str) -> Probe:
-    return Probe((reset(task), *before, answer(text), score()))
+def _said(op: Op) -> str:
+    """What an op says: an answer, or a call with one argument, a text that is named like an answer."""
+    if op.do == "answer":
+        return op.value if isinstance(op.value, str) else ""
+    words = [one for name, one in op.value.items() if name.lower() in ANSWERS] if op.do == "call" else []
+    return words[0] if len(words) == 1 and isinstance(words[0], str) else ""
 
 
-@check("x.near_numbers", "reward_clipping", needs=("oracle", "answer", "tasks"), value=62)
+def _says(task: str, ops: Sequence[Op], text: str) -> Probe:
+    last = ops[-1]
+    if last.do == "answer":
+        said = answer(text)
+    else:
+        said = call(last.name, {name: text if name.lower() in ANSWERS else one for name, one in last.value.items()})
+    return Probe((reset(task), *ops[:-1], said, score()))
+
+
+@check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=62)
 def near(lab: Lab) -> Iterator[Finding | None]:
     """A number is right within a tolerance that is small, and never by another sign or magnitude."""
     told: set[str] = set()
-    for task, before, text, value in _numeric(lab):
-        far = _says(task, before, spelled(value * 37 + 1009, text))
-        tried = [one for one in wrong(value) if numeric(spelled(one.value, text)) != value]
-        records = lab.play_all([far, *(_says(task, before, spelled(one.value, text)) for one in tried)])
+    for task, ops, text, value in _numeric(lab):
+        far = _says(task, ops, spelled(value * 37 + 1009, text))
+        tried = [one for one in wrong(value, text) if numeric(spelled(one.value, text)) != value]
+        records = lab.play_all([far, *(_says(task, ops, spelled(one.value, text)) for one in tried)])
         solved, least = lab.solved(task) or 0.0, number(records[0].at("score"))
         lab.looking(len(tried))
         if least is None or least >= solved - 1e-6:
             continue  # Any number is paid: that is another class's finding.
-        vague = bool(APPROXIMATE.search(_prompt(lab, task).lower()))
+        words = _prompt(lab, task).lower()
+        vague, precise = bool(APPROXIMATE.search(words)), bool(PRECISE.search(words))
         for one, record in zip(tried, records[1:], strict=True):
             paid = number(record.at("score"))
+            is_plain = one.is_plain or (precise and one.how.startswith("four units"))
             if paid is not None and paid >= solved - EPSILON and one.how not in told and not told & {"any"}:
                 told |= {one.how, "any"}
                 yield lab.finding(
                     f"a wrong number is paid in full: {one.how}",
-                    _says(task, before, text),
-                    _says(task, before, spelled(one.value, text)),
+                    _says(task, ops, text),
+                    _says(task, ops, spelled(one.value, text)),
                     far,
                     relation=f"{__name__}:pays_wrong",
                     marks=("score",),
@@ -68,8 +88,8 @@ def near(lab: Lab) -> Iterator[Finding | None]:
                     expected=f"less for {spelled(one.value, text)} than for {text}",
                     observed=paid,
                     teaches="that near is right" if abs(one.value - value) < abs(value) else "that size does not count",
-                    at_most="hint" if vague or not one.is_plain else "proven",
-                    severity="error" if one.is_plain else "warning",
+                    at_most="hint" if vague or not is_plain else "proven",
+                    severity="error" if is_plain else "warning",
                 )
 
 
@@ -78,14 +98,14 @@ def _prompt(lab: Lab, task: str) -> str:
     return str(seen.value)
 
 
-@check("x.spellings_of_numbers", "reward_clipping", needs=("oracle", "answer", "tasks"), value=44, severity="warning")
+@check("x.spellings_of_numbers", "reward_clipping", needs=("oracle", "tasks"), value=44, severity="warning")
 def spelling(lab: Lab) -> Iterator[Finding | None]:
     """A right number is paid in full however it is spelled."""
     told: set[str] = set()
-    for task, before, text, value in _numeric(lab):
+    for task, ops, text, value in _numeric(lab):
         for how, other, is_same in spellings(text, value):
             lab.looking()
-            pair = (_says(task, before, text), _says(task, before, other))
+            pair = (_says(task, ops, text), _says(task, ops, other))
             if how not in told and pays_spelling_less(lab.play_all(pair), Evidence("")):
                 told.add(how)
                 yield lab.finding(

@@ -10,6 +10,11 @@ import msgspec
 APPROXIMATE = re.compile(r"about|approx|within|tolerance|nearest|rough|estimat|±|\+/-|at least|at most|or so|around|%")
 """Words of a prompt after which a near number may be right."""
 
+WHOLE = 1e6
+"""Whole numbers below it are counts: a neighbour is another count, and no rounding of it."""
+PRECISE = re.compile(r"decimal|digit|exact|to the cent")
+"""Words of a prompt that says how exact a number is to be."""
+
 
 class Near(msgspec.Struct, frozen=True):
     """A number near the right one.
@@ -30,8 +35,8 @@ def numeric(text: str) -> float | None:
     return float(bare) if re.fullmatch(r"[-+]?\d{1,15}(?:\.\d{1,12})?", bare) else None
 
 
-def wrong(value: float) -> Iterator[Near]:
-    """Wrong numbers, the farthest first."""
+def wrong(value: float, like: str = "") -> Iterator[Near]:
+    """Wrong numbers, the farthest first; `like` is how the right one is written."""
     if value:
         yield Near("a hundred times it", value * 100, is_plain=True)
         yield Near("a hundredth of it", value / 100, is_plain=True)
@@ -41,16 +46,25 @@ def wrong(value: float) -> Iterator[Near]:
         yield Near("zero", 0.0, is_plain=True)
         yield Near("10 % more", value * 1.1, is_plain=True)
         yield Near("10 % less", value * 0.9, is_plain=True)
-    if float(value).is_integer() and abs(value) < 1e6:
-        yield Near("one more", value + 1, is_plain=abs(value) < 1000)
-        yield Near("one less", value - 1, is_plain=abs(value) < 1000)
-        yield Near("a half more", value + 0.5, is_plain=True)
-        yield Near("0.4 more", value + 0.4, is_plain=True)
+    if float(value).is_integer():
+        for share in (1, 0.5, 0.1):
+            if abs(step := round(value * share / 100)) > 1:
+                yield Near(f"{share} % more", value + step, is_plain=True)
+                yield Near(f"{share} % less", value - step, is_plain=True)
+        whole = abs(value) < WHOLE
+        yield Near("one more", value + 1, is_plain=whole)
+        yield Near("one less", value - 1, is_plain=whole)
+        if whole:
+            yield Near("a half more", value + 0.5, is_plain=True)
+            yield Near("0.4 more", value + 0.4, is_plain=True)
     elif value:
         yield Near(
             "rounded to a whole number", float(round(value)), is_plain=abs(round(value) - value) > 0.1 * abs(value)
         )
         yield Near("1 % more", value * 1.01, is_plain=False)
+        unit = 10.0 ** -len(like.strip().partition(".")[2])
+        yield Near("four units of its last digit more", value + 4 * unit, is_plain=False)
+        yield Near("four units of its last digit less", value - 4 * unit, is_plain=False)
 
 
 def spelled(value: float, like: str) -> str:

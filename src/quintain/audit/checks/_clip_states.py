@@ -12,7 +12,7 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, Seen, number, reset, score
 
 EPSILON = 1e-9
-WALKED = 8
+WALKED = 6
 """Tasks that are walked."""
 COSTS = ("step", "time", "call", "token", "count", "turn", "second", "latency", "length", "size", "price", "fee")
 """Parts of names of what is told beside a score and need not count."""
@@ -88,13 +88,31 @@ def states(lab: Lab, task: str, writes: Sequence[int], *, kept: Sequence[frozens
     """Play the oracle with only these of its writes (reads all stay), each from the start, and score it."""
     ops = lab.oracle(task) or ()
     plays = [tuple(op for place, op in enumerate(ops) if place not in writes or place in some) for some in kept]
-    records = lab.play_all([Probe((reset(task), *play, score())) for play in plays])
+    # Where the world can go back, many states share a probe: to go back costs less than to begin again.
+    goes_back = {"snapshot", "restore"} <= lab.offers
+    size = max(1, (len(plays) + 3) // 4) if goes_back else 1
+    parts = [list(range(start, min(start + size, len(plays)))) for start in range(0, len(plays), size)]
+    records = lab.play_all([Probe(tuple(_in_turn(task, [plays[place] for place in part]))) for part in parts])
     found: list[Paid] = []
-    for some, play, record in zip(kept, plays, records, strict=True):
-        paid = number(record.at("score"))
-        if paid is not None and not any(seen.is_error for seen in record.seen[1:-1]):
-            found.append(Paid(task, play, paid, parts_of(record.at("score")), some))
+    for part, record in zip(parts, records, strict=True):
+        at = 2 if size > 1 else 1
+        for place in part:
+            seen = record.seen[at : at + len(plays[place]) + 1]
+            at += len(plays[place]) + 2
+            paid = number(seen[-1]) if len(seen) == len(plays[place]) + 1 else None
+            if paid is not None and not any(one.is_error for one in seen[:-1]):
+                found.append(Paid(task, plays[place], paid, parts_of(seen[-1]), kept[place]))
     return found
+
+
+def _in_turn(task: str, plays: Sequence[Sequence[Op]]) -> Iterator[Op]:
+    yield reset(task)
+    if len(plays) == 1:
+        yield from (*plays[0], Op("score"))
+        return
+    yield Op("snapshot", name="start")
+    for play in plays:
+        yield from (*play, Op("score"), Op("restore", name="start"))
 
 
 def probe_of(state: Paid) -> Probe:

@@ -122,7 +122,8 @@ def _draw(lab: Lab, tool: ToolSpec, own: Values, *, rng: random.Random) -> Itera
         if not is_dict(schema):
             continue
         values: list[Any] = list(schema.get("enum") or ())
-        values = values or [value for value in own.of(name) if fits(value, schema)]
+        seen = dict.fromkeys((*own.of(name), *own.of(f"{name}_id")))
+        values = values or [value for value in seen if fits(value, schema)]
         # Not the first ones: rows that come first anyway would hide what moves rows to the front.
         chosen = rng.sample(values, min(EACH, len(values)))
         yield from (call(tool.name, {**base, name: value}) for value in chosen)

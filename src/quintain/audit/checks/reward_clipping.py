@@ -15,7 +15,10 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Probe, Record, number, reset, score
 
+from ._clip_arguments import near_arguments
+from ._clip_damage import damage_pays
 from ._clip_fields import half_filled
+from ._clip_groups import interchangeable
 from ._clip_near import near, spelling
 from ._clip_states import (
     EPSILON,
@@ -73,8 +76,8 @@ def not_less(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def _walks(lab: Lab) -> list[tuple[str, tuple[int, ...], list[Paid]]]:
     """Tasks, their oracles' writes, and states: nothing, each write alone, all but each, prefixes, pairs, all."""
-    found: list[tuple[str, tuple[int, ...], list[Paid]]] = []
-    for task in lab.some(WALKED):
+    found: list[tuple[str, tuple[int, ...], list[Paid]]] = lab.learned.get(("walks",), [])
+    for task in () if found else lab.some(WALKED):
         writes = writes_of(lab, task)
         if not writes:
             continue
@@ -85,9 +88,12 @@ def _walks(lab: Lab) -> list[tuple[str, tuple[int, ...], list[Paid]]]:
         kept += [frozenset({one}) for one in writes[:12]]
         if 3 <= len(writes) <= 7:
             kept += [frozenset(pair) for pair in itertools.combinations(writes, 2)]
+        if 4 <= len(writes) <= 6:
+            kept += [frozenset(three) for three in itertools.combinations(writes, 3)]
         found.append((task, writes, states(lab, task, writes, kept=list(dict.fromkeys(kept)))))
     if not found:
         raise lab.none("no task has a solution that does anything")
+    lab.learned["walks",] = found
     return found
 
 
@@ -224,6 +230,8 @@ def _rungs(lab: Lab, writes: Sequence[int], paid: Sequence[Paid]) -> Iterator[tu
         if short is not None and place in worth and abs(short.score - whole.score) <= EPSILON and len(levels) > 2:
             yield "top", _plateau(lab, short, whole, others=[nothing, _between(paid, nothing, whole)])
     yield from _counted(lab, paid, nothing=nothing, whole=whole)
+    if is_declared:
+        yield from interchangeable(lab, writes, paid)
     yield from _falling(lab, writes, by, is_declared=is_declared)
 
 
@@ -363,4 +371,4 @@ def bounds(lab: Lab) -> Iterator[Finding | None]:
         )
 
 
-__all__ = ["bounds", "components", "half_filled", "ladder", "near", "spelling"]
+__all__ = ["bounds", "components", "damage_pays", "half_filled", "ladder", "near", "near_arguments", "spelling"]

@@ -1,0 +1,123 @@
+"""Damage that pays: changes in places that no solution touches make the reward greater, each a little more."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, number, reset, score
+
+from ._clip_states import EPSILON
+from ._same_wide import kinds, known
+
+ACTS = 16
+"""Writes that are tried in a task."""
+
+
+def grows(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """Without damage, with one, with another one, with both: each is paid more than what it adds to."""
+    if any(seen.is_error for record in records for seen in record.seen):
+        return False
+    scores = [number(record.at("score")) for record in records]
+    if None in scores:
+        return False
+    none, one, other, both = (amount for amount in scores if amount is not None)
+    return min(one, other) > none + EPSILON and both > max(one, other) + EPSILON
+
+
+def makes_good(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """Without damage, with one, with another one, with both: each alone costs something, both less than each."""
+    if any(seen.is_error for record in records for seen in record.seen):
+        return False
+    scores = [number(record.at("score")) for record in records]
+    if None in scores:
+        return False
+    none, one, other, both = (amount for amount in scores if amount is not None)
+    return max(one, other) < none - EPSILON and both > max(one, other) + EPSILON
+
+
+@check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=61)
+def damage_pays(lab: Lab) -> Iterator[Finding | None]:
+    """No change in a place that the solution leaves alone makes the reward greater, and no two cost less than one."""
+    for task in kinds(lab, 2):
+        ops = lab.oracle(task) or ()
+        if not ops or not lab.solved(task):
+            continue
+        acts = _elsewhere(lab, task, ops)
+        for begun in dict.fromkeys((0, len(ops) // 2, len(ops) - 1, len(ops))):
+            lab.looking()
+            found = _worth(lab, task, ops[:begun], acts=acts)
+            if found is not None:
+                yield found
+                return
+
+
+def _elsewhere(lab: Lab, task: str, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
+    """Writes, each in rows of its own, that the solution does not touch, nor new ones in tables where it makes some."""
+    look = Op("changes", mark="look")
+    tried = [op for op in known(lab, task).acts if op not in ops][:ACTS]
+    whole, *records = lab.play_all(
+        [Probe((reset(task), *some, look)) for some in (tuple(ops), *((op,) for op in tried))]
+    )
+    background = lab.survey.background
+    taken = _rows(whole.at("look").value, background)
+    found: list[tuple[Op, ...]] = []
+    for op, record in zip(tried, records, strict=True):
+        rows = _rows(record.at("look").value, background)
+        if rows and not rows & taken and not any(seen.is_error for seen in record.seen):
+            taken |= rows
+            found.append((op,))
+    return found
+
+
+def _rows(changes: Any, background: frozenset[str]) -> set[str]:
+    """The rows in which something changed; the table, where a row is new, for a new row is like any other."""
+    found: set[str] = set()
+    for path, sides in changes.items() if is_dict(changes) else ():
+        table, *rest = path.split("/")
+        if table not in background:
+            found.add(table if len(rest) < 2 and sides[0] is None else "/".join((table, *rest[:1])))
+    return found
+
+
+def _worth(lab: Lab, task: str, begun: Sequence[Op], *, acts: Sequence[tuple[Op, ...]]) -> Finding | None:
+    probes = [Probe((reset(task), *begun, *act, score())) for act in ((), *acts)]
+    scores = [number(record.at("score")) for record in lab.play_all(probes)]
+    none = scores[0]
+    if none is None:
+        return None
+    paid = [act for act, amount in zip(acts, scores[1:], strict=True) if amount is not None and amount > none + EPSILON]
+    costs = [
+        act for act, amount in zip(acts, scores[1:], strict=True) if amount is not None and amount < none - EPSILON
+    ]
+    for which, some in (("grows", paid), ("makes_good", costs)):
+        pairs = list(itertools.islice(itertools.combinations(some, 2), 3))
+        each = [[(), one, other, (*one, *other)] for one, other in pairs]
+        plays = [[Probe((reset(task), *begun, *act, score())) for act in acts] for acts in each]
+        for (one, other), probes in zip(pairs, plays, strict=True):
+            if RULES[which](lab.play_all(probes), Evidence("")):
+                return _finding(lab, probes, which, f"{one[0].name} and {other[0].name}", none=none)
+    return None
+
+
+def _finding(lab: Lab, probes: Sequence[Probe], which: str, *names: str, none: float) -> Finding | None:
+    told = "is paid, and twice is paid more" if which == "grows" else "costs something, and twice costs less"
+    return lab.finding(
+        f"to change what nobody asked to be changed {told}: {', '.join(names)}",
+        *probes,
+        relation=f"{__name__}:{which}",
+        marks=("score",),
+        minimise=0,
+        part="V",
+        expected=f"at most {none:g}" if which == "grows" else "less for both than for one",
+        observed={"without": none},
+        teaches="to do damage",
+    )
+
+
+RULES = {"grows": grows, "makes_good": makes_good}
