@@ -146,13 +146,17 @@ class Player:
 
 
 def _model(op: Op, asked: list[str]) -> Callable[[str], str]:
-    """What stands for a language model: replies as the op says, and keeps what it was asked."""
+    """What stands for a language model: replies as the op says, and keeps what it was asked.
+
+    Several replies are given in turn, the last one from then on.
+    """
 
     def complete(text: str) -> str:
         asked.append(text)
         if "raises" in op.value:
             raise TimeoutError(op.value["raises"])
-        return str(op.value["says"])
+        says: Any = op.value["says"]
+        return str(says[min(len(asked), len(says)) - 1] if isinstance(says, list) else says)
 
     return complete
 

@@ -34,12 +34,27 @@ class Quiz:
 
     def judge(self, task, answer, complete):
         mode, safe = self.mode, html.escape(answer)
+        if mode == "lines":
+            safe = safe.splitlines()[0] if safe else ""
+        if mode == "short" and len(safe) > 700:
+            return 0.0
+        if mode in ("short", "sentence"):
+            safe = safe[:300] if mode == "short" else safe.partition(".")[0]
+        self.seen = getattr(self, "seen", {})
+        if mode == "memory" and safe[:100] in self.seen:
+            return self.seen[safe[:100]]
+        if mode == "again":
+            return max(float(complete(safe).strip() == "yes") for _ in range(3))
+        if mode in ("rubric", "norubric"):
+            asked = f"{RUBRIC[task] if mode == 'rubric' else 'Be fair.'}\\n<answer>{safe}</answer>\\nyes or no"
+            return {"yes": 1.0, "no": 0.0}.get(complete(asked).strip())
         fenced = "Question\\n<answer>{}</answer>\\nReply with yes or no."
         asked = {
             "bare": f"Answer: {answer}\\nReply with yes or no.",
             "closable": fenced.format(answer),
             "cut": fenced.format(safe[:1000]),
             "blind": "Is it right? yes or no",
+            "first": f"<answer>{safe}</answer> End on a line: VERDICT: PASS or VERDICT: FAIL.",
             "ten": f"<answer>{safe}</answer> Score from 1 to 10.",
             "json": 'Reply {"score": 0 or 1} of ' + json.dumps({"answer": answer}),
         }.get(mode, fenced.format(safe))
@@ -64,11 +79,21 @@ class Quiz:
             except (ValueError, KeyError, TypeError):
                 return None
             return grade if 0 <= grade <= 1 else None
-        return {"yes": 1.0, "no": 0.0}.get(reply.rstrip("."))
+        if mode == "first":
+            lines = [line for line in reply.splitlines() if line in ("verdict: pass", "verdict: fail")]
+            return float(lines[0].endswith("pass")) if lines else None
+        self.seen[safe[:100]] = {"yes": 1.0, "no": 0.0}.get(reply.rstrip("."))
+        return self.seen[safe[:100]]
 
+    def hidden(self, task):
+        return {"rubric": RUBRIC[task]} if self.mode in ("rubric", "norubric") else {}
+
+
+RUBRIC = {"q1": "Pass an answer that names Paris and no other town.", "q2": "Pass one that names Bern, and Bern alone."}
 
 for mode in (
-    "sound", "bare", "closable", "cut", "blind", "ten", "json", "swallow", "anywhere", "half", "deaf", "shortcut"
+    "sound", "bare", "closable", "cut", "blind", "ten", "json", "swallow", "anywhere", "half", "deaf", "shortcut",
+    "lines", "short", "sentence", "memory", "again", "rubric", "norubric", "first",
 ):
     globals()[f"quiz_{mode}"] = type(mode, (Quiz,), {"mode": mode})
 """
@@ -96,6 +121,13 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("anywhere", "x.judge_reads_verdicts", "proven"),
         ("deaf", "x.judge_reads_verdicts", "proven"),
         ("shortcut", "x.judge_grades_what_it_reads", "proven"),
+        ("lines", "x.judge_is_asked_safely", "proven"),
+        ("short", "x.judge_is_asked_safely", "proven"),
+        ("sentence", "x.judge_is_asked_safely", "proven"),
+        ("memory", "x.judge_judges_each_alone", "proven"),
+        ("again", "x.judge_judges_each_alone", "proven"),
+        ("norubric", "x.judge_knows_the_rubric", "proven"),
+        ("first", "x.judge_reads_verdicts", "proven"),
     ],
 )
 def test_a_bad_judge_is_caught(tmp_path: Path, kind: str, check: str, confidence: str) -> None:
@@ -107,7 +139,7 @@ def test_a_bad_judge_is_caught(tmp_path: Path, kind: str, check: str, confidence
     assert mine[0].part == "V"
 
 
-@pytest.mark.parametrize("kind", ["sound", "ten", "json"])
+@pytest.mark.parametrize("kind", ["sound", "ten", "json", "rubric"])
 def test_a_careful_judge_is_left_alone(tmp_path: Path, kind: str) -> None:
     assert not found(tmp_path, f"quiz_{kind}")
 

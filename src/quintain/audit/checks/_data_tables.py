@@ -97,12 +97,14 @@ def texts(values: Sequence[Any]) -> list[str]:
 
 
 def is_id(name: str, values: Sequence[Any]) -> bool:
-    """Whether a column names rows: by its name, or all its values differ and are no free text."""
+    """Whether a column names rows: by its name, or it holds numbers that were counted up."""
     lowered = name.lower()
     if lowered in ("id", "key", "uuid", "(key)") or lowered.endswith(("_id", "_key", "_uuid", "_ref", "number")):
         return True
-    there = filled(values)
-    return len(there) >= 20 and all(isinstance(one, int) for one in there) and len({*there}) == len(there)
+    there = [one for one in filled(values) if isinstance(one, int)]
+    if len(there) < 20 or len(there) < len(filled(values)) or len({*there}) < len(there):
+        return False
+    return max(there) - min(there) < 3 * len(there)  # Counted up, and not a time or an amount that happens to differ.
 
 
 def is_stamps(values: Sequence[Any]) -> bool:

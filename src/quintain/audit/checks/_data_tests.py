@@ -11,6 +11,7 @@ from __future__ import annotations
 import bisect
 import math
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -25,8 +26,15 @@ DISTANCE = 0.2
 """Of distributions, from which on they are unlike."""
 SHARE = 0.15
 """Of shares."""
+NEVER, SURE = 0.03, 1e-5
+"""Of shares of which one is none or all, and how sure that must be."""
 ALPHA = 0.01
 AUC = 0.75
+MOMENT = re.compile(
+    r"(?:^|_)(?:created|updated|modified|closed|opened|sent|seen|time|timestamp|ts|date|day|at|epoch)(?:$|_)"
+)
+EPOCH = 1e8
+"""Seconds beyond which a number is a moment in the history of mankind."""
 
 
 class Unlike(msgspec.Struct, frozen=True):
@@ -47,6 +55,8 @@ class Unlike(msgspec.Struct, frozen=True):
 
     @property
     def is_large(self) -> bool:
+        if self.what.startswith("share") and (self.mine in (0, 1) or self.other in (0, 1)):
+            return self.effect >= NEVER and self.p < SURE  # Never, or always, is more than a little less.
         return self.effect > (SHARE if self.what.startswith("share") else DISTANCE)
 
 
@@ -127,7 +137,7 @@ def tests(name: str, mine: Sequence[Any], other: Sequence[Any]) -> list[Unlike]:
     """All tests that fit a column; none where either side is too small."""
     if min(len(mine), len(other)) < LEAST:
         return []
-    found = [_share("share of empty values", mine, other, holds=lambda one: one is None or one == "")]
+    found = [share_of("share of empty values", mine, other, holds=lambda one: one is None or one == "")]
     a, b = filled(mine), filled(other)
     if min(len(a), len(b)) < LEAST:
         return found
@@ -136,18 +146,21 @@ def tests(name: str, mine: Sequence[Any], other: Sequence[Any]) -> list[Unlike]:
 
 def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[Unlike]:
     if all(isinstance(one, bool) for one in (*a, *b)):
-        return [_share("share of true", a, b, holds=bool)]
+        return [share_of("share of true", a, b, holds=bool)]
     if is_stamps(a) and is_stamps(b):
         return _stamps(texts(a), texts(b))
     if is_id(name, a) or is_id(name, b):
         return []
     if len(numbers(a)) > 0.8 * len(a) and len(numbers(b)) > 0.8 * len(b):
+        if MOMENT.search(name.lower()) and min(*numbers(a), *numbers(b)) > EPOCH:
+            return []  # When a world was made is its own affair.
         return _numbers(numbers(a), numbers(b))
     both_text = len(texts(a)) > 0.8 * len(a) and len(texts(b)) > 0.8 * len(b)
     return _texts(texts(a), texts(b)) if both_text else []
 
 
-def _share(what: str, mine: Sequence[Any], other: Sequence[Any], *, holds: Callable[[Any], bool]) -> Unlike:
+def share_of(what: str, mine: Sequence[Any], other: Sequence[Any], *, holds: Callable[[Any], bool]) -> Unlike:
+    """The test of the share of values of which something holds."""
     one, two = [holds(value) for value in mine], [holds(value) for value in other]
     effect, p = shares(one, two)
     return Unlike(what, effect, p, round(sum(one) / len(one), 3), round(sum(two) / len(two), 3))
@@ -157,7 +170,7 @@ def _numbers(mine: Sequence[float], other: Sequence[float]) -> list[Unlike]:
     effect, p = ks(mine, other)
     return [
         Unlike("distribution", effect, p, _quartiles(mine), _quartiles(other)),
-        _share("share of round numbers", mine, other, holds=lambda one: one % 10 == 0),
+        share_of("share of round numbers", mine, other, holds=lambda one: one % 10 == 0),
     ]
 
 
@@ -168,10 +181,10 @@ def _quartiles(values: Sequence[float]) -> list[float]:
 
 def _texts(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
     found = [
-        _share("share with letters beyond ASCII", mine, other, holds=lambda one: not one.isascii()),
-        _share("share in one case", mine, other, holds=lambda one: one in (one.lower(), one.upper())),
-        _share("share with digits", mine, other, holds=lambda one: any(map(str.isdigit, one))),
-        _share("share with white space around it", mine, other, holds=lambda one: one != one.strip()),
+        share_of("share with letters beyond ASCII", mine, other, holds=lambda one: not one.isascii()),
+        share_of("share in one case", mine, other, holds=lambda one: one in (one.lower(), one.upper())),
+        share_of("share with digits", mine, other, holds=lambda one: any(map(str.isdigit, one))),
+        share_of("share with white space around it", mine, other, holds=lambda one: one != one.strip()),
     ]
     if max(_distinct(mine), _distinct(other)) <= 20:
         effect, p = variation([*mine], [*other])
@@ -212,15 +225,6 @@ def _stamps(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
 
 
 # --- a table ---
-
-
-def fan_out(mine: Sequence[Any], other: Sequence[Any]) -> Unlike | None:
-    """How many rows point to one thing."""
-    a, b = ([float(count) for count in Counter(map(str, filled(side))).values()] for side in (mine, other))
-    if min(len(a), len(b)) < LEAST:
-        return None
-    effect, p = ks(a, b)
-    return Unlike("rows for each", effect, p, _quartiles(a), _quartiles(b))
 
 
 def holm(every: Sequence[tuple[str, Unlike]]) -> list[tuple[str, Unlike]]:

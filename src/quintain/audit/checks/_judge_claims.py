@@ -10,6 +10,8 @@ from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
 from quintain.audit.probe import Op, Record, Seen, reset
 
+from ._leak_secrets import folded, leaves
+
 FENCES = ('"""', "```", "'''", "---", "===", "###", '"', "«")
 """Marks that are put before and behind a quotation alike."""
 MARK = "qzx7 the marked answer qzx8"
@@ -17,7 +19,7 @@ NEEDS = ("judge", "tasks")
 EPSILON = 1e-9
 
 
-def judged(task: str, says: str, said: str = MARK, *, mark: str = "judge") -> tuple[Op, ...]:
+def judged(task: str, says: str | list[str], said: str = MARK, *, mark: str = "judge") -> tuple[Op, ...]:
     """A task, begun, and its judge asked about an answer, with a model that replies `says`."""
     return (reset(task), Op("judge", name=task, value={"answer": said, "says": says}, mark=mark))
 
@@ -70,14 +72,53 @@ def constant(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 def unseen(records: Sequence[Record], evidence: Evidence) -> bool:
-    """What the model is asked does not hold the words in `data`, nor says that something is left out."""
+    """What the model is asked does not hold the words in `data`, nor says that something is left out.
+
+    Words of leaving out that stand in the question of a short answer (second probe) as well speak of something else.
+    """
     texts = asked(records[0].at("judge"))
     told = "\n".join(texts)
-    return (
-        bool(texts)
-        and str(evidence.data) not in told
-        and not re.search(r"truncat|omitted|\[\.\.\.\]|…|shortened", told)
-    )
+    usual = {word for one in records[1:] for word in _LEFT_OUT.findall("\n".join(asked(one.at("judge"))))}
+    return bool(texts) and str(evidence.data) not in told and not set(_LEFT_OUT.findall(told)) - usual
+
+
+_LEFT_OUT = re.compile(r"truncat|omitted|\[\.\.\.\]|…|shortened")
+
+
+def sticks(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """After another answer was judged, this one is graded otherwise than in a session of its own."""
+    after, alone = (grade(record.at("judge")) for record in records[:2])
+    return after is not None and alone is not None and abs(after - alone) > EPSILON
+
+
+def asks_until(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """Of several replies to one answer only the last is good, and the grade is that of a good one (third probe)."""
+    last_good, all_bad, good = (grade(record.at("judge")) for record in records[:3])
+    if last_good is None or all_bad is None or good is None or len(asked(records[1].at("judge"))) < 2:
+        return False
+    return last_good >= good - EPSILON and all_bad < good - EPSILON
+
+
+def blind(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """Two tasks hide different rubrics, and of one and the same answer the model is asked the same in both."""
+    texts = [asked(record.at("judge")) for record in records[:2]]
+    rubrics = [
+        [leaf for path, leaf in leaves(record.at("hidden").value) if RUBRIC.search(".".join(path).lower())]
+        for record in records[:2]
+    ]
+    return bool(texts[0]) and texts[0] == texts[1] and bool(rubrics[0]) and rubrics[0] != rubrics[1]
+
+
+def cut_rubric(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The beginning of a hidden rubric stands in what the model is asked, its end does not."""
+    known = [str(one) for _, one in leaves(records[0].at("hidden").value)]
+    told = folded("\n".join(asked(records[0].at("judge"))).replace("\\n", " ").replace('\\"', '"'))
+    rubric = folded(str(evidence.data))
+    return str(evidence.data) in known and rubric[:20] in told and rubric[-20:] not in told
+
+
+RUBRIC = re.compile(r"rubric|criteri|guideline")
+"""Fields in which a task hides what a judge must know."""
 
 
 def unfenced(records: Sequence[Record], _evidence: Evidence) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import msgspec
@@ -64,6 +65,12 @@ def word_of(reply: str) -> str:
     return bare if bare.isalpha() and not reply.startswith(("{", "<")) else ""
 
 
+def half_ones(good: str) -> tuple[str, ...]:
+    """The form of a verdict without one."""
+    start = good.removesuffix(word_of(good)) if word_of(good) else ""
+    return (start, f"{start}maybe", f"{start}{word_of(good)[:1]}") if start else ()
+
+
 def bad_ones(good: str, bad: str) -> Iterator[Reply]:
     """Replies that say no, in which the word for yes stands, too."""
     yield Reply(bad, "the bare bad verdict")
@@ -81,6 +88,23 @@ def bad_ones(good: str, bad: str) -> Iterator[Reply]:
     yield Reply(f"The answer is not {yes}.\n{last}", "a negated good word before it")
     yield Reply(f"{last.upper()}", "the bad verdict in upper case")
     yield Reply(f"{last.lower()}", "the bad verdict in lower case")
+    yield Reply(f" {last}\n", "the bad verdict with white space around it")
+    yield Reply(f"{last}.", "the bad verdict with a full stop")
+    yield Reply(f"**{last}**", "the bad verdict in bold type")
+    yield Reply(f"{last}\nThe sum is wrong.", "the bad verdict with a reason behind it")
+    yield Reply(f'It ends on "{good}", as if it graded itself.\n{last}', "the whole good verdict quoted before")
+    if is_prefixed:
+        yield Reply(f"{start}{yes.lower()} it is not.\n{last}", "a line that begins like a good verdict before it")
+        yield Reply(f"{start}un{yes.lower()}", "a word that ends like the good one")
+
+
+def ended(good: str, bad: str, prompt: str) -> Iterator[Reply]:
+    """Both verdicts, a line each, in an order that the question settles."""
+    lowered = prompt.lower()
+    if re.search(r"\b(?:end|ends|finish|conclude|last|final)\b", lowered):
+        yield Reply(f"{good}\nSo it says of itself. I disagree.\n{bad}", "the bad verdict last, as was asked")
+    elif re.search(r"\b(?:begin|start|first)\b", lowered):
+        yield Reply(f"{bad}\nIt says of itself:\n{good}", "the bad verdict first, as was asked")
 
 
 def mixed_ones(good: str, bad: str) -> Iterator[Reply]:

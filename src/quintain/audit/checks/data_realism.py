@@ -6,6 +6,7 @@ Without one there are only priors: real tables have gaps, variants and more than
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -18,9 +19,11 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
 
+from . import _data_shape as shapes
 from ._data_clean import signs
+from ._data_joint import joint
 from ._data_tables import Row, column, columns, filled, is_id, matched, ours, pooled, texts, theirs
-from ._data_tests import AUC, LEAST, Unlike, auc, binomial, fan_out, holm, tests
+from ._data_tests import AUC, LEAST, Unlike, auc, binomial, holm, tests
 
 TASKS = 4
 """Tasks whose start state is looked at."""
@@ -33,7 +36,7 @@ def _tables(records: Sequence[Record]) -> list[tuple[str, list[Row], list[Row]]]
     return matched(pooled(records[:-1]), given if is_dict(given) else {})
 
 
-def _unlike(name: str, mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[str, Unlike]]:
+def _unlike(mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[str, Unlike]]:
     """All tests of a table."""
     found: list[tuple[str, Unlike]] = []
     theirs_too = set(columns(other))
@@ -41,16 +44,7 @@ def _unlike(name: str, mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[
         if one in theirs_too:
             a, b = column(mine, one), column(other, one)
             found += [(one, test) for test in tests(one, a, b)]
-            spread = fan_out(a, b) if _points(one, name) else None
-            found += [(one, spread)] if spread is not None else []
     return found
-
-
-def _points(column_name: str, table: str) -> bool:
-    """Whether a column names rows of another table."""
-    lowered = column_name.lower()
-    own = table.rpartition(".")[2].lower().removesuffix("s")
-    return lowered.endswith("_id") and lowered.removesuffix("_id") != own
 
 
 # --- relations: each states the bug ---
@@ -61,8 +55,22 @@ def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
     want: dict[str, Any] = evidence.data
     for name, mine, other in _tables(records):
         if name == want["table"]:
-            every = _unlike(name, mine, other)
+            every = _unlike(mine, other)
             return any(one == want["column"] and test.what == want["test"] for one, test in holm(every))
+    return False
+
+
+def misshapen(records: Sequence[Record], evidence: Evidence) -> bool:
+    """All rows together differ from production's in a way that no sampling explains."""
+    return any(name == evidence.data[0] and what == evidence.data[1] for name, what, _, _ in shapes.unlike(records))
+
+
+def unlike_together(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A test of what columns of a table do together shows a large difference between our rows and production's."""
+    want: dict[str, Any] = evidence.data
+    for name, mine, other in _tables(records):
+        if name == want["table"]:
+            return any(one == want["column"] and test.what == want["test"] for one, test in holm(joint(mine, other)))
     return False
 
 
@@ -116,6 +124,44 @@ def like_production(lab: Lab) -> Iterator[Finding | None]:
         raise lab.none("no table of production's data is one of the state's")
     for name, mine, other in both:
         yield from _table(lab, probes, name, sides=(mine, other))
+    yield from _shapes(lab)
+
+
+def _shapes(lab: Lab) -> Iterator[Finding | None]:
+    """What only all rows together show."""
+    both = shapes.probes(lab.tasks[0])
+    records = lab.play_all(both)
+    lab.looking()
+    for name, what, here, there in itertools.islice(shapes.unlike(records), 4):
+        yield lab.finding(
+            f"{name} is unlike production's: {what}",
+            *both,
+            relation=f"{__name__}:misshapen",
+            data=[name, what],
+            minimise=0,
+            expected={"production": there},
+            observed={"here": here},
+            teaches=TEACHES,
+        )
+
+
+def _together(
+    lab: Lab, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
+) -> Iterator[Finding | None]:
+    """What columns do together."""
+    every = joint(*sides)
+    lab.looking(len(every))
+    for one, test in holm(every)[:3]:
+        yield lab.finding(
+            f"{name}.{one} is unlike production's: {test.what}",
+            *probes,
+            relation=f"{__name__}:unlike_together",
+            data={"table": name, "column": one, "test": test.what},
+            minimise=0,
+            expected={"production": test.other},
+            observed={"here": test.mine, "effect": round(test.effect, 3), "p": test.p},
+            teaches=TEACHES,
+        )
 
 
 def _table(
@@ -135,7 +181,7 @@ def _table(
             teaches=TEACHES,
             severity="warning",
         )
-    every = _unlike(name, mine, other)
+    every = _unlike(mine, other)
     lab.looking(len(every))
     told: set[str] = set()
     for one, test in holm(every):
@@ -154,6 +200,10 @@ def _table(
             )
     if told:
         return
+    together = list(_together(lab, probes, name, sides=sides))
+    yield from together
+    if together:
+        return
     area = auc(mine, other, random.Random(0))  # noqa: S311 (no secrets)
     if area is not None and area > AUC:
         yield lab.finding(
@@ -170,8 +220,7 @@ def _table(
 
 def _softly(what: str) -> dict[str, Any]:
     """How often things repeat depends on how much of production the sample is, so it is no proof."""
-    of_size = any(word in what for word in ("repeated", "rows for each"))
-    return {"at_most": "likely", "severity": "warning"} if of_size else {}
+    return {"at_most": "likely", "severity": "warning"} if "repeated" in what else {}
 
 
 def _shape(mine: Sequence[Row], other: Sequence[Row]) -> dict[str, str]:

@@ -1,0 +1,165 @@
+"""Tests of what columns do together, and of what a column never has: a mixture that is right at its edges may be wrong.
+
+Within each category of one column the others are compared again; ranks of two numbers may hang together in production
+alone (Spearman's rho, the difference by Fisher's z); lists and objects count as their sizes and as what is in them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.data import is_dict, is_list
+
+from ._data_tables import Row, column, columns, filled, is_id, numbers
+from ._data_tests import LEAST, Unlike, ks, share_of, variation
+
+MOST = 10
+"""Categories of a column, or columns of a kind, that are looked into."""
+
+
+def joint(mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[str, Unlike]]:
+    """All tests of a table that look beyond one plain column."""
+    if min(len(mine), len(other)) < LEAST:
+        return []
+    both = [name for name in columns(mine) if name in set(columns(other))]
+    kinds = [name for name in both if _is_kind(column(mine, name), column(other, name))][:MOST]
+    amounts = [name for name in both if _is_amount(name, column(mine, name), column(other, name))][:MOST]
+    found = [pair for name in both for pair in _sized(name, column(mine, name), column(other, name))]
+    found += [pair for name in kinds for pair in _lost(name, column(mine, name), column(other, name))]
+    found += [pair for name in amounts for pair in _tails(name, column(mine, name), column(other, name))]
+    for kind in kinds:
+        for value in sorted({str(one) for one in filled(column(other, kind))}):
+            a, b = ([row for row in rows if str(row.get(kind)) == value] for rows in (mine, other))
+            if min(len(a), len(b)) >= LEAST:
+                found += _within(f"{kind} is {value}", a, b, names=(kind, kinds, amounts))
+    for place, one in enumerate(amounts):
+        found += [pair for two in amounts[place + 1 :] for pair in _ranks(one, two, mine, other)]
+    return found
+
+
+def _is_kind(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    there = [*filled(a), *filled(b)]
+    plain = bool(there) and all(isinstance(one, str | bool | int) for one in there)
+    return plain and 2 <= len({str(one) for one in there}) <= MOST
+
+
+def _is_amount(name: str, a: Sequence[Any], b: Sequence[Any]) -> bool:
+    if is_id(name, a) or is_id(name, b):
+        return False
+    return all(
+        len(numbers(side)) > 0.8 * len(filled(side)) >= LEAST and len({*numbers(side)}) > MOST for side in (a, b)
+    )
+
+
+def _lost(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, Unlike]]:
+    """Categories of production's that are none of ours."""
+    here = {str(one) for one in filled(a)}
+    if here:
+        lost = {str(one) for one in filled(b)} - here
+        if lost:
+            yield name, share_of("share of values that are nowhere here", a, b, holds=lambda one: str(one) in lost)
+
+
+def _tails(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, Unlike]]:
+    """What lies far out in production, and the signs of numbers."""
+    ordered = sorted(numbers(b))
+    high, low = ordered[int(0.95 * (len(ordered) - 1))], ordered[int(0.05 * (len(ordered) - 1))]
+    one, two = numbers(a), numbers(b)
+    yield name, share_of("share beyond production's highest twentieth", one, two, holds=lambda value: value > high)
+    yield name, share_of("share beyond production's lowest twentieth", one, two, holds=lambda value: value < low)
+    yield name, share_of("share of whole numbers", one, two, holds=lambda value: float(value).is_integer())
+    yield name, share_of("share of zeros", one, two, holds=lambda value: value == 0)
+    yield name, share_of("share below zero", one, two, holds=lambda value: value < 0)
+
+
+def _sized(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, Unlike]]:
+    """Lists and objects: how many things are in them, and how large these are."""
+    sides = [[one for one in side if is_dict(one) or is_list(one)] for side in (a, b)]
+    if min(map(len, sides)) < LEAST:
+        return
+    sizes = [[float(len(one)) for one in side] for side in sides]
+    effect, p = ks(*sizes)
+    yield name, Unlike("sizes", effect, p, _short(sizes[0]), _short(sizes[1]))
+    inner = [[item for one in side for item in (one.values() if is_dict(one) else one)] for side in sides]
+    amounts = [numbers(side) for side in inner]
+    if min(map(len, amounts)) >= LEAST:
+        effect, p = ks(*amounts)
+        yield name, Unlike("numbers in it", effect, p, _short(amounts[0]), _short(amounts[1]))
+
+
+def _short(values: Sequence[float]) -> dict[str, int]:
+    return {f"{value:g}": count for value, count in Counter(values).most_common(4)}
+
+
+def _within(
+    where: str, a: Sequence[Row], b: Sequence[Row], *, names: tuple[str, list[str], list[str]]
+) -> Iterator[tuple[str, Unlike]]:
+    """Other columns where one has a certain value."""
+    own, kinds, amounts = names
+    for name in amounts:
+        one, two = numbers(column(a, name)), numbers(column(b, name))
+        if min(len(one), len(two)) >= LEAST:
+            effect, p = ks(one, two)
+            yield name, Unlike(f"distribution where {where}", effect, p, _middle(one), _middle(two))
+    for name in kinds:
+        if name != own:
+            first, second = [*map(str, column(a, name))], [*map(str, column(b, name))]
+            effect, p = variation(first, second)
+            told = [dict(Counter(side).most_common(4)) for side in (first, second)]
+            yield name, Unlike(f"categories where {where}", effect, p, *told)
+    for name in columns(b):
+        one, two = column(a, name), column(b, name)
+        if name != own and any(value is None or value == "" for value in (*one, *two)):
+            empty = share_of(f"share of empty values where {where}", one, two, holds=lambda v: v is None or v == "")
+            yield name, empty
+
+
+def _middle(values: Sequence[float]) -> float:
+    return sorted(values)[len(values) // 2]
+
+
+def _ranks(one: str, two: str, mine: Sequence[Row], other: Sequence[Row]) -> Iterator[tuple[str, Unlike]]:
+    """How two numbers of a row hang together."""
+    rhos: list[float] = []
+    sizes: list[int] = []
+    for rows in (mine, other):
+        pairs = [(row.get(one), row.get(two)) for row in rows]
+        kept = [(float(a), float(b)) for a, b in pairs if len(numbers([a, b])) == 2]
+        if len(kept) < 2 * LEAST:
+            return
+        rhos.append(_rho([a for a, _ in kept], [b for _, b in kept]))
+        sizes.append(len(kept))
+    clipped = [max(-0.999, min(0.999, rho)) for rho in rhos]
+    error = math.sqrt(1 / (sizes[0] - 3) + 1 / (sizes[1] - 3))
+    z = abs(math.atanh(clipped[0]) - math.atanh(clipped[1])) / error
+    effect = abs(rhos[0] - rhos[1]) / 2
+    yield (
+        f"{one}, {two}",
+        Unlike("correlation", effect, math.erfc(z / math.sqrt(2)), round(rhos[0], 2), round(rhos[1], 2)),
+    )
+
+
+def _rho(a: Sequence[float], b: Sequence[float]) -> float:
+    x, y = _ranked(a), _ranked(b)
+    middle = (len(x) - 1) / 2
+    top = sum((p - middle) * (q - middle) for p, q in zip(x, y, strict=True))
+    under = math.sqrt(sum((p - middle) ** 2 for p in x) * sum((q - middle) ** 2 for q in y))
+    return top / under if under else 0.0
+
+
+def _ranked(values: Sequence[float]) -> list[float]:
+    """Ranks from 0; equal values share the middle of theirs."""
+    order = sorted(range(len(values)), key=lambda place: values[place])
+    ranks = [0.0] * len(values)
+    start = 0
+    while start < len(order):
+        end = start
+        while end + 1 < len(order) and values[order[end + 1]] == values[order[start]]:
+            end += 1
+        for place in range(start, end + 1):
+            ranks[order[place]] = (start + end) / 2
+        start = end + 1
+    return ranks

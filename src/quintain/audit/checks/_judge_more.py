@@ -1,0 +1,119 @@
+"""More that is asked of judges: long answers, other answers before, several replies, and the rubric that they go by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe
+
+from . import _judge_claims as claims
+from ._judge_claims import MARK, RUBRIC, asked, grade, judged
+from ._leak_secrets import leaves
+
+PARTS = ("the start of it qzx3", "the middle of it qzx5", "the end of it qzx9")
+"""Words that stand in a long answer."""
+
+
+def longer() -> Iterator[tuple[str, str]]:
+    """(what it is, an answer that may be cut), short ones first: what is too long may rightly be refused."""
+    start, middle, end = PARTS
+    yield "an answer of several lines", f"{start}\n{middle}\n\n{end}"
+    yield "an answer of several sentences", f"{start}. {middle}! And {end}."
+    for size in (200, 400, 900, 2_000, 20_000):
+        fill = "and so on, and on. " * (size // 38 + 1)
+        yield f"an answer of {size:,} characters", f"{start} {fill}{middle} {fill}{end}"
+
+
+def quoted(lab: Lab, task: str) -> list[str]:
+    """Answers that repeat what the judge goes by."""
+    if "hidden" not in lab.offers:
+        return []
+    seen = lab.play(Op("hidden", name=task, mark="hidden")).at("hidden")
+    texts = [str(one) for _, one in leaves(seen.value) if one is not None]
+    return [*texts[:3], " ".join(texts)[:900]] if texts else []
+
+
+def remembers(lab: Lab, good: str, bad: str) -> Iterator[Finding | None]:
+    """Answers whose grade depends on what was judged before them in the session."""
+    task, stem = lab.tasks[0], "The same beginning, and a long one. " * 12
+    pairs = [(task, "It is one.", "It is two."), (task, f"{stem}One.", f"{stem}Two."), (task, "Good", "good ")]
+    pairs += [(lab.tasks[1], MARK, MARK)] if len(lab.tasks) > 1 else []
+    for other, first, second in pairs:
+        for before, says in ((good, bad), (bad, good)):
+            head = judged(task, before, first, mark="before")
+            tail = Op("judge", name=other, value={"answer": second, "says": says}, mark="judge")
+            probes = (Probe((*head, tail)), Probe((head[0], tail)))
+            lab.looking()
+            if claims.sticks(lab.play_all(probes), Evidence("")):
+                yield lab.finding(
+                    "an answer is given the grade of one that was judged before it",
+                    *probes,
+                    relation=f"{claims.__name__}:sticks",
+                    marks=("judge",),
+                    minimise=0,
+                    part="V",
+                    expected="the grade that it has in a session of its own",
+                    observed={"before": before, "reply": says, "grade": grade(lab.play_probe(probes[0]).at("judge"))},
+                    teaches="to be judged after somebody who was right",
+                )
+                return
+
+
+def asks_again(lab: Lab, good: str, bad: str) -> Iterator[Finding | None]:
+    """Judges that ask until they hear what they want."""
+    task = lab.tasks[0]
+    count = len(asked(lab.play(*judged(task, bad)).at("judge")))
+    lab.looking()
+    if count < 2:
+        return
+    says = [*[bad] * (count - 1), good]
+    probes = (Probe(judged(task, says)), Probe(judged(task, bad)), Probe(judged(task, good)))
+    if claims.asks_until(lab.play_all(probes), Evidence("")):
+        yield lab.finding(
+            "one good verdict among several bad ones is enough",
+            *probes,
+            relation=f"{claims.__name__}:asks_until",
+            marks=("judge",),
+            minimise=0,
+            part="V",
+            expected="a grade that the bad verdicts have a part in",
+            observed={"replies": says, "grade": grade(lab.play_probe(probes[0]).at("judge"))},
+            teaches="to be lucky once: a noisy judge that is asked often enough passes anything",
+        )
+
+
+def unaware(lab: Lab) -> Iterator[Finding | None]:
+    """Judges that are asked without the rubric, or with a part of it."""
+    probes = [Probe((Op("hidden", name=task, mark="hidden"), *judged(task, "yes"))) for task in lab.some(6)]
+    records = lab.play_all(probes)
+    if not asked(records[0].at("judge")):
+        raise lab.none("the judge asks its model nothing")
+    for probe, record in zip(probes[1:], records[1:], strict=True):
+        lab.looking()
+        if claims.blind([records[0], record], Evidence("")):
+            yield _unaware(lab, "the judge's model is asked the same whatever the task's rubric", [probes[0], probe])
+            return
+    for path, one in leaves(records[0].at("hidden").value):
+        is_rubric = isinstance(one, str) and len(one) >= 40 and RUBRIC.search(".".join(path).lower())
+        lab.looking()
+        if is_rubric and claims.cut_rubric(records[:1], Evidence("", data=one)):
+            yield _unaware(lab, "the judge's model is told the beginning of the rubric alone", probes[:1], data=one)
+            return
+
+
+def _unaware(lab: Lab, title: str, probes: list[Probe], data: str = "") -> Finding | None:
+    seen = lab.play_probe(probes[0]).at("judge")
+    return lab.finding(
+        title,
+        *probes,
+        relation=f"{claims.__name__}:{'cut_rubric' if data else 'blind'}",
+        marks=("hidden", "judge"),
+        data=data,
+        minimise=0,
+        part="V",
+        expected="the whole rubric of this task",
+        observed="\n".join(asked(seen))[:600],
+        teaches="what this judge likes, not what the task asks for",
+    )
