@@ -17,7 +17,7 @@ import msgspec
 
 from quintain import codec
 
-from .data import changes, glance
+from .data import changes, glance, is_list
 from .handle import Factory, Handle, how_raised, plain, verdict, where_raised, with_text_keys
 from .probe import Op, Seen
 
@@ -156,7 +156,7 @@ def _model(op: Op, asked: list[str]) -> Callable[[str], str]:
         if "raises" in op.value:
             raise TimeoutError(op.value["raises"])
         says: Any = op.value["says"]
-        return str(says[min(len(asked), len(says)) - 1] if isinstance(says, list) else says)
+        return str(says[min(len(asked), len(says)) - 1] if is_list(says) else says)
 
     return complete
 

@@ -111,10 +111,9 @@ def _within(
             told = [dict(Counter(side).most_common(4)) for side in (first, second)]
             yield name, Unlike(f"categories where {where}", effect, p, *told)
     for name in columns(b):
-        one, two = column(a, name), column(b, name)
-        if name != own and any(value is None or value == "" for value in (*one, *two)):
-            empty = share_of(f"share of empty values where {where}", one, two, holds=lambda v: v is None or v == "")
-            yield name, empty
+        gaps = [[value is None or value == "" for value in column(rows, name)] for rows in (a, b)]
+        if name != own and any(map(any, gaps)):
+            yield name, share_of(f"share of empty values where {where}", gaps[0], gaps[1], holds=bool)
 
 
 def _middle(values: Sequence[float]) -> float:
@@ -126,11 +125,11 @@ def _ranks(one: str, two: str, mine: Sequence[Row], other: Sequence[Row]) -> Ite
     rhos: list[float] = []
     sizes: list[int] = []
     for rows in (mine, other):
-        pairs = [(row.get(one), row.get(two)) for row in rows]
-        kept = [(float(a), float(b)) for a, b in pairs if len(numbers([a, b])) == 2]
+        pairs = [numbers([row.get(one), row.get(two)]) for row in rows]
+        kept = [pair for pair in pairs if len(pair) == 2]
         if len(kept) < 2 * LEAST:
             return
-        rhos.append(_rho([a for a, _ in kept], [b for _, b in kept]))
+        rhos.append(_rho([pair[0] for pair in kept], [pair[1] for pair in kept]))
         sizes.append(len(kept))
     clipped = [max(-0.999, min(0.999, rho)) for rho in rhos]
     error = math.sqrt(1 / (sizes[0] - 3) + 1 / (sizes[1] - 3))
