@@ -120,11 +120,11 @@ def _middle(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
-def _ranks(one: str, two: str, mine: Sequence[Row], other: Sequence[Row]) -> Iterator[tuple[str, Unlike]]:
+def _ranks(one: str, two: str, *sides: Sequence[Row]) -> Iterator[tuple[str, Unlike]]:
     """How two numbers of a row hang together."""
     rhos: list[float] = []
     sizes: list[int] = []
-    for rows in (mine, other):
+    for rows in sides:
         pairs = [numbers([row.get(one), row.get(two)]) for row in rows]
         kept = [pair for pair in pairs if len(pair) == 2]
         if len(kept) < 2 * LEAST:

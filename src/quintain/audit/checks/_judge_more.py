@@ -103,7 +103,7 @@ def unaware(lab: Lab) -> Iterator[Finding | None]:
             return
 
 
-def _unaware(lab: Lab, title: str, probes: list[Probe], data: str = "") -> Finding | None:
+def _unaware(lab: Lab, title: str, probes: list[Probe], *, data: str = "") -> Finding | None:
     seen = lab.play_probe(probes[0]).at("judge")
     return lab.finding(
         title,
