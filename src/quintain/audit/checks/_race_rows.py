@@ -124,7 +124,7 @@ def every_row(lab: Lab) -> Iterator[Finding | None]:
     if not tools:
         raise NotChecked("no call is known to work")
     readers = [tool.name for tool, _ in tools if seems_to_read(lab, tool.name)]
-    asked = [
+    asked: list[dict[str, Any]] = [
         {"task": task, "tools": msgspec.to_builtins(tools), "seed": lab.seed, "readers": readers}
         for task in kinds(lab, TASKS)
     ]
