@@ -23,7 +23,7 @@ from quintain.audit.probe import Op, Probe, Record, ask, number
 
 from ._reward_acts import names, reads_by_name, submits, words, writes_by_name
 from ._unsolv_search import SEARCH
-from ._unsolv_walks import Walk, common_words, computed, decimal, leaves, numbers, plain, walks
+from ._unsolv_walks import Walk, common_words, computed, decimal, leaves, numbers, plain, text_of, walks
 
 _NAME = re.compile(r"(?=.*\d)[\w.+:/#-]{4,}|[\w.+-]+@[\w-]+\.[\w.]+")
 """Ids, and addresses: what nobody makes up. Plain numbers and dates can be worked out."""
@@ -42,7 +42,7 @@ _WORKED_OUT = names(
 """Words from which a number follows that nobody says."""
 _SIBLINGS = 4
 """Tasks that must be told what one is not."""
-_MOST = 6
+_MOST = 4
 """Values that are searched for: a search costs seconds."""
 
 
@@ -53,6 +53,7 @@ class Untold(msgspec.Struct, frozen=True):
         place: Of its op.
         path: In the op's arguments.
         instead: Another value that would do as well if nobody cared.
+        opens: It is asked about, and what is read there is used later and stands nowhere else, while siblings are told.
         sure: Nothing but a tool or a prompt can tell it, so that a search that does not find it is a proof.
     """
 
@@ -62,6 +63,7 @@ class Untold(msgspec.Struct, frozen=True):
     value: Any
     instead: Any
     sure: bool
+    opens: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -85,10 +87,12 @@ def provenance(lab: Lab) -> Iterator[Finding | None]:
 def _told(lab: Lab, one: Untold, tasks: Sequence[str]) -> Finding | None:
     tool, key = one.key
     other = _with(one.walk.ops, one)
-    probes = (_search(lab, one), solves(one.walk.task, one.walk.ops), solves(one.walk.task, other))
+    probes: tuple[Probe, ...] = (_search(lab, one), solves(one.walk.task, one.walk.ops), solves(one.walk.task, other))
     claim = Evidence(f"{__name__}:untold", ("ask", "score"), one.walk.full)
     if not lab.shown(probes, claim):
-        return None  # Any value would do.
+        if not one.opens:
+            return None  # Any value would do.
+        probes, claim = probes[:2], Evidence(f"{__name__}:unfound", ("ask", "score"), one.walk.full)
     return lab.finding(
         f"{tool} is given a {key} that the agent has no way to know",
         *probes,
@@ -113,6 +117,15 @@ def untold(records: Sequence[Record], evidence: Evidence) -> bool:
     full = float(evidence.data)
     lost = other is None or other < full - 1e-9
     return is_dict(hunt) and not hunt["found"] and hunt["wholly"] and paid is not None and paid >= full - 1e-9 and lost
+
+
+def unfound(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A search finds the value nowhere, and the solution, which looks there, is paid; each of its calls worked."""
+    hunt: Any = records[0].at("ask").value
+    paid = number(records[1].at("score"))
+    worked = not any(seen.is_error for seen in records[1].seen[1:-1])
+    full = paid is not None and paid >= float(evidence.data) - 1e-9
+    return is_dict(hunt) and not hunt["found"] and hunt["wholly"] and worked and full
 
 
 # --- what nobody told ---
@@ -140,9 +153,19 @@ def _untold(lab: Lab, there: Sequence[Walk]) -> Iterator[Untold]:
                 continue
             op = walk.ops[place]
             instead = _instead(lab, op, path, value=value, siblings=[one[-1] for one in siblings])
-            sure = instead is not None and not _works_out(lab, walk, place) and not submits(op)
+            sure = instead is not None and not _works_out(lab, walk, place) and (reads_by_name(op) or not submits(op))
             sure = sure and (contrast or _made_by_nobody(str(value), walk.before(place)))
-            yield Untold(walk, place, path, value, instead, sure)
+            yield Untold(walk, place, path, value, instead, sure, contrast and _opens(walk, place))
+
+
+def _opens(walk: Walk, place: int) -> bool:
+    """Whether a look tells what a later call needs, and nothing else that was read does."""
+    if not reads_by_name(walk.ops[place]) or walk.said[place].is_error:
+        return False
+    here = text_of(walk.said[place])
+    used = [value for op in walk.ops[place + 1 :] for _, value in leaves(op.value) if len(str(value)) >= 3]
+    other = "\n".join([walk.told, *(text_of(one) for at, one in enumerate(walk.said) if at != place)])
+    return any(_stands(value, here) and not _stands(value, other) for value in used)
 
 
 def _is_name(value: Any) -> bool:

@@ -24,7 +24,7 @@ from ._unsolv_walks import leaves, plain, text_of
 
 SEARCH = "quintain.audit.checks._unsolv_search:search"
 _CALLS = 400
-_SECONDS = 2.0
+_SECONDS = 1.2
 _ROUNDS = 5
 _EACH = 60
 """Calls of one tool in one round."""
