@@ -21,6 +21,7 @@ from .smaller import smaller
 
 if TYPE_CHECKING:
     from .survey import Survey
+    from .trials import Trials
 
 
 class OutOfTime(Exception):
@@ -110,6 +111,13 @@ class Lab:
         from .survey import survey
 
         return survey(self)
+
+    @functools.cached_property
+    def trials(self) -> Trials:
+        """Calls near those that are known to work, and what they did."""
+        from .trials import trials
+
+        return trials(self)
 
     def some(self, count: int) -> tuple[str, ...]:
         """So many tasks, spread evenly over all that are looked at."""

@@ -183,9 +183,13 @@ def _draw(lab: Lab, missing: Sequence[str], *, values: Values, tasks: Sequence[s
         return []
     specs = [tool for tool in lab.about.tools if tool.name in set(missing)][:TOOLS_DRAWN]
     tried: list[tuple[str, Op]] = []
-    for number, tool in enumerate(specs):
+    glanced = tasks[:GLANCED]  # Ids that were seen in one task need not be there in another.
+    for tool in specs:
         drawn = {str(one): one for one in (valid(tool, values, lab.rng) for _ in range(DRAWN))}
-        tried += [(tasks[number % len(tasks)], call(tool.name, one)) for one in drawn.values()]
+        tried += [
+            (glanced[place * len(glanced) // len(drawn)], call(tool.name, one))
+            for place, one in enumerate(drawn.values())
+        ]
     found: list[Known] = []
     kept: dict[str, int] = {}
     # Many calls share one probe: going back to its start costs less than beginning again.

@@ -143,7 +143,8 @@ def audited(spec: str) -> Report:
 def test_a_desk_that_does_what_it_says_is_silent(subjects: Path) -> None:
     report = audited(f"{subjects}:Desk")
     assert report.findings == ()
-    assert {one.status for one in report.checks} == {"checked"}
+    unasked = {"x.claims_hold", "x.edits_as_told", "x.last_one_counts", "x.schema_is_kept", "x.sums_are_right"}
+    assert {one.check for one in report.checks if one.status != "checked"} == unasked
 
 
 @pytest.fixture(scope="module")
@@ -161,6 +162,8 @@ def drifted(subjects: Path) -> Report:
         "wipe can be called, but is not advertised",
         "the advertised tools change while an episode runs",
         "list_tickets promises descending order, but its answer goes the other way by created",
+        "list_tickets promises descending order, but its rows are not so by created",
+        "set_status refuses status=paused, which its schema does not say",
         "list_tickets promises at most 3 results and gives 5",
         "the description of get_ticket speaks of find_ticket, and there is no such tool",
         "tool merge_tickets is not as in production",
@@ -176,4 +179,4 @@ def test_each_drift_is_proven(drifted: Report, title: str) -> None:
 
 
 def test_nothing_else_is_said_of_it(drifted: Report) -> None:
-    assert len(drifted.findings) == 13, [one.title for one in drifted.findings]
+    assert len(drifted.findings) == 15, [one.title for one in drifted.findings]

@@ -92,7 +92,8 @@ def lost(records: Sequence[Record], volatile: Sequence[str]) -> list[str]:
 def lingers(records: Sequence[Record], evidence: Evidence) -> bool:
     """After the fault is over the same call still gives an answer that is no error and not the true one."""
     got, true, again = _three(records, "after")
-    is_sure = not true.is_error and alike(true, again, evidence.volatile)
+    is_steady = alike(records[1].at("call"), true, evidence.volatile)  # An answer that chance has a part in is none.
+    is_sure = not true.is_error and is_steady and alike(true, again, evidence.volatile)
     wrong = got.fine and not admits(got, true) and not alike(got, true, evidence.volatile)
     return records[0].at("inject").fine and is_sure and wrong
 
@@ -130,9 +131,17 @@ def cells(lab: Lab, tools: Sequence[str]) -> list[Cell]:
 def _chosen(lab: Lab, tool: str) -> Iterator[Known]:
     """The calls of a tool that would show most: one that answers much, and one that changes most."""
     known = sorted(lab.survey.of(tool), key=lambda one: (-_weight(one.seen.value), len(one.before)))
+    tried = [
+        Known(one.moment.task, one.moment.before, one.op, one.seen, tuple(one.changes or ()))
+        for one in lab.trials.of(tool)
+        if one.kind in ("good", "legal") and one.works and not one.changes
+    ]
+    rich = sorted(tried, key=lambda one: -len(str(one.seen.value)))[:1]
     kept: list[Known] = []
     for one in (known[:1], sorted(known, key=lambda one: (-len(one.changed or ()), len(one.before)))[:1]):
         kept += [known for known in one if known not in kept]
+    if rich and all(len(str(one.seen.value)) * 2 < len(str(rich[0].seen.value)) for one in kept):
+        kept += rich  # Half of next to nothing is nothing.
     yield from kept
 
 

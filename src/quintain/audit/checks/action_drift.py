@@ -20,8 +20,15 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
 from quintain.audit.survey import Known
 
+from ._drift_claims import claims, defaults, last
+from ._drift_edits import edits
 from ._drift_production import behaviour, production
 from ._drift_promises import descriptions
+from ._drift_refusals import enough, kept
+from ._drift_rows import ordered_lists
+from ._drift_sums import sums
+from ._drift_told import done_as_told
+from ._drift_units import units
 from ._drift_words import (
     INVALID,
     MISSING,
@@ -75,12 +82,6 @@ def refused_alone(records: Sequence[Record], evidence: Evidence) -> bool:
 _NONE = object()
 
 
-def answers_otherwise(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The good call and the other both work, with different answers."""
-    one, other = records[0].at("control"), records[0].at("call")
-    return not one.is_error and not other.is_error and one.value != other.value
-
-
 def works(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The call is answered, and not with an error."""
     return not records[0].at("call").is_error
@@ -103,7 +104,7 @@ def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("runtime.tool_declaration_accuracy", "action_drift", needs=("tools", "call"), value=82)
 def declared(lab: Lab) -> Iterator[Finding | None]:
-    """Every tool does with its arguments what its schema says: required, optional, enum, default, type."""
+    """Every tool does with its arguments what its schema says: required, optional, enum, type."""
     for tool, known in _good(lab):
         lab.looking()
         arguments: dict[str, Any] = known.op.value
@@ -137,7 +138,7 @@ def declared(lab: Lab) -> Iterator[Finding | None]:
 
 
 def _optional(lab: Lab, tool: ToolSpec, known: Known) -> Iterator[Finding | None]:
-    for name, schema in tool.properties.items():
+    for name in tool.properties:
         if name in tool.required:
             continue
         without = {key: value for key, value in known.op.value.items() if key != name}
@@ -159,23 +160,6 @@ def _optional(lab: Lab, tool: ToolSpec, known: Known) -> Iterator[Finding | None
                 observed=text_of(record.at("call"))[:300],
                 teaches=TEACHES,
             )
-        if is_dict(schema) and schema.get("default") is not None and not known.writes:
-            lab.looking()
-            probe = _control(
-                Known(known.task, known.before, call(tool.name, without), known.seen, known.changed),
-                call(tool.name, {**without, name: schema["default"]}, mark="call"),
-            )
-            if answers_otherwise([lab.play_probe(probe)], Evidence("")):
-                yield lab.finding(
-                    f"{tool.name} without {name} does not do what its declared default {schema['default']!r} does",
-                    probe,
-                    relation=f"{__name__}:answers_otherwise",
-                    marks=("control", "call"),
-                    part="H",
-                    expected=f"the answer with {name}={schema['default']!r}",
-                    observed="another answer",
-                    teaches=TEACHES,
-                )
 
 
 def _enums(lab: Lab, tool: ToolSpec, known: Known) -> Iterator[Finding | None]:
@@ -322,4 +306,7 @@ def prompts(lab: Lab) -> Iterator[Finding | None]:
             )
 
 
-__all__ = ["behaviour", "declared", "descriptions", "exist", "production", "prompts", "stay"]
+__all__ = [
+    "behaviour", "claims", "declared", "defaults", "descriptions", "done_as_told", "edits", "enough", "exist", "kept",
+    "last", "ordered_lists", "production", "prompts", "stay", "sums", "units",
+]  # fmt: skip

@@ -17,10 +17,12 @@ from quintain.audit.probe import Op, Probe, Record, Seen, number, reset, score
 
 from . import _silent_faults as faults
 from . import _silent_score as verdicts
+from ._drift_rows import filters, pages, whole
 from ._silent_faults import Cell, accepted, cells, read_sweep
 from ._silent_limits import effects, limits, misspelt, unknown_tasks
 from ._silent_score import World, worlds
 from ._silent_static import swallowed
+from ._silent_unknown import unknown_names
 from ._silent_user import user_faults
 
 TEACHES = "that a failed look at the world is a fact about the world"
@@ -41,7 +43,7 @@ def _accepted(lab: Lab) -> list[str]:
 def tool_faults(lab: Lab) -> Iterator[Finding | None]:
     """A fault of a backend is an error to whoever called the tool, never an answer."""
     known = _accepted(lab)
-    tools = [tool.name for tool in lab.about.tools if lab.survey.of(tool.name)]
+    tools = [tool.name for tool in lab.about.tools if lab.survey.of(tool.name) or lab.trials.of(tool.name)]
     tools = tools[:: -(-len(tools) // TOOLS)] if tools else []
     there = cells(lab, tools)
     told: set[str] = set()
@@ -216,6 +218,6 @@ def _grade(seen: Seen) -> Any:
 
 
 __all__ = [
-    "effects", "judge_faults", "limits", "misspelt", "swallowed", "tool_faults", "unknown_tasks",
-    "user_faults", "verifier_faults",
+    "effects", "filters", "judge_faults", "limits", "misspelt", "pages", "swallowed", "tool_faults", "unknown_names",
+    "unknown_tasks", "user_faults", "verifier_faults", "whole",
 ]  # fmt: skip

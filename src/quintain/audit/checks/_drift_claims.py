@@ -1,0 +1,248 @@
+"""Small promises of descriptions: defaults, once, not empty, one word, a part of a name, the last one counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, call, number, reset, same, score
+from quintain.audit.trials import Trial, changed
+
+from ._drift_words import rows_of
+
+HERE = f"{__name__}:"
+TEACHES = "that the description of a tool need not be read"
+_DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)", re.IGNORECASE)
+_ONCE = re.compile(r"\b(only once|once (for|per)|no more than once|at most once|a single time)\b", re.IGNORECASE)
+_NOT_EMPTY = re.compile(r"not (be )?(empty|blank)|non-?empty|must say something", re.IGNORECASE)
+_ONE_WORD = re.compile(r"^(a |one |single )+word\b", re.IGNORECASE)
+_PART = re.compile(r"\bpart of\b|substring|contain|that hold|holds? a text", re.IGNORECASE)
+_LAST = re.compile(
+    r"\b(last|latest) (one |answer |submission |call )?(counts|wins|is (taken|graded|scored))", re.IGNORECASE
+)
+
+
+# --- defaults ---
+
+
+def defaults_differ(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Without a parameter the call does something else than with its declared default, and twice the same."""
+    without, given, again = records
+    if any(one.at("call").is_error for one in records):
+        return False
+    marks = ("call", "look") if evidence.data["looks"] else ("call",)
+    steady = all(same(without.at(mark), again.at(mark), evidence.volatile) for mark in marks)
+    return steady and any(not same(without.at(mark), given.at(mark), evidence.volatile) for mark in marks)
+
+
+@check("x.defaults_hold", "action_drift", needs=("tools", "call", "tasks"), value=67)
+def defaults(lab: Lab) -> Iterator[Finding | None]:
+    """A parameter that is left out is as if its declared default had been given."""
+    cases = [(tool, name, value) for tool in lab.about.tools for name, value in _defaults(tool)]
+    if not cases:
+        raise NotChecked("no default is declared")
+    for tool, name, value in cases:
+        tried = [one for one in lab.trials.of(tool.name) if one.works and one.kind in ("good", "legal")]
+        tried.sort(key=lambda one: -len(str(one.seen.value)))
+        for trial in [*tried[:2], *(one for one in tried[2:] if one.kind == "good")][:3]:
+            looks = trial.changes is not None
+            without = {key: one for key, one in trial.arguments.items() if key != name}
+            ops = [call(tool.name, one) for one in (without, {**without, name: value}, without)]
+            probes = [_seen(trial, op, looks=looks) for op in ops]
+            data = {"looks": looks}
+            lab.looking()
+            if not defaults_differ(lab.play_all(probes), Evidence("", data=data, volatile=lab.volatile)):
+                continue
+            yield lab.finding(
+                f"{tool.name} without {name} does not do what its declared default {value!r} does",
+                *probes,
+                relation=f"{HERE}defaults_differ",
+                marks=("call",),
+                data=data,
+                minimise=0,
+                part="H",
+                expected=f"the same as with {name}={value!r}",
+                observed="something else",
+                teaches=TEACHES,
+            )
+            break
+
+
+def _defaults(tool: ToolSpec) -> Iterator[tuple[str, Any]]:
+    for name, schema in tool.properties.items():
+        if name in tool.required or not is_dict(schema):
+            continue
+        if schema.get("default") is not None:
+            yield name, schema["default"]
+            continue
+        told = _DEFAULT.search(str(schema.get("description") or ""))
+        if told and schema.get("type") == "integer" and told[1].lstrip("-").isdigit():
+            yield name, int(told[1])
+        elif told and told[1] in (schema.get("enum") or ()):
+            yield name, told[1]
+        elif told and schema.get("type") == "boolean" and told[1].lower() in ("true", "false"):
+            yield name, told[1].lower() == "true"
+
+
+def _seen(trial: Trial, op: Op, *, looks: bool) -> Probe:
+    look = (Op("changes", mark="look"),) if looks else ()
+    return Probe((*trial.moment.head, op.marked("call"), *look))
+
+
+# --- once, empty, one word ---
+
+
+def again(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The same call a second time works and changes the world once more."""
+    record = records[0]
+    made = changed(record.at("was").value, record.at("look").value)
+    return not record.at("first").is_error and not record.at("call").is_error and bool(made)
+
+
+def works(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The call works."""
+    return not records[0].at("call").is_error
+
+
+@check("x.claims_hold", "action_drift", needs=("tools", "call", "tasks"), value=65)
+def claims(lab: Lab) -> Iterator[Finding | None]:
+    """Descriptions that say once, not empty, one word, or a part of a name, mean it."""
+    looked = False
+    for tool in lab.about.tools:
+        tried = [one for one in lab.trials.of(tool.name) if one.works]
+        good = [one for one in tried if one.kind == "good"]
+        for trial in good[:1]:
+            for found in (_once(lab, trial), *_forms(lab, trial), _parts(lab, trial, tried)):
+                looked = True
+                yield found
+    if not looked:
+        raise NotChecked("no call is known that works")
+
+
+def _once(lab: Lab, trial: Trial) -> Finding | None:
+    if not _ONCE.search(trial.tool.description) or not trial.changes:
+        return None
+    look = Op("changes")
+    ops = (trial.op.marked("first"), look.marked("was"), trial.op.marked("call"), look.marked("look"))
+    probe = Probe((*trial.moment.head, *ops))
+    lab.looking()
+    if not again([lab.play_probe(probe)], Evidence("")):
+        return None
+    return lab.finding(
+        f"{trial.tool.name} can be done again, though its description says once",
+        probe,
+        relation=f"{HERE}again",
+        marks=("first", "was", "call", "look"),
+        minimise=0,
+        expected="a refusal of the second call",
+        observed="a second change",
+        teaches=TEACHES,
+    )
+
+
+def _forms(lab: Lab, trial: Trial) -> Iterator[Finding | None]:
+    for name, schema in trial.tool.properties.items():
+        text = str(schema.get("description") or "") if is_dict(schema) else ""
+        for pattern, value in ((_NOT_EMPTY, ""), (_NOT_EMPTY, "   "), (_ONE_WORD, "two words")):
+            if not pattern.search(text) or schema.get("type") != "string":
+                continue
+            probe = Probe((*trial.moment.head, call(trial.tool.name, {**trial.good, name: value}, mark="call")))
+            lab.looking()
+            if works([lab.play_probe(probe)], Evidence("")):
+                yield lab.finding(
+                    f"{trial.tool.name} takes {name}={value!r}, though its description says {text!r}",
+                    probe,
+                    relation=f"{HERE}works",
+                    marks=("call",),
+                    minimise=0,
+                    expected="a refusal",
+                    observed="it works",
+                    teaches=TEACHES,
+                )
+
+
+# --- a part of a name ---
+
+
+def part_finds_less(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """A row that the whole text finds is not found by a part of it, and the list is not full."""
+    record = records[0]
+    whole, part = rows_of(record.at("whole").value), rows_of(record.at("call").value)
+    if whole is None or part is None or record.at("call").is_error:
+        return False
+    return bool(whole) and len(part) < 10 and any(row not in part for row in whole)
+
+
+def _parts(lab: Lab, good: Trial, tried: Sequence[Trial]) -> Finding | None:
+    for name, schema in good.tool.properties.items():
+        text = f"{good.tool.description} {schema.get('description') or ''}" if is_dict(schema) else ""
+        if not _PART.search(text) or schema.get("type") != "string":
+            continue
+        for trial in [one for one in tried if rows_of(one.seen.value)][:6]:
+            value = trial.arguments.get(name)
+            if not isinstance(value, str) or len(value.strip()) < 5:
+                continue
+            part = call(trial.tool.name, {**trial.arguments, name: value.strip()[1:-1]}, mark="call")
+            probe = Probe((*trial.moment.head, trial.op.marked("whole"), part))
+            lab.looking()
+            if part_finds_less([lab.play_probe(probe)], Evidence("")):
+                return lab.finding(
+                    f"{trial.tool.name} does not find by a part of the {name}",
+                    probe,
+                    relation=f"{HERE}part_finds_less",
+                    marks=("whole", "call"),
+                    minimise=0,
+                    expected=trial.seen.value,
+                    observed=lab.play_probe(probe).at("call").value,
+                    teaches=TEACHES,
+                )
+    return None
+
+
+# --- the last one counts ---
+
+
+def first_counts(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The solution is paid, and paid less after an earlier answer that should not count."""
+    whole, after = number(records[0].at("score")), number(records[1].at("score"))
+    return whole is not None and after is not None and whole >= evidence.data and after < whole - 1e-9
+
+
+@check("x.last_one_counts", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=56)
+def last(lab: Lab) -> Iterator[Finding | None]:
+    """Where the last answer is said to count, an earlier one changes nothing."""
+    tools = {tool.name: tool for tool in lab.about.tools if _LAST.search(tool.description)}
+    if not tools:
+        raise NotChecked("no tool says that the last call counts")
+    for task in lab.some(3):
+        ops = lab.oracle(task) or ()
+        for place, op in enumerate(ops):
+            words = [name for name, value in op.value.items() if isinstance(value, str)] if op.name in tools else []
+            if not words or not lab.solved(task):
+                continue
+            other = call(op.name, {**op.value, words[-1]: "not this one"})
+            probes = (
+                Probe((reset(task), *ops, score())),
+                Probe((reset(task), *ops[:place], other, *ops[place:], score())),
+            )
+            lab.looking()
+            data = lab.solved(task)
+            if first_counts(lab.play_all(probes), Evidence("", data=data)):
+                yield lab.finding(
+                    f"{op.name} says that the last one counts, and an earlier one does",
+                    *probes,
+                    relation=f"{HERE}first_counts",
+                    marks=("score",),
+                    data=data,
+                    minimise=0,
+                    expected=data,
+                    observed="less",
+                    teaches=TEACHES,
+                )
+                return

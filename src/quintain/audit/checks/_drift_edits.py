@@ -1,0 +1,146 @@
+"""Tools that put one text in the place of another: once, first, every, and what is not there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, call
+from quintain.audit.trials import Trial, changed
+
+HERE = f"{__name__}:"
+_OLD = re.compile(r"^(old|find|search|from|before|target|pattern|original)(_?(str|string|text|value|code|content))?$")
+_NEW = re.compile(
+    r"^(new|replace|replacement|to|after|replace_with|with|repl)(_?(str|string|text|value|code|content))?$"
+)
+_ONCE = re.compile(
+    r"occurs (exactly |only )?once|exactly one|(must|has to) be unique|unique (text|string|match)"
+    r"|appears? (exactly )?once|occurring once|single occurrence",
+    re.IGNORECASE,
+)
+_FIRST = re.compile(r"first (occurrence|match|one|place|instance)", re.IGNORECASE)
+_EVERY = re.compile(r"(every|all|each)( the)? (occurrence|match|instance|place)s?|everywhere|globally", re.IGNORECASE)
+NEW = "zq9_new_text"
+
+
+def claim_of(tool: ToolSpec) -> str:
+    """What is promised: "once", "first", "every", or "" for nothing."""
+    texts = [tool.description, *(str(one.get("description") or "") for one in tool.properties.values() if is_dict(one))]
+    text = " ".join(texts)
+    found = [name for name, words in (("once", _ONCE), ("first", _FIRST), ("every", _EVERY)) if words.search(text)]
+    return found[0] if len(found) == 1 else ""
+
+
+def breaks_claim(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A text that is there several times was replaced otherwise than is promised."""
+    record, data = records[0], evidence.data
+    made = changed(record.at("was").value, record.at("look").value)
+    if record.at("call").is_error:
+        return False
+    return made is not None and bool(_wrong(made, data["old"], data["claim"]))
+
+
+def _wrong(made: dict[str, list[Any]], old: str, claim: str) -> bool:
+    texts = [(one, other) for one, other in made.values() if isinstance(one, str) and isinstance(other, str)]
+    texts = [(one, other) for one, other in texts if one.count(old) > 1 and NEW in other]
+    for before, after in texts:
+        if claim == "once" and after == before.replace(old, NEW, after.count(NEW)):
+            return True
+        if claim == "first" and after != before.replace(old, NEW, 1):
+            return True
+        if claim == "every" and after != before.replace(old, NEW):
+            return True
+    return False
+
+
+def says_done(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """A text that is nowhere was replaced, it says, and nothing has changed."""
+    record = records[0]
+    made = changed(record.at("was").value, record.at("look").value)
+    seen = record.at("call")
+    words = str(seen.value).lower()
+    told = re.search(r"no |not |0|false|none|nothing|zero|unchanged", words) is not None
+    return not seen.is_error and made == {} and not told
+
+
+def _editors(lab: Lab) -> list[tuple[Trial, str, str]]:
+    found: list[tuple[Trial, str, str]] = []
+    for tool in lab.about.tools:
+        olds = [name for name in tool.properties if _OLD.match(name)]
+        news = [name for name in tool.properties if _NEW.match(name)]
+        good = [one for one in lab.trials.of(tool.name) if one.kind == "good" and one.works and one.changes]
+        if len(olds) == 1 and len(news) == 1 and good:
+            found += [(one, olds[0], news[0]) for one in good]
+    return found
+
+
+@check("x.edits_as_told", "action_drift", needs=("tools", "call", "tasks", "state"), value=69)
+def edits(lab: Lab) -> Iterator[Finding | None]:
+    """Replacing does so once, first or everywhere, as promised, and says when there is nothing to replace."""
+    found = _editors(lab)
+    if not found:
+        raise NotChecked("no tool replaces a text")
+    told: set[str] = set()
+    for trial, old, new in found:
+        for text in _repeated(trial, trial.good[old]):
+            claim = claim_of(trial.tool)
+            if not claim or f"{trial.tool.name} {claim}" in told:
+                break
+            op = call(trial.tool.name, {**trial.good, old: text, new: NEW})
+            probe = _changed(trial, op)
+            data = {"old": text, "claim": claim}
+            lab.looking()
+            if breaks_claim([lab.play_probe(probe)], Evidence("", data=data)):
+                told.add(f"{trial.tool.name} {claim}")
+                yield lab.finding(
+                    f"{trial.tool.name} does not keep to {claim}: a text that is there several times",
+                    probe,
+                    relation=f"{HERE}breaks_claim",
+                    marks=("call", "was", "look"),
+                    data=data,
+                    minimise=0,
+                    expected={"once": "a refusal", "first": "one change", "every": "all changed"}[claim],
+                    observed={"old": text},
+                    teaches="edits that another editor makes otherwise",
+                )
+        op = call(trial.tool.name, {**trial.good, old: "no_such_text_7f3a", new: NEW})
+        probe = _changed(trial, op)
+        lab.looking()
+        if says_done([lab.play_probe(probe)], Evidence("")):
+            yield lab.finding(
+                f"{trial.tool.name} says that it is done when the text is not there",
+                probe,
+                relation=f"{HERE}says_done",
+                marks=("call", "was", "look"),
+                class_="silent_default",
+                minimise=0,
+                expected="an error",
+                observed="no change",
+                teaches="that an edit was made which was not",
+            )
+
+
+def _changed(trial: Trial, op: Op) -> Probe:
+    return Probe(
+        (
+            *trial.moment.head,
+            Op("changes", mark="was"),
+            op.marked("call"),
+            Op("changes", mark="look"),
+        )
+    )
+
+
+def _repeated(trial: Trial, known: Any) -> Iterator[str]:
+    """Texts that stand several times in what the good call edits."""
+    texts = [one for one, _ in (trial.changes or {}).values() if isinstance(one, str) and str(known) in one]
+    for text in texts:
+        words = dict.fromkeys(re.findall(r"[A-Za-z]{3,}", text))
+        often = sorted((word for word in words if text.count(word) > 1), key=len, reverse=True)
+        yield from often[:2]

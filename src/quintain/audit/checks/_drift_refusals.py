@@ -1,0 +1,242 @@
+"""Schemas beside what is refused: a call that fits is not refused for its form, and one that does not fit is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.generate import fits
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Probe, Record, Seen, same
+from quintain.audit.trials import Trial
+
+from ._drift_words import INVALID, text_of
+
+HERE = f"{__name__}:"
+MOST = 6
+TEACHES = "calls that production would answer otherwise, or not at all"
+_NAME = r"[`'\"]?([A-Za-z]\w*)[`'\"]?"
+_LACKS = (
+    re.compile(rf"\b{_NAME} (?:is|was) (?:missing|required|needed|mandatory|not given)\b"),
+    re.compile(rf"\bmissing (?:required )?(?:argument|parameter|field|input)s?:? {_NAME}", re.IGNORECASE),
+    re.compile(rf"\b(?:argument|parameter|field) {_NAME} (?:is|must be) (?:missing|required|given|set)", re.IGNORECASE),
+    re.compile(rf"\b{_NAME} must be (?:given|provided|supplied|set|specified)\b"),
+    re.compile(r"\b(?:requires?|needs?|provide|specify|give) (?:an? |the )?[`'\"]?([a-z]+_\w+)[`'\"]?", re.IGNORECASE),
+)
+_NOT_KNOWN = re.compile(
+    rf"(?:unknown|unexpected|unrecognized|invalid|no such) (?:keyword )?(?:argument|parameter|field|input)s?:? {_NAME}",
+    re.IGNORECASE,
+)
+_TYPE = re.compile(
+    r"must be (?:an? )?(string|text|integer|whole number|number|boolean|list|array|object|true or false)", re.IGNORECASE
+)
+_BOUND = re.compile(
+    r"(?:at most|at least|between|exceeds?|no more than|less than|more than|greater than|longer than|shorter than"
+    r"|maximum(?: of| is)?|minimum(?: of| is)?|above|below|multiples? of|steps of) (-?\d+(?:\.\d+)?)",
+    re.IGNORECASE,
+)
+
+
+def complaint(seen: Seen, arguments: dict[str, Any], parameters: dict[str, Any]) -> str:
+    """What a refusal says of a call that its schema's own words forbid it to say; empty for nothing of the kind."""
+    text = text_of(seen) if seen.is_error and seen.how != "crashed" else ""
+    known: dict[str, Any] = parameters.get("properties") or {}
+    values = {str(value).lower() for value in arguments.values()}
+    for pattern in _LACKS:
+        for found in pattern.finditer(text):
+            name = found[1]
+            if name in known or name.lower() in values or not _like_parameter(name, found[0], text):
+                continue
+            return f"lacks {name}"
+    told = _NOT_KNOWN.search(text)
+    if told and told[1] in known and told[1] in arguments:
+        return f"does not know {told[1]}"
+    for name, value in arguments.items():
+        schema: Any = known.get(name)
+        if re.search(rf"\b{re.escape(name)}\b", text) is None or not is_dict(schema):
+            continue
+        kind = _TYPE.search(text)
+        if (
+            kind
+            and re.search(rf"\b{re.escape(name)}[`'\"]? must be", text)
+            and _is_of(schema, kind[1].lower()) is False
+        ):
+            return f"wants {name} to be {kind[1].lower()}"
+        if schema.get("enum") and INVALID.search(text):
+            return f"refuses {name}={value}"
+        if isinstance(value, str) and "maxLength" in schema and re.search(r"long", text):
+            return f"finds {name} too long"
+    return ""
+
+
+def _like_parameter(name: str, told: str, text: str) -> bool:
+    """Whether a word is meant as the name of a parameter: by its form, or because the sentence is of nothing else."""
+    if "_" in name or re.search(r"argument|parameter|field|[`'\"]", told):
+        return True
+    words = re.sub(r'^\W*("?error"?\W+)?(\w*Error:)?', "", text, flags=re.IGNORECASE)
+    return bool(re.fullmatch(rf"\W*{re.escape(told)}\W*", words))
+
+
+def _is_of(schema: dict[str, Any], kind: str) -> bool | None:
+    kinds: Any = schema.get("type")
+    wanted = {"text": "string", "whole number": "integer", "list": "array", "true or false": "boolean"}.get(kind, kind)
+    if not kinds:
+        return None
+    listed: list[Any] = kinds if is_list(kinds) else [kinds]
+    both = {"number", "integer"}
+    there = {*map(str, listed)}
+    return wanted in there or (wanted in both and bool(both & there))
+
+
+def refused_within(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A call that fits the schema is refused for a reason that the schema does not have."""
+    op = next(op for op in records[0].ops if op.mark == "call")
+    if not fits(op.value, evidence.data["parameters"]):
+        return False
+    return bool(complaint(records[0].at("call"), op.value, evidence.data["parameters"]) == evidence.data["complaint"])
+
+
+def bounded(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Calls about different things are refused for the same bound, which the schema does not have."""
+    found = [_bound_of(record.at("call"), evidence.data["name"]) for record in records]
+    return all(one == evidence.data["bound"] for one in found)
+
+
+def _bound_of(seen: Seen, name: str) -> float | None:
+    text = text_of(seen) if seen.is_error else ""
+    told = _BOUND.search(text)
+    return float(told[1]) if told and re.search(rf"\b{re.escape(name)}\b", text) else None
+
+
+@check("x.schema_is_enough", "action_drift", needs=("tools", "call", "tasks"), value=77)
+def enough(lab: Lab) -> Iterator[Finding | None]:
+    """A call that fits its schema is never refused for its form."""
+    tried = [one for one in lab.trials.all if one.kind in ("good", "legal")]
+    if not tried:
+        raise NotChecked("no call is known that works")
+    told: set[tuple[str, str]] = set()
+    for trial in tried:
+        parameters = trial.tool.parameters
+        lab.looking()
+        if trial.works or len(told) >= MOST or not fits(trial.arguments, parameters):
+            continue
+        found = complaint(trial.seen, trial.arguments, parameters)
+        if not found or (trial.tool.name, found) in told:
+            continue
+        told.add((trial.tool.name, found))
+        yield lab.finding(
+            f"{trial.tool.name} {found}, which its schema does not say",
+            Probe((*trial.moment.head, trial.op.marked("call"))),
+            relation=f"{HERE}refused_within",
+            marks=("call",),
+            data={"parameters": parameters, "complaint": found},
+            minimise=0,
+            part="H",
+            expected=parameters.get("properties"),
+            observed=text_of(trial.seen)[:300],
+            teaches=TEACHES,
+        )
+    yield from _bounds(lab, tried)
+
+
+def _bounds(lab: Lab, tried: Sequence[Trial]) -> Iterator[Finding | None]:
+    """Bounds that refusals name and the schema does not: the same ones, whatever a call is about."""
+    found: dict[tuple[str, str, float], list[Trial]] = {}
+    for trial in tried:
+        bound = _bound_of(trial.seen, trial.name) if trial.name and is_number(trial.arguments.get(trial.name)) else None
+        schema: Any = trial.tool.properties.get(trial.name)
+        declared = [schema.get("minimum"), schema.get("maximum")] if is_dict(schema) else []
+        if bound is None or trial.works or bound in declared or declared in ([], [None, None]):
+            continue
+        found.setdefault((trial.tool.name, trial.name, bound), []).append(trial)
+    for (tool, name, bound), trials in found.items():
+        others = [one for one in trials if one.good != trials[0].good and one.moment.task != trials[0].moment.task]
+        if not others:
+            continue
+        yield lab.finding(
+            f"{tool} has another bound for {name} than its schema: {bound:g}",
+            *(Probe((*one.moment.head, one.op.marked("call"))) for one in (trials[0], others[0])),
+            relation=f"{HERE}bounded",
+            marks=("call",),
+            data={"name": name, "bound": bound},
+            minimise=0,
+            part="H",
+            expected=trials[0].tool.properties[name],
+            observed=text_of(trials[0].seen)[:300],
+            teaches=TEACHES,
+        )
+
+
+# --- the other way round ---
+
+
+def accepted(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A call that does not fit its schema works, and one of another tool that fits as little does not."""
+    ops = [next(op for op in record.ops if op.mark == "call") for record in records]
+    wrong = [
+        not fits(op.value, schema) or _longer(op.value, schema) for op, schema in zip(ops, evidence.data, strict=True)
+    ]
+    return all(wrong) and not records[0].at("call").is_error and records[1].at("call").is_error
+
+
+def _longer(arguments: dict[str, Any], parameters: dict[str, Any]) -> bool:
+    known: dict[str, Any] = parameters.get("properties") or {}
+    return any(
+        isinstance(value, str) and len(value) > known.get(name, {}).get("maxLength", len(value))
+        for name, value in arguments.items()
+    )
+
+
+def _manner(trial: Trial) -> str:
+    """In what a call does not fit its schema."""
+    schema: Any = trial.tool.properties.get(trial.name) or {}
+    if trial.name not in trial.arguments:
+        return "without"
+    value = trial.arguments[trial.name]
+    if schema.get("enum"):
+        return "not offered"
+    return "out of bounds" if is_number(value) else "too long"
+
+
+@check("x.schema_is_kept", "action_drift", needs=("tools", "call", "tasks"), value=75)
+def kept(lab: Lab) -> Iterator[Finding | None]:
+    """Where an environment refuses what does not fit its schemas, it does so everywhere."""
+    tried = [one for one in lab.trials.all if one.kind == "illegal"]
+    if not tried:
+        raise NotChecked("no schema forbids anything")
+    refused = [one for one in tried if not one.works]
+    loose: dict[tuple[str, str, str], Trial] = {}
+    for one in tried:
+        if one.works:
+            loose.setdefault((one.tool.name, one.name, _manner(one)), one)
+    lab.looking(len(tried))
+    if len({(one.tool.name, one.name, _manner(one)) for one in refused}) < max(6, 10 * len(loose)):
+        raise NotChecked("what does not fit a schema is often let through here")
+    for trial in list(loose.values())[:MOST]:
+        alike = [one for one in refused if _manner(one) == _manner(trial)]
+        yield _loose(lab, trial, (alike or refused)[0], manner=_manner(trial))
+
+
+def _loose(lab: Lab, trial: Trial, sibling: Trial, *, manner: str) -> Finding | None:
+    legal = [
+        one
+        for one in lab.trials.of(trial.tool.name)
+        if one.works and one.kind in ("good", "legal") and one.name in ("", trial.name) and one.good == trial.good
+    ]
+    replaced = any(same(one.seen, trial.seen) and one.changes == trial.changes for one in legal)
+    return lab.finding(
+        f"{trial.tool.name} takes a call that its schema forbids ({trial.name} {manner}), where others refuse it",
+        *(Probe((*one.moment.head, one.op.marked("call"))) for one in (trial, sibling)),
+        relation=f"{HERE}accepted",
+        marks=("call",),
+        data=[trial.tool.parameters, sibling.tool.parameters],
+        minimise=0,
+        class_="silent_default" if replaced and manner != "without" else "action_drift",
+        expected="an error",
+        observed={"answer": trial.seen.value, "arguments": trial.arguments},
+        teaches=TEACHES,
+    )

@@ -1,0 +1,392 @@
+"""Lists held against the world that they are about: order, length, filters, pages, and whether rows are left out.
+
+A row of an answer often has only an id and a title; the state has the rest of it. The two are joined by the id, so that
+"newest first" can be seen where no time is shown, and "of this status" where no status is.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, call
+from quintain.audit.trials import Trial, tables_of
+
+from ._drift_words import promised_order, rows_of
+
+HERE = f"{__name__}:"
+_TIME = re.compile(
+    r"date|time|created|updated|_at$|^at$|^on$|^ts$|when|added|^day$|^start|sent|posted|due", re.IGNORECASE
+)
+_AMOUNT = re.compile(r"price|amount|total|cost|score|cents|value|balance|seats|size|rating", re.IGNORECASE)
+_ABOUT_TIME = re.compile(r"recent|newest|latest|oldest|earliest|chronolog", re.IGNORECASE)
+LIMITS = re.compile(r"^(limit|max_results|max_rows|max_items|top|top_k|k|page_size|per_page|first_n)$")
+OFFSETS = re.compile(r"^(offset|skip|start_at|from_index)$")
+_LEAST = re.compile(r"at least|minimum|or more|no (fewer|less) than|not below", re.IGNORECASE)
+_UP_TO = re.compile(r"at most|maximum|or (less|fewer)|no more than|not above|up to", re.IGNORECASE)
+_ALL = ("", "any", "all", "*", "none", "everything")
+_PARTIAL = re.compile(r"more|next|total|found|count|cursor|truncat|remain|has_|page|omitted|of$", re.IGNORECASE)
+
+
+def joined(value: Any, world: Any) -> list[dict[str, Any]] | None:
+    """The rows of an answer with what the world knows of each of them; None when they are no rows of one table."""
+    rows = rows_of(value)
+    if not rows:
+        return None if rows is None else []
+    for entries in tables_of(world).values():
+        for field in _ids(rows, entries):
+            by_id = {entry.get(field): entry for entry in entries if isinstance(entry.get(field), str | int)}
+            keys = [row.get(field) if is_dict(row) else row for row in rows]
+            if len(by_id) == len(entries) and len({*map(str, keys)}) == len(keys) and all(key in by_id for key in keys):
+                return [{**by_id[key], **(row if is_dict(row) else {})} for key, row in zip(keys, rows, strict=True)]
+    return [row for row in rows if is_dict(row)] if all(map(is_dict, rows)) else None
+
+
+def _ids(rows: Sequence[Any], entries: Sequence[dict[str, Any]]) -> list[str]:
+    """Fields by which rows may be known: those that both have, "id" first; of plain texts any field of the table."""
+    if all(isinstance(row, str | int) for row in rows):
+        return list(entries[0])[:3]
+    if not all(map(is_dict, rows)):
+        return []
+    both = [name for name in entries[0] if all(isinstance(row.get(name), str | int) for row in rows)]
+    return sorted(both, key=lambda name: (name != "id", not name.endswith("id")))[:3]
+
+
+# --- relations ---
+
+
+def unsorted(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The rows are not in the promised order by the field, and not all alike."""
+    record = records[0]
+    rows = joined(record.at("call").value, record.at("world").value)
+    return rows is not None and breaks_order(rows, evidence.data["field"], evidence.data["order"])
+
+
+def breaks_order(rows: Sequence[dict[str, Any]], field: str, order: str) -> bool:
+    """Whether some row stands before one that it should follow."""
+    values: list[Any] = [row.get(field) for row in rows]
+    if any(value is None for value in values) or len({type(value).__name__ for value in values}) != 1:
+        return False
+    pairs: list[tuple[Any, Any]] = list(itertools.pairwise(values))
+    return any((one < other) if order == "descending" else (one > other) for one, other in pairs)
+
+
+def outside(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The answer has a row that the parameter leaves out."""
+    record, how, name = records[0], evidence.data["how"], evidence.data["name"]
+    op = next(op for op in record.ops if op.mark == "call")
+    rows = joined(record.at("call").value, record.at("world").value)
+    if rows is None or name not in op.value or record.at("call").is_error:
+        return False
+    return bool(_outside(rows, evidence.data["field"], how, value=op.value[name]))
+
+
+def _outside(rows: Sequence[dict[str, Any]], field: str, how: str, *, value: Any) -> list[Any]:
+    found: list[Any] = []
+    for row in rows:
+        there = row.get(field)
+        if how == "least" and is_number(there) and is_number(value) and there < value:
+            found.append(there)
+        if how == "most" and is_number(there) and is_number(value) and there > value:
+            found.append(there)
+        if how == "equal" and _other(there, value):
+            found.append(there)
+    return found
+
+
+def _other(there: Any, value: Any) -> bool:
+    """Whether a field is surely another one than was asked for: no part of it, in no case."""
+    if isinstance(there, str) and isinstance(value, str):
+        one, other = there.strip().casefold(), value.strip().casefold()
+        return bool(one) and other not in one and one not in other
+    return type(there) is type(value) and not is_list(there) and not is_dict(there) and there != value
+
+
+def too_many(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The answer has more rows than the parameter allows."""
+    op = next(op for op in records[0].ops if op.mark == "call")
+    rows = rows_of(records[0].at("call").value)
+    limit = op.value.get(evidence.data)
+    return rows is not None and is_number(limit) and limit >= 0 and len(rows) > limit
+
+
+def not_the_page(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A part of a list is not what the whole list has at that place."""
+    record, data = records[0], evidence.data
+    whole, part = rows_of(record.at("whole").value), rows_of(record.at("part").value)
+    if whole is None or part is None or record.at("whole").is_error or record.at("part").is_error:
+        return False
+    if len(whole) >= data["most"]:  # The whole list may be cut itself.
+        whole = whole[: data["most"]]
+        return part != whole[data["skip"] :][: data["take"]] and data["skip"] + data["take"] <= len(whole)
+    return part != whole[data["skip"] :][: data["take"]]
+
+
+def leaves_out(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The list is not all rows of the table that have the value, without a sign that there are more."""
+    record, data = records[0], evidence.data
+    op = next(op for op in record.ops if op.mark == "call")
+    seen = record.at("call")
+    got, wanted = _listed(seen.value, record.at("world").value, op.value.get(data["name"]), data=data)
+    return not seen.is_error and got is not None and not _signals(seen.value) and got < wanted
+
+
+def _listed(value: Any, world: Any, asked: Any, *, data: dict[str, Any]) -> tuple[set[str] | None, set[str]]:
+    """Ids that are listed, and those of the rows of the table that have the value."""
+    entries = tables_of(world).get(data["table"], [])
+    wanted = {str(row[data["id"]]) for row in entries if row.get(data["field"]) == asked and _passes(row, data)}
+    rows = rows_of(value)
+    if rows is None:
+        return None, wanted
+    return {str(row.get(data["id"]) if is_dict(row) else row) for row in rows}, wanted
+
+
+def _passes(row: dict[str, Any], data: dict[str, Any]) -> bool:
+    return all(str(row.get(name)) in values for name, values in data["kinds"].items())
+
+
+def _kinds(tried: Sequence[Trial], table: str) -> dict[str, list[str]]:
+    """What rows that are listed have in the fields with few values: a list may be only of what is still open."""
+    found: dict[str, set[str]] = {}
+    for trial in tried:
+        rows = joined(trial.seen.value, trial.moment.world) or []
+        entries = tables_of(trial.moment.world).get(table, [])
+        for name in entries[0] if entries else ():
+            values = [row.get(name) for row in entries]
+            if not all(value is None or isinstance(value, str | bool) for value in values):
+                continue
+            if len({*map(str, values)}) <= max(2, len(entries) // 4):
+                found.setdefault(name, set()).update(str(row[name]) for row in rows if name in row)
+    return {name: sorted(values) for name, values in found.items()}
+
+
+def _signals(value: Any) -> bool:
+    return is_dict(value) and any(_PARTIAL.search(name) for name in value)
+
+
+# --- the checks ---
+
+
+def _readings(lab: Lab) -> list[Trial]:
+    """Lists that tools gave and that changed nothing, the longest first."""
+    found = [
+        one
+        for one in lab.trials.all
+        if one.kind in ("good", "legal") and one.works and not one.changes and rows_of(one.seen.value) is not None
+    ]
+    if not found:
+        raise NotChecked("no tool gives a list")
+    return sorted(found, key=lambda one: -len(rows_of(one.seen.value) or ()))
+
+
+@check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=72)
+def ordered_lists(lab: Lab) -> Iterator[Finding | None]:
+    """Rows are in the order that the description promises, by what the world knows of them."""
+    told: set[str] = set()
+    for trial in _readings(lab):
+        wanted = promised_order(trial.tool.description)
+        if wanted is None or trial.tool.name in told:
+            continue
+        rows = joined(trial.seen.value, trial.moment.world) or []
+        about = _TIME if _ABOUT_TIME.search(trial.tool.description) else _AMOUNT
+        fields = [name for name in rows[0] if about.search(name) and _comparable(rows, name)] if len(rows) > 1 else []
+        lab.looking()
+        if not fields or not all(breaks_order(rows, name, wanted) for name in fields):
+            continue
+        told.add(trial.tool.name)
+        yield lab.finding(
+            f"{trial.tool.name} promises {wanted} order, but its rows are not so by {fields[0]}",
+            _seeing(trial),
+            relation=f"{HERE}unsorted",
+            marks=("call",),
+            data={"field": fields[0], "order": wanted},
+            minimise=0,
+            part="H",
+            expected=f"{wanted} {fields[0]}",
+            observed=[row.get(fields[0]) for row in rows[:12]],
+            teaches="that the first row is the one it wants, when it is another",
+        )
+
+
+def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:
+    values = [row.get(name) for row in rows]
+    if all(map(is_number, values)):
+        return True
+    return all(isinstance(one, str) and re.match(r"\d{4}-\d\d|\d\d:\d\d", one) for one in values)
+
+
+def _seeing(trial: Trial) -> Probe:
+    """The call beside the world that it is about; the world is absent where it cannot be seen."""
+    return Probe((*trial.moment.head, Op("state", mark="world"), trial.op.marked("call")))
+
+
+@check("x.filters_filter", "silent_default", needs=("tools", "call", "tasks"), value=71)
+def filters(lab: Lab) -> Iterator[Finding | None]:
+    """A list has only rows that its parameters ask for, and no more than they allow."""
+    told: set[tuple[str, str]] = set()
+    for trial in _readings(lab):
+        rows = joined(trial.seen.value, trial.moment.world)
+        for name, value in trial.arguments.items():
+            if (trial.tool.name, name) in told:
+                continue
+            lab.looking()
+            found = _filtered(lab, trial, name, value=value, rows=rows)
+            if found is not None:
+                told.add((trial.tool.name, name))
+                yield found
+
+
+def _filtered(lab: Lab, trial: Trial, name: str, *, value: Any, rows: list[dict[str, Any]] | None) -> Finding | None:
+    schema: Any = trial.tool.properties.get(name)
+    count = len(rows_of(trial.seen.value) or ())
+    if LIMITS.match(name) and is_number(value) and 0 <= value < count:
+        title = f"{trial.tool.name} gives more rows than its {name}"
+        return _wrong(lab, trial, title, relation="too_many", data=name, observed={name: value, "rows": count})
+    found = _meaning(trial, name, schema, rows=rows or [])
+    if found is None or not rows:
+        return None
+    field, how = found
+    if how == "equal" and (not isinstance(value, str) or value.casefold() in _ALL or not _always(trial, name, field)):
+        return None
+    wrong = _outside(rows, field, how, value=value)
+    if not wrong:
+        return None
+    title = f"{trial.tool.name} gives rows that its {name} leaves out"
+    data = {"field": field, "how": how, "name": name}
+    return _wrong(lab, trial, title, relation="outside", data=data, observed={name: value, field: wrong[:6]})
+
+
+def _meaning(trial: Trial, name: str, schema: Any, *, rows: Sequence[dict[str, Any]]) -> tuple[str, str] | None:
+    """The field of the rows that a parameter is about, and how."""
+    if not rows or not is_dict(schema):
+        return None
+    text = f"{schema.get('description') or ''} {trial.tool.description}"
+    stem = re.sub(r"^(min|max)(imum)?_|_(min|max)$", "", name)
+    fields = [field for field in rows[0] if field in (name, stem)]
+    if not fields:
+        return None
+    if is_number(trial.arguments[name]):
+        if re.match(r"min", name) or (_LEAST.search(text) and not _UP_TO.search(text)):
+            return fields[0], "least"
+        if re.match(r"max", name) or (_UP_TO.search(text) and not _LEAST.search(text)):
+            return fields[0], "most"
+        return None
+    return (fields[0], "equal") if name == fields[0] else None
+
+
+def _always(trial: Trial, name: str, field: str) -> bool:
+    """Whether the parameter stands for the field at all: its values are among the field's in the world, or its enum."""
+    schema = trial.tool.properties[name]
+    value = trial.arguments[name]
+    there = {one for column, values in trial.moment.columns.items() if column.endswith(f"/{field}") for one in values}
+    return value in there or value in (schema.get("enum") or ())
+
+
+def _wrong(lab: Lab, trial: Trial, title: str, *, relation: str, data: Any, observed: Any) -> Finding | None:
+    return lab.finding(
+        title,
+        _seeing(trial),
+        relation=f"{HERE}{relation}",
+        marks=("call",),
+        data=data,
+        minimise=0,
+        expected=f"what the parameter asks for: {trial.arguments}",
+        observed=observed,
+        teaches="that what it asks for does not matter",
+    )
+
+
+@check("x.pages_fit", "silent_default", needs=("tools", "call", "tasks"), value=66)
+def pages(lab: Lab) -> Iterator[Finding | None]:
+    """With a limit or an offset a list is that part of the whole list."""
+    told: set[str] = set()
+    for trial in _readings(lab):
+        names = [(name, "take") for name in trial.tool.properties if LIMITS.match(name)]
+        names += [(name, "skip") for name in trial.tool.properties if OFFSETS.match(name)]
+        count = len(rows_of(trial.seen.value) or ())
+        if not names or count < 3 or trial.tool.name in told:
+            continue
+        told.add(trial.tool.name)
+        for name, what in names:
+            yield _paged(lab, trial, name, what=what)
+
+
+def _paged(lab: Lab, trial: Trial, name: str, *, what: str) -> Finding | None:
+    limit = next((one for one in trial.tool.properties if LIMITS.match(one)), "")
+    schema: Any = trial.tool.properties.get(limit) or {}
+    most = int(schema.get("maximum") or 50) if limit else 10_000
+    plain = {key: value for key, value in trial.arguments.items() if not LIMITS.match(key) and not OFFSETS.match(key)}
+    wide = {**plain, **({limit: most} if limit else {})}
+    for count in (1, 2, 3, 5, 11):
+        skip, take = (count, most - count) if what == "skip" else (0, count)
+        part = {**wide, name: count}
+        probe = Probe(
+            (
+                *trial.moment.head,
+                call(trial.tool.name, wide, mark="whole"),
+                call(trial.tool.name, part, mark="part"),
+            )
+        )
+        data = {"skip": skip, "take": take, "most": most}
+        lab.looking()
+        record = lab.play_probe(probe)
+        if not_the_page([record], Evidence("", data=data)):
+            return lab.finding(
+                f"{trial.tool.name} with {name}={count} does not give that part of the list",
+                probe,
+                relation=f"{HERE}not_the_page",
+                marks=("whole", "part"),
+                data=data,
+                minimise=0,
+                expected=(rows_of(record.at("whole").value) or [])[skip:][:take][:6],
+                observed=(rows_of(record.at("part").value) or [])[:6],
+                teaches="that some rows are not there",
+            )
+    return None
+
+
+@check("x.lists_are_whole", "silent_default", needs=("tools", "call", "tasks", "state"), value=68)
+def whole(lab: Lab) -> Iterator[Finding | None]:
+    """A list of what belongs to something has all of it, whatever it is asked about."""
+    found = _readings(lab)
+    for tool in dict.fromkeys(one.tool.name for one in found):
+        mine = [one for one in found if one.tool.name == tool]
+        if any(LIMITS.match(name) for name in mine[0].tool.properties):
+            continue
+        for name in mine[0].tool.required:
+            finding = _short(lab, mine, name)
+            if finding is not None:
+                yield finding
+                break
+
+
+def _short(lab: Lab, mine: Sequence[Trial], name: str) -> Finding | None:
+    """A list that is shorter than it should be, where most lists of the tool are just as long as they should."""
+    tried = [one for one in mine if one.name in ("", name) and name in one.arguments]
+    for table, rows in tables_of(mine[0].moment.world).items():
+        kinds = _kinds(tried, table)
+        like = [one for one in rows[0] if one == name or one.endswith(f"_{name}") or name.endswith(f"_{one}")]
+        for field in like:
+            for key in list(rows[0])[:2]:
+                data = {"name": name, "table": table, "field": field, "id": key, "kinds": kinds}
+                sets = [
+                    (one, *_listed(one.seen.value, one.moment.world, one.arguments[name], data=data)) for one in tried
+                ]
+                exact = [one for one, got, wanted in sets if got is not None and got == wanted and len(wanted) > 0]
+                short = [one for one, got, wanted in sets if got is not None and got < wanted]
+                lab.looking(len(sets))
+                if len(exact) < 3 or not short or len(exact) < len(short):
+                    continue
+                evidence = Evidence("", data=data)
+                for trial in short:
+                    if leaves_out([lab.play_probe(_seeing(trial))], evidence):
+                        title = f"{trial.tool.name} leaves out rows of some {name}, and does not say so"
+                        observed = {"rows": len(rows_of(trial.seen.value) or ())}
+                        return _wrong(lab, trial, title, relation="leaves_out", data=data, observed=observed)
+    return None

@@ -1,0 +1,327 @@
+"""What a call is told is what it does: each parameter beside the fields of the world and of the answer that follow it.
+
+Nobody says which field follows which parameter; it is learned. A field that takes a parameter's value in most calls,
+or moves by it, must do so in all calls that say that they are done: where it does not, a value was cut, replaced by a
+default, or left out. A field that moves by a fixed multiple of it counts in another unit.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Record
+from quintain.audit.trials import Trial, changed
+
+from ._drift_units import may_be
+from ._drift_words import parsed
+
+HERE = f"{__name__}:"
+MOST = 8
+_LIMITED = re.compile(
+    r"at most|up to|capped|clamp|no more than|round|limited|maximum|truncat|shorten|partial", re.IGNORECASE
+)
+Slots = dict[str, tuple[Any, Any]]
+
+
+def slots_of(made: dict[str, list[Any]] | None, answer: Any) -> Slots:
+    """Places and what became of them: paths of changed fields, "table/+/field" of new rows, "answer/field"."""
+    found: Slots = {}
+    for path, (before, after) in (made or {}).items():
+        if before is None and is_dict(after):
+            table = path.partition("/")[0]
+            found |= {f"{table}/+/{name}": (None, value) for name, value in after.items()}
+        elif is_list(before) and is_list(after) and len(after) == len(before) + 1 and is_dict(after[-1]):
+            found |= {f"{path}/+/{name}": (None, value) for name, value in after[-1].items()}
+        else:
+            found[path] = (before, after)
+    answer = parsed(answer)
+    for name, value in answer.items() if is_dict(answer) else ():
+        found[f"answer/{name}"] = (None, value)
+    return found
+
+
+def _slots(record: Record) -> Slots:
+    made = changed(record.at("was").value, record.at("look").value)
+    return slots_of(made, record.at("call").value)
+
+
+def takes(value: Any, asked: Any) -> bool:
+    """Whether a field has the value, in whatever spelling, or among others."""
+    if isinstance(asked, str) and isinstance(value, str):
+        one, other = " ".join(value.split()).casefold(), " ".join(asked.split()).casefold()
+        return one == other or (bool(other) and other in one)
+    if is_list(value) and not is_list(asked):
+        return any(takes(one, asked) for one in value)
+    if is_number(value) and is_number(asked):
+        return abs(value - asked) <= 1e-9 * max(1, abs(asked))
+    return bool(value == asked) or (not is_dict(value) and str(value) == str(asked))
+
+
+def moves(before: Any, after: Any, asked: Any, *, sign: int) -> bool:
+    """Whether a number moved by the value."""
+    if not (is_number(before) and is_number(after) and is_number(asked)):
+        return False
+    return abs(after - before - sign * asked) <= 1e-9 * max(1, abs(asked))
+
+
+def holds(there: tuple[Any, Any], asked: Any, how: str) -> bool:
+    """Whether a place follows a parameter: "takes" its value, or moves "up" or "down" by it."""
+    if how == "takes":
+        return takes(there[1], asked)
+    return moves(*there, asked, sign=1 if how == "up" else -1)
+
+
+# --- relations ---
+
+
+def left_out(records: Sequence[Record], evidence: Evidence) -> bool:
+    """One call's place follows its parameter; the other call says that it is done, and its place does not."""
+    data, (bad, good) = evidence.data, records[:2]
+    asked, right = (next(op.value[data["name"]] for op in one.ops if op.mark == "call") for one in (bad, good))
+    if bad.at("call").is_error or good.at("call").is_error:
+        return False
+    here, there = _slots(bad), _slots(good)
+    if data["slot"] not in there or not holds(there[data["slot"]], right, data["how"]):
+        return False
+    before = there[data["slot"]][0]
+    is_field = data["slot"].startswith("answer/") or "/+/" in data["slot"]
+    if data["slot"] not in here and is_field:
+        return False
+    place = here.get(data["slot"], (before, before))
+    return not holds(place, asked, data["how"]) and not _is_told(bad.at("call").value, place, asked)
+
+
+def _is_told(answer: Any, place: tuple[Any, Any], asked: Any) -> bool:
+    """Whether the answer names what became of it, where that is a number."""
+    numbers = [one for one in (place[1], _difference(place)) if is_number(one)]
+    told = json.dumps(answer, default=str)
+    return any(re.search(rf"(?<![\d.]){re.escape(str(abs(one)))}(?![\d.])", told) for one in numbers if one != asked)
+
+
+def _difference(place: tuple[Any, Any]) -> Any:
+    return place[1] - place[0] if is_number(place[0]) and is_number(place[1]) else None
+
+
+def ignores(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Two calls differ in a parameter; the field of its name becomes the same, and not what one of them was told."""
+    name, slot = evidence.data["name"], evidence.data["slot"]
+    asked = [next(op.value[name] for op in one.ops if op.mark == "call") for one in records[:2]]
+    places = [_slots(one).get(slot) for one in records[:2]]
+    if any(one.at("call").is_error for one in records[:2]) or places[0] is None or places[1] is None:
+        return False
+    same = bool(asked[0] != asked[1] and places[0][1] == places[1][1])
+    return same and not takes(places[0][1], asked[0])
+
+
+def scaled(records: Sequence[Record], evidence: Evidence) -> bool:
+    """In every call the place moves by, or becomes, the same multiple of the parameter, and that is not one."""
+    name, slot, factor = (evidence.data[one] for one in ("name", "slot", "factor"))
+    for record in records:
+        asked = next(op.value[name] for op in record.ops if op.mark == "call")
+        place = _slots(record).get(slot)
+        if record.at("call").is_error or place is None or factor not in _factors(place, asked):
+            return False
+    return bool(abs(abs(factor) - 1) > 1e-6)
+
+
+def _factors(place: tuple[Any, Any], asked: Any) -> list[float]:
+    """By what a parameter is multiplied to give what a place became, or by how much it moved."""
+    if not is_number(asked) or not asked or not is_number(place[1]):
+        return []
+    found = [round(place[1] / asked, 6)]
+    moved = _difference(place)
+    return [*found, round(moved / asked, 6)] if is_number(moved) else found
+
+
+# --- the check ---
+
+
+class Series(msgspec.Struct, frozen=True):
+    """Calls that differ in one parameter alone, and what became of each place."""
+
+    name: str
+    trials: list[Trial]
+    slots: list[Slots]
+
+    @property
+    def asked(self) -> list[Any]:
+        return [one.arguments[self.name] for one in self.trials]
+
+    def at(self, slot: str) -> list[tuple[Any, Any] | None]:
+        """What became of a place in each call; a field that did not change is what it was."""
+        known = [one[slot] for one in self.slots if slot in one]
+        is_field = slot.startswith("answer/") or "/+/" in slot
+        still = None if is_field or not known else (known[0][0], known[0][0])
+        return [one.get(slot, still) for one in self.slots]
+
+
+def series_of(lab: Lab) -> Iterator[Series]:
+    """For each good call and each of its parameters the calls around it that work."""
+    skipped = {*lab.survey.background, *lab.volatile}
+    for tool in lab.about.tools:
+        tried = [one for one in lab.trials.of(tool.name) if one.works and one.kind != "illegal"]
+        for base in [one for one in tried if one.kind == "good"]:
+            mine = [one for one in tried if one.moment is base.moment and one.good == base.good]
+            for name in tool.properties:
+                trials = [one for one in mine if one.name in ("", name) and _is_said(one.arguments.get(name))]
+                slots = [_without(slots_of(one.changes, one.seen.value), skipped) for one in trials]
+                if len(trials) > 1:
+                    yield Series(name, trials, slots)
+
+
+def _is_said(value: Any) -> bool:
+    return value is not None and value != [] and not (isinstance(value, str) and not value.strip())
+
+
+def _without(slots: Slots, names: set[str]) -> Slots:
+    return {slot: one for slot, one in slots.items() if not {*slot.split("/")} & names}
+
+
+@check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=73)
+def done_as_told(lab: Lab) -> Iterator[Finding | None]:
+    """What a call is told is what it does: no value is cut, replaced, left out, or counted in another unit."""
+    told: set[tuple[str, str]] = set()
+    looked = False
+    for series in series_of(lab):
+        tool = series.trials[0].tool
+        if (tool.name, series.name) in told or len(told) >= MOST:
+            continue
+        for slot in dict.fromkeys(slot for one in series.slots for slot in one):
+            looked = True
+            lab.looking()
+            found = _partly(lab, series, slot) or _never(lab, series, slot) or _multiple(lab, series, slot)
+            if found is not None:
+                told.add((tool.name, series.name))
+                yield found
+                break
+    if not looked:
+        raise NotChecked("no call has an effect that can be seen")
+
+
+def _partly(lab: Lab, series: Series, slot: str) -> Finding | None:
+    """A place that follows the parameter in most calls and not in all."""
+    places, asked = series.at(slot), series.asked
+    schema: Any = series.trials[0].tool.properties[series.name]
+    text = f"{series.trials[0].tool.description} {schema.get('description') or ''}"
+    for how in ("takes", "up", "down"):
+        if how != "takes" and (slot.startswith("answer/") or not any(map(is_number, asked))):
+            continue
+        pairs = [(trial, place, one) for trial, place, one in zip(series.trials, places, asked, strict=True) if place]
+        right = [(trial, one) for trial, place, one in pairs if holds(place, one, how)]
+        wrong = [(trial, place, one) for trial, place, one in pairs if not holds(place, one, how)]
+        least = 2 if _named(slot, series.name) and how == "takes" else 3
+        if not wrong or len({str(one) for _, one in right}) < least or len(right) < len(wrong):
+            continue
+        if how != "takes" and _LIMITED.search(text):
+            continue
+        for trial, place, one in wrong[:3]:
+            if _is_told(trial.seen.value, place, one) or _excused(slot, place, one, how=how):
+                continue
+            data = {"name": series.name, "slot": slot, "how": how}
+            finding = lab.finding(
+                f"{trial.tool.name} says that it is done, but does not do it with the {series.name} that it was told",
+                trial.probe(looks=trial.changes is not None),
+                right[0][0].probe(looks=trial.changes is not None),
+                relation=f"{HERE}left_out",
+                marks=("call",),
+                data=data,
+                minimise=0,
+                class_="silent_default",
+                expected={series.name: one},
+                observed={slot: place},
+                teaches="that it was done as told",
+            )
+            if finding is not None:
+                return finding
+    return None
+
+
+def _excused(slot: str, place: tuple[Any, Any], asked: Any, *, how: str) -> bool:
+    """What is no fault: nothing said for an answer, an id that is made of other things, a long text shown in short."""
+    if slot.startswith("answer/"):
+        return not isinstance(place[1], str | int) or (isinstance(place[1], str) and len(str(asked)) > 60)
+    return how == "takes" and isinstance(asked, str) and len(asked) > 60 and place[1] is None
+
+
+def _named(slot: str, name: str) -> bool:
+    """Whether a place is called like a parameter."""
+    field = slot.rpartition("/")[2]
+    stem = re.sub(r"^new_|_(cents|minutes|seconds|id|name)$", "", name)
+    return field in (name, stem)
+
+
+def _never(lab: Lab, series: Series, slot: str) -> Finding | None:
+    """A field that is called like the parameter, and is the same whatever it is told."""
+    if slot.startswith("answer/") or slot.rpartition("/")[2] != series.name:
+        return None
+    found: dict[str, list[Trial]] = {}
+    for trial, place in zip(series.trials, [one.get(slot) for one in series.slots], strict=True):
+        if place is not None:
+            found.setdefault(str(place[1]), []).append(trial)
+    for trials in found.values():
+        values = {str(one.arguments[series.name]) for one in trials}
+        boolean = {*values} == {"True", "False"}
+        if (len(values) < 3 and not boolean) or len(trials) < 0.8 * len(series.trials):
+            continue
+        for one, other in ((trials[0], trials[-1]), (trials[-1], trials[0])):
+            probes = (one.probe(looks=True), other.probe(looks=True))
+            data = {"name": series.name, "slot": slot}
+            if not ignores(lab.play_all(probes), Evidence("", data=data)):
+                continue
+            return lab.finding(
+                f"{one.tool.name} leaves out its {series.name}: the field of that name is always the same",
+                *probes,
+                relation=f"{HERE}ignores",
+                marks=("call",),
+                data=data,
+                minimise=0,
+                class_="silent_default",
+                expected={series.name: one.arguments[series.name]},
+                observed=list(found)[:4],
+                teaches="that what it says does not matter",
+            )
+    return None
+
+
+def _multiple(lab: Lab, series: Series, slot: str) -> Finding | None:
+    """A place that moves by a fixed multiple of the parameter."""
+    if slot.startswith("answer/") or not all(map(is_number, series.asked)):
+        return None
+    pairs = [
+        (trial, _factors(place, one))
+        for trial, place, one in zip(series.trials, series.at(slot), series.asked, strict=True)
+        if place is not None and is_number(one) and one
+    ]
+    counts: dict[float, list[Trial]] = {}
+    for trial, factors in pairs:
+        for factor in dict.fromkeys(factors):
+            counts.setdefault(factor, []).append(trial)
+    if not counts or any(abs(abs(factor) - 1) < 1e-6 and len(trials) > 1 for factor, trials in counts.items()):
+        return None
+    factor = max(counts, key=lambda one: len(counts[one]))
+    trials = counts[factor]
+    schema: Any = trials[0].tool.properties[series.name]
+    if len({one.arguments[series.name] for one in trials}) < 3 or len(trials) < 0.8 * len(pairs) or not factor:
+        return None
+    if may_be(factor, series.name, f"{schema.get('description') or ''} {trials[0].tool.description}", slot=slot):
+        return None
+    return lab.finding(
+        f"{trials[0].tool.name} counts its {series.name} {factor:g} times",
+        *(one.probe(looks=True) for one in trials[:3]),
+        relation=f"{HERE}scaled",
+        marks=("call",),
+        data={"name": series.name, "slot": slot, "factor": factor},
+        minimise=0,
+        expected={series.name: trials[0].arguments[series.name]},
+        observed={slot: slots_of(trials[0].changes, None)[slot]},
+        teaches="amounts in a unit that production does not have",
+    )

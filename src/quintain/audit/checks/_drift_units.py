@@ -1,0 +1,118 @@
+"""Units: which of them names and descriptions speak of, and which multiples lie between two of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record
+
+HERE = f"{__name__}:"
+KINDS: dict[str, dict[str, str]] = {
+    "time": {
+        "ms": r"milliseconds?|ms|millis", "seconds": r"seconds?|secs?", "minutes": r"minutes?|mins?",
+        "hours": r"hours?|hrs?", "days": r"days?", "weeks": r"weeks?", "months": r"months?", "years": r"years?",
+    },
+    "money": {
+        "cents": r"cents?|pennies|pence|minor[ _]units?|rappen|kopeks?",
+        "euros": r"euros?|dollars?|usd|eur|pounds?|francs?|chf|major[ _]units?",
+    },
+    "length": {"mm": r"mm|millimet(?:er|re)s?", "cm": r"cm|centimet(?:er|re)s?", "m": r"met(?:er|re)s",
+               "km": r"km|kilomet(?:er|re)s?", "miles": r"miles?", "feet": r"feet|foot|ft", "inches": r"inch(?:es)?"},
+    "mass": {"grams": r"grams?", "kg": r"kg|kilograms?|kilos?", "tons": r"tons?|tonnes?", "pounds": r"lbs?"},
+    "size": {"bytes": r"bytes?", "kb": r"kb|kilobytes?|kib", "mb": r"mb|megabytes?|mib", "gb": r"gb|gigabytes?"},
+    "heat": {"celsius": r"celsius|centigrade", "fahrenheit": r"fahrenheit", "kelvin": r"kelvin"},
+    "count": {"pieces": r"pieces?|quantity|qty|units|items|count|each", "dozens": r"dozens?",
+              "pallets": r"pallets?", "boxes": r"boxes|cases|cartons?|crates?"},
+    "share": {"percent": r"percent(?:age)?|pct", "fraction": r"fraction|ratio"},
+}  # fmt: skip
+_FACTORS: dict[str, tuple[float, ...]] = {
+    "ms": (), "seconds": (1000, 10**6, 10**9), "minutes": (60, 60_000), "hours": (60, 3600, 3_600_000),
+    "days": (24, 1440, 86_400, 86_400_000), "weeks": (7, 168, 604_800), "euros": (100, 1000, 10_000, 10**6),
+    "km": (1000, 10**6), "kg": (1000,), "m": (100, 1000), "mm": (), "grams": (1000,), "bytes": (8,), "cents": (),
+    "pieces": (),
+}  # fmt: skip
+_AMOUNTS = re.compile(
+    r"price|cost|total|amount|fee|paid|credit|budget|balance|revenue|weight|volume|point|score|load|area|xp|value|tax"
+    r"|second|minute|duration|distance|time|energy|calor|percent|rate",
+    re.IGNORECASE,
+)
+
+
+def unit_of(text: str, *, words: bool = False) -> tuple[str, str] | None:
+    """Kind and unit that a name ends in, or, with `words`, the only ones that a description speaks of."""
+    found: set[tuple[str, str]] = set()
+    for kind, units in KINDS.items():
+        for unit, pattern in units.items():
+            if words:
+                where = rf"\b(?:in|number of|as|how many|how long,? in) (?:whole |full )?(?:{pattern})\b"
+                hit = re.search(where, text, re.IGNORECASE)
+            else:
+                hit = re.search(rf"(?:^|_)(?:{pattern})$", text, re.IGNORECASE)
+            if hit:
+                found.add((kind, unit))
+    return found.pop() if len(found) == 1 else None
+
+
+def may_be(factor: float, name: str, description: str, *, slot: str) -> bool:
+    """Whether a place may move by that multiple of a parameter: it counts in a smaller unit, or something else."""
+    unit = unit_of(name) or unit_of(description, words=True)
+    field = slot.rpartition("/")[2]
+    if unit is None:
+        return True
+    if unit[0] == "count":
+        other = re.search(r"dozen|pallet|box|pack|case|per piece|each", description, re.IGNORECASE)
+        return other is not None or _AMOUNTS.search(field) is not None or factor != int(factor)
+    if unit[1] not in _FACTORS or (unit_of(field) or unit) != unit:
+        return True
+    known: set[float] = {10, 12, 24, 60, 100, 144, 1000, 1440, 3600, 10_000, 60_000, 86_400, 3_600_000}
+    known |= {round(1 / one, 6) for one in known}
+    if round(abs(factor), 6) not in known:
+        return True  # No unit lies there: a price, a rate.
+    return abs(factor) in _FACTORS[unit[1]] and field != name
+
+
+def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A parameter's name says one unit, and its description another of the same kind."""
+    tools: Any = records[0].at("tools").value
+    return any(list(one) == evidence.data for one in contradictions(tools or ()))
+
+
+def contradictions(tools: Sequence[Any]) -> Iterator[tuple[str, str, str, str]]:
+    """Tool, parameter, unit of its name, unit of its description."""
+    for tool in tools:
+        parameters: dict[str, Any] = tool["parameters"] or {}
+        properties: dict[str, Any] = parameters.get("properties") or {}
+        for name, schema in properties.items():
+            text = str(schema.get("description") or "") if is_dict(schema) else ""
+            one, other = unit_of(name), unit_of(text, words=True)
+            if one and other and one[0] == other[0] and one[1] != other[1] and one[1] not in text.lower():
+                yield tool["name"], name, one[1], other[1]
+
+
+@check("x.units_agree", "action_drift", needs=("tools",), value=76)
+def units(lab: Lab) -> Iterator[Finding | None]:
+    """A parameter's name and its description speak of the same unit."""
+    probe = Probe((Op("tools", mark="tools"),))
+    tools: Any = lab.play_probe(probe).at("tools").value
+    if not tools:
+        raise NotChecked("no tools")
+    lab.looking(len(tools))
+    for tool, name, one, other in contradictions(tools):
+        yield lab.finding(
+            f"{name} of {tool} is described in {other}",
+            probe,
+            relation=f"{HERE}contradicts",
+            marks=("tools",),
+            data=[tool, name, one, other],
+            minimise=0,
+            part="H",
+            expected=one,
+            observed=other,
+            teaches="amounts in a unit that the tool does not take",
+        )

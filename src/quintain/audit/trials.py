@@ -1,0 +1,357 @@
+"""Legal and illegal calls around those that are known to work: one parameter at a time, each from the same moment.
+
+The survey knows a few calls; what a tool does with its arguments shows only when they change: to other rows of the
+same table, to the bounds of the schema, to each value of an enum, to names of things that do not exist.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from .data import is_dict, is_list, is_number
+from .generate import fits, valid
+from .handle import ToolSpec
+from .probe import Op, Probe, Record, Seen, call, reset
+from .survey import Known
+
+if TYPE_CHECKING:
+    from .lab import Lab
+
+BASES = 2
+"""Good calls of a tool that are varied."""
+OTHERS = 6
+"""Other rows that a parameter is pointed at."""
+TOOLS = 40
+"""Tools that are tried; of more, so many, spread evenly."""
+DRAWN = 40
+"""Calls that are tried for a tool of which no call is known."""
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """Where a good call is made.
+
+    Attributes:
+        world: The state there; None where it cannot be seen.
+        strings: Columns of its tables (and what else is text) by "table/field", each with its values.
+    """
+
+    task: str
+    before: tuple[Op, ...]
+    world: Any
+    columns: dict[str, list[Any]]
+
+    @property
+    def head(self) -> tuple[Op, ...]:
+        return (reset(self.task), *self.before)
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """A call near a good one.
+
+    Attributes:
+        good: The good call's arguments.
+        name: The parameter that differs from it; empty for the good call itself.
+        kind: "good"; "legal": fits the schema; "unknown": names what does not exist; "illegal": does not fit.
+        changes: By path what it changed, both sides; None where the state cannot be seen.
+    """
+
+    tool: ToolSpec
+    moment: Moment
+    good: dict[str, Any]
+    op: Op
+    name: str
+    kind: str
+    seen: Seen
+    changes: dict[str, list[Any]] | None
+
+    @property
+    def works(self) -> bool:
+        return not self.seen.is_error
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        given: dict[str, Any] = self.op.value
+        return given
+
+    def probe(self, *after: Op, looks: bool = False) -> Probe:
+        """The call, marked "call", between the world as it was ("world") and what became of it ("was", "look")."""
+        first = (Op("changes", mark="was"), Op("state", mark="world")) if looks else ()
+        last = (Op("changes", mark="look"),) if looks else ()
+        return Probe((*self.moment.head, *first, self.op.marked("call"), *last, *after))
+
+
+class Trials(msgspec.Struct, frozen=True):
+    """All that was tried."""
+
+    all: tuple[Trial, ...]
+
+    def of(self, tool: str) -> tuple[Trial, ...]:
+        return tuple(one for one in self.all if one.tool.name == tool)
+
+
+def trials(lab: Lab) -> Trials:
+    """Vary good calls of every tool. What it costs is shared by the checks that read it."""
+    tools = lab.about.tools[:: -(-len(lab.about.tools) // TOOLS)] if lab.about.tools else ()
+    found: list[Trial] = []
+    known = {tool.name: _bases(lab.survey.of(tool.name)) for tool in tools}
+    for tool in tools:
+        if not known[tool.name]:
+            known[tool.name] = _searched(lab, tool)
+    moments = _moments(lab, [(one.task, one.before) for tool in tools for one in known[tool.name]])
+    plans: list[tuple[ToolSpec, Moment, Known, list[tuple[str, str, Op]]]] = []
+    for tool in tools:
+        for one in known[tool.name]:
+            moment = moments[_key(one.task, one.before)]
+            plans.append((tool, moment, one, list(_variants(tool, one, moment, lab=lab))))
+    probes = [
+        _swept(lab, moment, [op for _, _, op in variants], looks=base.writes is not False)
+        for _, moment, base, variants in plans
+    ]
+    for (tool, moment, base, variants), record in zip(plans, lab.play_all(probes), strict=True):
+        for place, (name, kind, op) in enumerate(variants):
+            seen = record.at(f"call {place}")
+            found.append(Trial(tool, moment, base.op.value, op, name, kind, seen, _changes(record, place)))
+    return Trials(tuple(found))
+
+
+def _bases(known: Sequence[Known]) -> list[Known]:
+    """Good calls with little before them, the richest answers first, in different tasks where there are."""
+    ranked = sorted(known, key=lambda one: (len(one.before), -min(len(str(one.seen.value)), 2000)))
+    chosen: list[Known] = []
+    for one in ranked:
+        if len(chosen) < BASES and all(one.op.value != other.op.value for other in chosen):
+            chosen.append(one)
+    return chosen
+
+
+def _key(task: str, before: tuple[Op, ...]) -> str:
+    return f"{task} {before}"
+
+
+def _moments(lab: Lab, places: Sequence[tuple[str, tuple[Op, ...]]]) -> dict[str, Moment]:
+    starts = {_key(*place): place for place in places}
+    sees = "state" in lab.offers
+    look = (Op("state", mark="world"),) if sees else ()
+    records = lab.play_all([Probe((reset(task), *before, *look)) for task, before in starts.values()])
+    found: dict[str, Moment] = {}
+    for (key, (task, before)), record in zip(starts.items(), records, strict=True):
+        world = record.at("world").value if sees else None
+        found[key] = Moment(task, before, world, columns_of(world))
+    return found
+
+
+def columns_of(world: Any) -> dict[str, list[Any]]:
+    """The values of each field of each table of a state, by "table/field"; keys of dicts stand under "table/#"."""
+    found: dict[str, dict[Any, None]] = {}
+    if not is_dict(world):
+        return {}
+    for table, rows in world.items():
+        named = is_dict(rows) and rows and all(map(is_dict, rows.values()))
+        entries: list[Any] = list(rows.values()) if named else rows if is_list(rows) else []
+        if named:
+            found[f"{table}/#"] = dict.fromkeys(rows)
+        for row in entries:
+            for field, value in row.items() if is_dict(row) else ():
+                if isinstance(value, str) or is_number(value):
+                    found.setdefault(f"{table}/{field}", {}).setdefault(value, None)
+    return {name: list(values) for name, values in found.items()}
+
+
+def tables_of(world: Any) -> dict[str, list[dict[str, Any]]]:
+    """The tables of a state: lists of rows, and dicts of rows by key."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for table, rows in world.items() if is_dict(world) else ():
+        entries: list[Any] = list(rows.values()) if is_dict(rows) else rows if is_list(rows) else []
+        if entries and all(map(is_dict, entries)):
+            found[table] = entries
+    return found
+
+
+# --- calls of tools of which none is known ---
+
+
+def _searched(lab: Lab, tool: ToolSpec) -> list[Known]:
+    """Draw harder: for each text any value of the form that the description gives as an example."""
+    task = lab.tasks[0] if lab.tasks else ""
+    if not task:
+        return []
+    moment = next(iter(_moments(lab, [(task, ())]).values()))
+    drawn: dict[str, dict[str, Any]] = {}
+    for _ in range(DRAWN):
+        given = valid(tool, lab.survey.values, lab.rng)
+        for name in given:
+            likely = _like_example(tool.properties.get(name), moment)
+            if likely and lab.rng.random() < 0.8:
+                given[name] = lab.rng.choice(likely)
+        drawn[str(given)] = given
+    ops = [call(tool.name, one) for one in drawn.values()]
+    record = lab.play_probe(_swept(lab, moment, ops, looks=True))
+    good = [
+        Known(task, (), op, record.at(f"call {place}"), tuple(_changes(record, place) or ()))
+        for place, op in enumerate(ops)
+        if not record.at(f"call {place}").is_error
+    ]
+    return _bases(good)
+
+
+_EXAMPLE = re.compile(r"(?:such as|e\.?g\.?,?|for example,?|like) [`'\"]?([\w.@:/+-]+\w)", re.IGNORECASE)
+
+
+def example_of(schema: Any) -> str:
+    """The value that a parameter's description gives as an example; empty for none."""
+    if not is_dict(schema):
+        return ""
+    if schema.get("examples"):
+        return str(schema["examples"][0])
+    found = _EXAMPLE.search(str(schema.get("description") or ""))
+    return found[1] if found else ""
+
+
+def shape(text: str) -> str:
+    """A text with each digit as 9 and each letter as its case."""
+    return re.sub(r"[a-z]", "a", re.sub(r"[A-Z]", "A", re.sub(r"\d", "9", text)))
+
+
+def _like_example(schema: Any, moment: Moment) -> list[Any]:
+    example = example_of(schema)
+    if not example or not any(letter.isdigit() for letter in example):
+        return []
+    wanted = shape(example)
+    return [
+        one
+        for values in moment.columns.values()
+        for one in values[:40]
+        if isinstance(one, str) and shape(one) == wanted and one != example
+    ]
+
+
+# --- variants ---
+
+
+def _variants(tool: ToolSpec, base: Known, moment: Moment, *, lab: Lab) -> Iterator[tuple[str, str, Op]]:
+    """Parameter, kind, call."""
+    given: dict[str, Any] = base.op.value
+    yield "", "good", base.op
+    for name, schema in tool.properties.items():
+        if not is_dict(schema):
+            continue
+        for kind, value in _values(schema, name, given, moment=moment, lab=lab):
+            if name in given and value == given[name] and type(value) is type(given[name]):
+                continue
+            yield name, kind, call(tool.name, {**given, name: value})
+        if name in given:
+            kind = "illegal" if name in tool.required else "legal"
+            yield name, kind, call(tool.name, {key: one for key, one in given.items() if key != name})
+
+
+NOWHERE = "no such thing 7f3a"
+
+
+def _values(
+    schema: dict[str, Any], name: str, given: dict[str, Any], *, moment: Moment, lab: Lab
+) -> Iterator[tuple[str, Any]]:
+    kinds = schema.get("type")
+    kinds = kinds if is_list(kinds) else [kinds]
+    if schema.get("enum"):
+        yield from (("legal", one) for one in schema["enum"][:10])
+        yield "illegal", NOWHERE
+    elif "boolean" in kinds:
+        yield from (("legal", one) for one in (True, False))
+    elif "integer" in kinds or "number" in kinds:
+        yield from _numbers(schema, given.get(name))
+    elif "string" in kinds:
+        yield from _texts(schema, name, given.get(name), moment=moment, lab=lab)
+
+
+def _numbers(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, Any]]:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    near = [value - 1, value + 1, value * 2] if is_number(value) else []
+    tried = [low, high, 0, 1, 2, 3, 7, 10, 60, 100, 1000, 1001, 10001, *near]
+    tried += [low + 1] if is_number(low) else []
+    for one in dict.fromkeys(one for one in tried if is_number(one)):
+        if fits(one, schema):
+            yield "legal", one
+    if is_number(low):
+        yield "illegal", low - 1
+    if is_number(high):
+        yield "illegal", high + 1
+
+
+def _texts(schema: dict[str, Any], name: str, value: Any, *, moment: Moment, lab: Lab) -> Iterator[tuple[str, Any]]:
+    like = others(value, name, moment, lab=lab)
+    yield from (("legal", one) for one in like[:OTHERS] if fits(one, schema))
+    if isinstance(value, str) and value:
+        yield from (("unknown", one) for one in strangers(value, moment))
+    yield "unknown", NOWHERE
+    yield "legal", ""
+    most = schema.get("maxLength")
+    if isinstance(most, int) and most < 10_000:
+        yield "legal", "x" * most
+        yield "illegal", "x" * (most + 1)
+
+
+def others(value: Any, name: str, moment: Moment, *, lab: Lab) -> list[Any]:
+    """Values that may stand where this one does: those of the columns that it stands in, the most telling spread."""
+    columns = [one for one in moment.columns.values() if value in one]
+    columns.sort(key=len, reverse=True)
+    rest = [one for one in (columns[0] if columns else lab.survey.values.of(name)) if one != value]
+    step = max(1, len(rest) // OTHERS)
+    return rest[::step]
+
+
+def strangers(value: str, moment: Moment) -> list[str]:
+    """Names of the same form that nothing in the world has."""
+    if not any(letter.isdigit() for letter in value):
+        return [f"{value[:-1]}qzx"]
+    there = {str(one) for values in moment.columns.values() for one in values}
+    tables = (str.maketrans("0123456789", "7036925814"), str.maketrans("0123456789", "1470369258"))
+    tried = [value.translate(table) for table in tables]
+    return [one for one in dict.fromkeys(tried) if one not in there and one != value][:2]
+
+
+# --- playing ---
+
+
+def _swept(lab: Lab, moment: Moment, ops: Sequence[Op], *, looks: bool) -> Probe:
+    """Each op from the same moment: by going back to it where that is offered, else on an instance each.
+
+    What only reads needs no going back.
+    """
+    goes_back = {"snapshot", "restore"} <= lab.offers
+    sees = looks and "state" in lab.offers
+    played: list[Op] = []
+    if goes_back:
+        played = [*moment.head, *((Op("changes", mark="was"),) if sees else ()), Op("snapshot", name="here")]
+    for place, op in enumerate(ops):
+        on = "a" if goes_back else f"s{place}"
+        if goes_back:
+            played += [Op("restore", name="here")] if looks else []
+        else:
+            played += [one.moved(on) for one in moment.head]
+            played += [Op("changes", mark="was", on=on)] if sees and place == 0 else []
+        played.append(op.marked(f"call {place}").moved(on))
+        played += [Op("changes", mark=f"look {place}", on=on)] if sees else []
+    return Probe(tuple(played))
+
+
+def _changes(record: Record, place: int) -> dict[str, list[Any]] | None:
+    if not any(op.mark == "was" for op in record.ops):
+        return None
+    return changed(record.at("was").value, record.at(f"look {place}").value)
+
+
+def changed(was: Any, look: Any) -> dict[str, list[Any]] | None:
+    """What became of the world between two looks at how it differs from its beginning, by path."""
+    if not (is_dict(was) and is_dict(look)):
+        return None
+    found: dict[str, list[Any]] = {}
+    for path in dict.fromkeys((*was, *look)):
+        one, other = was.get(path), look.get(path)
+        if one != other:
+            start: Any = (one or other or [None])[0]
+            found[path] = [one[1] if one else start, other[1] if other else start]
+    return found
