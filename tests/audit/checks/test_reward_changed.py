@@ -108,3 +108,8 @@ def test_numbers_of_the_question_are_tried_where_one_has_to_work_something_out()
     tried = list(attempts("(25 * 4) + 10", [], "Use 25, 4 and 10 to make 110."))
     assert "110" in [one.text for one in tried if one.kind == "copied"]
     assert not [one for one in attempts("110", [], "Use 25, 4 and 10.") if one.kind == "copied"]
+
+
+def test_a_constant_that_the_right_answer_holds_is_not_wrong() -> None:
+    assert "42" not in [one.text for one in attempts("So it is \\boxed{42}.", [], "")]
+    assert "42" in [one.text for one in attempts("So it is \\boxed{43}.", [], "")]

@@ -85,6 +85,8 @@ def attempts(own: str, others: Sequence[str], prompt: str) -> Iterator[Attempt]:
     if prompt and not contains(prompt, own):
         every.append(Attempt("echo", prompt))
     for one in every:
+        if one.kind == "plain" and same_words(one.text, own):
+            continue  # "42" is what "So it is 42." says.
         held = one.kind in ("joined", "negated") or not contains(one.text, own)
         if held and not alike(one.text, own) and not _both_true(one.text, own):
             yield one
