@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -13,7 +14,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Record, number
 
-TASKS = 8
+TASKS = 4
 """Tasks of which calls are shortened."""
 PAIRS = 6
 """Pairs of fields that are left out of one call."""
@@ -21,23 +22,23 @@ PAIRS = 6
 
 @check("x.half_filled", "reward_clipping", needs=("oracle", "tasks", "tools"), value=67)
 def half_filled(lab: Lab) -> Iterator[Finding | None]:
-    """Fields that cost nothing when either is left out cost nothing when both are: else the reward is rounded."""
+    """Fields that cost nothing when either is missing or wrong cost nothing when both are: else it is rounded."""
     told: set[str] = set()
     for task in lab.some(TASKS):
         full = lab.solved(task)
         ops = lab.oracle(task) or ()
-        for place, one, other in _pairs(lab, ops) if full else ():
+        for place, one, other, calls in _pairs(lab, ops) if full else ():
             name = ops[place].name
             if name in told:
                 continue
             lab.looking()
-            probes = [solves(task, _without(ops, place, gone)) for gone in ((one,), (other,), (one, other))]
+            probes = [solves(task, (*ops[:place], spoilt, *ops[place + 1 :])) for spoilt in calls]
             whole = solves(task, ops)
             if not rounds([*lab.play_all(probes), lab.play_probe(whole)], Evidence("")):
                 continue
             told.add(name)
             yield lab.finding(
-                f"{name} is paid in full without {one} and without {other}, and not without both: it is rounded",
+                f"{name} is paid in full without the right {one} or the right {other}, not without both: it is rounded",
                 *probes,
                 whole,
                 relation=f"{__name__}:rounds",
@@ -61,16 +62,28 @@ def rounds(records: Sequence[Record], _evidence: Evidence) -> bool:
     return min(one, other) >= whole - 1e-9 and both < whole - 1e-9
 
 
-def _pairs(lab: Lab, ops: Sequence[Op]) -> Iterator[tuple[int, str, str]]:
-    """Places of calls with two fields that the schema lets them leave out."""
-    required = {tool.name: set(tool.required) for tool in lab.about.tools}
+def _pairs(lab: Lab, ops: Sequence[Op]) -> Iterator[tuple[int, str, str, tuple[Op, Op, Op]]]:
+    """Places of calls with two fields that are left out or hold another choice: in one, in the other, in both."""
+    tools = {tool.name: tool for tool in lab.about.tools}
     for place, op in enumerate(ops):
-        if op.do == "call" and is_dict(op.value) and op.name in required:
-            fields = [name for name in op.value if name not in required[op.name]]
-            for one, other in itertools.islice(itertools.combinations(fields, 2), PAIRS):
-                yield place, one, other
+        tool = tools.get(op.name)
+        if op.do != "call" or tool is None or not is_dict(op.value):
+            continue
+        gone = {name: None for name in op.value if name not in tool.required}
+        other = {name: _other(tool.properties.get(name), value) for name, value in op.value.items()}
+        for spoilt in ({name: one for name, one in other.items() if one is not None}, gone):
+            for one, two in itertools.islice(itertools.combinations(spoilt, 2), PAIRS):
+                calls = [_spoilt(op, {name: spoilt[name] for name in names}) for names in ((one,), (two,), (one, two))]
+                yield place, one, two, (calls[0], calls[1], calls[2])
 
 
-def _without(ops: Sequence[Op], place: int, gone: Sequence[str]) -> tuple[Op, ...]:
-    kept = {name: value for name, value in ops[place].value.items() if name not in gone}
-    return (*ops[:place], msgspec.structs.replace(ops[place], value=kept), *ops[place + 1 :])
+def _other(schema: Any, value: Any) -> Any:
+    """Another one of a closed choice; None where there is none."""
+    forms: list[Any] = [schema, *(schema.get("anyOf") or ())] if is_dict(schema) else []
+    choices: list[Any] = [one for form in forms if is_dict(form) for one in form.get("enum") or ()]
+    return next((one for one in choices if one is not None and one != value), None)
+
+
+def _spoilt(op: Op, fields: dict[str, Any]) -> Op:
+    kept = {name: fields.get(name, value) for name, value in op.value.items()}
+    return msgspec.structs.replace(op, value={name: value for name, value in kept.items() if value is not None})
