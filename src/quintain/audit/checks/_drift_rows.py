@@ -216,6 +216,8 @@ def ordered_lists(lab: Lab) -> Iterator[Finding | None]:
 
 def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:
     values = [row.get(name) for row in rows]
+    if len({*map(str, values)}) < 2:
+        return False  # All rows are of one day: no order to see.
     if all(map(is_number, values)):
         return True
     return all(isinstance(one, str) and re.match(r"\d{4}-\d\d|\d\d:\d\d", one) for one in values)
