@@ -1,11 +1,12 @@
-"""The audit itself: checks in the order of their worth, each in its turn, until all are done or the budget is spent."""
+"""The audit itself: checks in the order of their worth, a few at a time, until all are done or the budget is spent."""
 
 from __future__ import annotations
 
-import random
+import itertools
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal
 
@@ -20,7 +21,7 @@ from .failing import Rate, measure
 from .finding import CLASSES, Checked, Finding
 from .lab import Lab, OutOfTime
 from .opening import About, Subject
-from .pool import Pool
+from .pool import WORKERS, Pool
 from .probe import Context, reset
 
 TASKS = 100
@@ -122,20 +123,29 @@ def audit(
 
 
 def _all(checks: Sequence[Check], lab: Lab, watch: Watch) -> tuple[list[Checked], list[Finding]]:
-    """Each in its turn: what became of it, and what all of them found."""
-    found: list[Finding] = []
-    done: list[Checked] = []
-    for place, check in enumerate(checks):
+    """As many at a time as there are cores, those that want the machine for themselves alone; results in order."""
+
+    def one(placed: tuple[int, Check]) -> tuple[Checked, list[Finding]]:
+        place, check = placed
         watch(check, place, len(checks))
-        done.append(_run(check, lab, found))
-    return done, found
+        return _run(check, lab.alone(check.id, check))
+
+    results: list[tuple[Checked, list[Finding]]] = []
+    with ThreadPoolExecutor(WORKERS) as executor:
+        try:
+            for is_alone, group in itertools.groupby(enumerate(checks), lambda placed: placed[1].alone):
+                some = list(group)
+                results += map(one, some) if is_alone else executor.map(one, some)
+        except BaseException:  # Ctrl-C, mostly: nobody waits for checks that are still at work.
+            lab.end()
+            raise
+    return [checked for checked, _ in results], [finding for _, found in results for finding in found]
 
 
-def _run(check: Check, lab: Lab, found: list[Finding]) -> Checked:
+def _run(check: Check, lab: Lab) -> tuple[Checked, list[Finding]]:
     """One check. One that breaks is a bug of the check, not of the subject: it is said, and the others go on."""
-    started, before = time.monotonic(), len(found)
-    lab.checking, lab.probes, lab.looked = check, 0, 0
-    lab.rng = random.Random(f"{lab.seed}/{check.id}")  # noqa: S311 (draws of probes, no secrets)
+    started = time.monotonic()
+    found: list[Finding] = []
     status: Literal["checked", "partly", "not_checked"] = "checked"
     reason = ""
     if missing := check.missing(lab.offers):
@@ -157,7 +167,7 @@ def _run(check: Check, lab: Lab, found: list[Finding]) -> Checked:
             status, reason = "not_checked", f"{BROKE} {told}"
         if status == "checked" and not lab.looked:
             status, reason = "not_checked", "there was nothing to compare"
-    return Checked(
+    checked = Checked(
         check=check.id,
         class_=check.class_,
         status=status,
@@ -165,9 +175,10 @@ def _run(check: Check, lab: Lab, found: list[Finding]) -> Checked:
         about=check.about,
         probes=lab.probes,
         looked=lab.looked,
-        findings=len(found) - before,
+        findings=len(found),
         seconds=time.monotonic() - started,
     )
+    return checked, found
 
 
 def _begins(lab: Lab) -> None:

@@ -45,6 +45,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
             least one tool, "tasks" for at least one task.
         value: Expected worth for its cost; checks run from the highest to the lowest.
         severity: Of its findings, unless one says otherwise.
+        alone: No other check may run meanwhile: it measures time or memory.
         about: The question, for people.
     """
 
@@ -55,6 +56,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     needs: tuple[str, ...] = ()
     value: float = 50.0
     severity: Severity = "error"
+    alone: bool = False
     about: str = ""
 
     def missing(self, offers: frozenset[str]) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
+import copy
 import random
 import threading
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -24,8 +25,21 @@ if TYPE_CHECKING:
     from .trials import Trials
 
 
+T = TypeVar("T")
+
+
 class OutOfTime(Exception):
-    """The audit's budget is spent."""
+    """The audit's budget is spent, or somebody has ended it."""
+
+
+class _Shared:
+    """What the labs of one audit have in common."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.locks: defaultdict[tuple[str, ...], threading.Lock] = defaultdict(threading.Lock)
+        self.known: dict[tuple[str, ...], Any] = {}
+        self.is_over = False
 
 
 class Lab:
@@ -40,9 +54,9 @@ class Lab:
         limit: Seconds that one probe may take.
 
     Attributes:
-        rng: Draws of checks; begins anew for each check.
+        checking: The check that works with it, if any.
+        rng: Its draws.
         seen_in: By check and title of a finding, the tasks in which it was seen.
-        learned: What one check has found out that others ask, too; never drawn with `rng`, which is the check's own.
     """
 
     def __init__(
@@ -55,9 +69,42 @@ class Lab:
         self.probes = self.looked = 0
         self.rng = random.Random(seed)  # noqa: S311 (draws of probes, no secrets)
         self.seen_in: dict[tuple[str, str], dict[str, None]] = {}
-        self.learned: dict[tuple[str, ...], Any] = {}
         self._lock = threading.Lock()
-        self._oracles: dict[str, tuple[Op, ...] | None] = {}
+        self._shared = _Shared()
+
+    def alone(self, name: str, check: Check | None = None) -> Lab:
+        """The same table for one piece of work: draws and counts of its own, all that is known shared.
+
+        Args:
+            name: What the draws hang on, beside the seed.
+            check: Whose work it is.
+        """
+        own = copy.copy(self)
+        own.checking, own.probes, own.looked = check, 0, 0
+        own.rng = random.Random(f"{self.seed}/{name}")  # noqa: S311 (draws of probes, no secrets)
+        own._lock = threading.Lock()
+        return own
+
+    def once(self, key: tuple[str, ...], find: Callable[[Lab], T]) -> T:
+        """What one check finds out and others ask, too: found by the first that asks, while the others wait.
+
+        Args:
+            key: Its name; of one kind of thing the same type always.
+            find: Gets a lab whose draws hang on the key, not on who asks.
+        """
+        with self._shared.lock:
+            lock = self._shared.locks[key]
+        with lock:
+            if key not in self._shared.known:
+                own = self.alone("/".join(key), self.checking)
+                self._shared.known[key] = find(own)
+                self._add(own.probes)
+            found: T = self._shared.known[key]
+            return found
+
+    def end(self) -> None:
+        """Let no check go on: each meets `OutOfTime` at its next probe."""
+        self._shared.is_over = True
 
     # --- what is known of the subject ---
 
@@ -86,38 +133,25 @@ class Lab:
 
     def oracle(self, task: str) -> tuple[Op, ...] | None:
         """The ops that solve a task; None when nobody knows, or the oracle itself broke (`unsolvable` reports that)."""
-        if "oracle" not in self.offers:
-            return None
-        if task not in self._oracles:
-            seen = self.play(Op("oracle", name=task, mark="oracle")).at("oracle")
-            known = seen.fine and seen.value is not None
-            self._oracles[task] = tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
-        return self._oracles[task]
+        return self.once(("oracle", task), lambda lab: _oracle(lab, task)) if "oracle" in self.offers else None
 
     def solved(self, task: str) -> float | None:
         """What the oracle is paid; None when it is not known or not paid."""
-        return self._solved(task)
+        return self.once(("solved", task), lambda lab: _paid_for(lab, task))
 
-    @functools.cache  # noqa: B019 (a lab lives as long as its audit)
-    def _solved(self, task: str) -> float | None:
-        ops = self.oracle(task)
-        if ops is None:
-            return None
-        return number(self.play(reset(task), *ops, score()).at("score"))
-
-    @functools.cached_property
+    @property
     def survey(self) -> Survey:
         """Calls that are known to work, tools that read and tools that write."""
         from .survey import survey
 
-        return survey(self)
+        return self.once(("survey",), survey)
 
-    @functools.cached_property
+    @property
     def trials(self) -> Trials:
         """Calls near those that are known to work, and what they did."""
         from .trials import trials
 
-        return trials(self)
+        return self.once(("trials",), trials)
 
     def some(self, count: int) -> tuple[str, ...]:
         """So many tasks, spread evenly over all that are looked at."""
@@ -155,11 +189,16 @@ class Lab:
 
     def left(self) -> float:
         """Seconds of the budget that are left."""
+        if self._shared.is_over:
+            return 0.0
         return float("inf") if self.until is None else max(0.0, self.until - time.monotonic())
 
     def _count(self, probes: int) -> None:
         if self.left() <= 0:
             raise OutOfTime("the budget is spent")
+        self._add(probes)
+
+    def _add(self, probes: int) -> None:
         with self._lock:
             self.probes += probes
 
@@ -298,6 +337,17 @@ class Lab:
             tasks=tuple(told.pop("tasks", ())) or tasks_of(probes),
             **told,
         )
+
+
+def _oracle(lab: Lab, task: str) -> tuple[Op, ...] | None:
+    seen = lab.play(Op("oracle", name=task, mark="oracle")).at("oracle")
+    known = seen.fine and seen.value is not None
+    return tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
+
+
+def _paid_for(lab: Lab, task: str) -> float | None:
+    ops = lab.oracle(task)
+    return None if ops is None else number(lab.play(reset(task), *ops, score()).at("score"))
 
 
 def tasks_of(probes: Sequence[Probe]) -> tuple[str, ...]:

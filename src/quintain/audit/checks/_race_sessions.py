@@ -131,7 +131,7 @@ def fails_under_load(records: Sequence[Record], _evidence: Evidence) -> bool:
     return is_dict(seen.value) and (seen.value["wrong"] > 0 or seen.value["errors"] > 0)
 
 
-@check("x.load", "races", needs=("tasks",), value=60)
+@check("x.load", "races", needs=("tasks",), value=60, alone=True)
 def load(lab: Lab) -> Iterator[Finding | None]:
     """At 50 and 200 calls per second every answer is that of the serial run."""
     for rate in RATES:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,19 +40,10 @@ class Fact(msgspec.Struct, frozen=True):
     spotless: bool = True
 
 
-_KNOWN: weakref.WeakKeyDictionary[Lab, dict[str, Fact]] = weakref.WeakKeyDictionary()
-"""By audit."""
-
-
 def facts(lab: Lab) -> dict[str, Fact]:
     """The facts of all tasks that are looked at."""
-    if lab not in _KNOWN:
-        parts = [lab.tasks[start : start + _PART] for start in range(0, len(lab.tasks), _PART)]
-        _KNOWN[lab] = dict(zip(lab.tasks, _several(lab, parts), strict=True))
-    return _KNOWN[lab]
-
-
-_BEYOND: weakref.WeakKeyDictionary[Lab, dict[str, Fact]] = weakref.WeakKeyDictionary()
+    parts = [lab.tasks[start : start + _PART] for start in range(0, len(lab.tasks), _PART)]
+    return lab.once(("facts",), lambda own: dict(zip(own.tasks, _several(own, parts), strict=True)))
 
 
 def beyond(lab: Lab) -> dict[str, Fact]:
@@ -61,9 +51,7 @@ def beyond(lab: Lab) -> dict[str, Fact]:
 
     A wrong solution spoils its own task alone, so that no sample stands for the others.
     """
-    if lab not in _BEYOND:
-        _BEYOND[lab] = _beyond(lab)
-    return _BEYOND[lab]
+    return lab.once(("facts beyond",), _beyond)
 
 
 def _beyond(lab: Lab) -> dict[str, Fact]:

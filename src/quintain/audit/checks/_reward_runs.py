@@ -6,7 +6,6 @@ This is how the checks of reward look for candidates; what they claim is then pr
 from __future__ import annotations
 
 import re
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -100,16 +99,16 @@ class Solved(msgspec.Struct, frozen=True):
         return tuple(op for place, op in enumerate(self.ops) if place not in gone)
 
 
-_WALKED: weakref.WeakKeyDictionary[Lab, dict[str, Solved | None]] = weakref.WeakKeyDictionary()
-"""What was worked out in an audit, for all its checks."""
-
-
 def solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
     """Walk the solutions of tasks; those that have none, or are not paid, are left out."""
-    memory = _WALKED.setdefault(lab, {})
+    memory = lab.once(("walked",), _nothing)
     missing = [task for task in tasks if task not in memory]
     memory |= dict.fromkeys(missing) | {one.task: one for one in _solve(lab, missing)}
     return [one for task in tasks if (one := memory[task]) is not None]
+
+
+def _nothing(_lab: Lab) -> dict[str, Solved | None]:
+    return {}
 
 
 def _solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:

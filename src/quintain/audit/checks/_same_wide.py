@@ -61,11 +61,7 @@ class Pool(msgspec.Struct, frozen=True):
 
 def known(lab: Lab, task: str) -> Pool:
     """What can be called in a task, learned in two rounds: the answers of the first name what the second asks about."""
-    key = ("wide", task)
-    if key not in lab.learned:
-        lab.learned[key] = _known(lab, task)
-    found: Pool = lab.learned[key]
-    return found
+    return lab.once(("wide", task), lambda own: _known(own, task))
 
 
 def kinds(lab: Lab, most: int) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import weakref
 from collections.abc import Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -51,20 +50,19 @@ class Walk(msgspec.Struct, frozen=True):
         return "\n".join([self.told, *(text_of(one) for one in self.said[:place])])
 
 
-_MEMORY: weakref.WeakKeyDictionary[Lab, list[Walk]] = weakref.WeakKeyDictionary()
-
-
 def walks(lab: Lab) -> list[Walk]:
     """The solutions of up to 48 tasks that are paid, some of which the audit did not choose; worked out once."""
-    if lab not in _MEMORY:
-        tasks = _spread(lab)
-        parts = [tasks[start : start + _PART] for start in range(0, len(tasks), _PART)]
-        value = {"prompt": "prompt" in lab.offers}
-        told = [value | {"tasks": list(part)} for part in parts]
-        probes = [Probe((ask("quintain.audit.checks._unsolv_walks:walk", one),)) for one in told]
-        seen = [record.at("ask") for record in lab.play_all(probes)]
-        _MEMORY[lab] = [walk for one in seen if one.fine for walk in msgspec.convert(one.value, list[Walk])]
-    return _MEMORY[lab]
+    return lab.once(("walks",), _walks)
+
+
+def _walks(lab: Lab) -> list[Walk]:
+    tasks = _spread(lab)
+    parts = [tasks[start : start + _PART] for start in range(0, len(tasks), _PART)]
+    value = {"prompt": "prompt" in lab.offers}
+    told = [value | {"tasks": list(part)} for part in parts]
+    probes = [Probe((ask("quintain.audit.checks._unsolv_walks:walk", one),)) for one in told]
+    seen = [record.at("ask") for record in lab.play_all(probes)]
+    return [walk for one in seen if one.fine for walk in msgspec.convert(one.value, list[Walk])]
 
 
 def _spread(lab: Lab) -> tuple[str, ...]:
