@@ -28,7 +28,7 @@ from ._same_scripts import bare
 from ._same_walks import form, scalars
 
 HERE = f"{__name__}:"
-TRIED, PLACES, MOST = 300, 20, 3
+TRIED, PLACES, MOST = 200, 20, 3
 """Calls in all; starting points; findings."""
 OTHERS = 7
 """Other values of one argument."""

@@ -16,7 +16,7 @@ from ._reward_acts import writes_by_name
 
 _PART = 10
 """Tasks that one child plays."""
-BEYOND_S = 1.0
+BEYOND_S = 0.6
 """Seconds after which no further tasks are begun that were not chosen."""
 
 

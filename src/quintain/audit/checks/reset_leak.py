@@ -40,6 +40,8 @@ from ._same_wide import between, detours, dirty, kinds, wide
 TEACHES = "what it learned in one episode does not hold in the next: the same acts in the same place have other results"
 MOST = 2
 """Findings of one check: more of them say no more."""
+FEW = 20
+"""Tools up to which an episode can try all of them, in several kinds of tasks."""
 PAUSE = Op("wait", value=0.3)
 """Real seconds in which what an episode before began in the background may end."""
 WITHIN = "quintain.audit.checks._same_splits:unlike_within"
@@ -151,7 +153,7 @@ def _after_dirt(lab: Lab, found: set[str]) -> Iterator[Finding | None]:
     """The same with many more calls before and after, each episode before in a process of its own."""
     if not lab.about.tools:
         return
-    for task in kinds(lab, 2):
+    for task in kinds(lab, 2 if len(lab.about.tools) <= FEW else 1):
         mine = marked(wide(lab, task))
         stages = list(dirty(lab, task))
         ways = [(stage.after, (*stage.ops, *mine)) for stage in stages]
