@@ -32,9 +32,9 @@ class Server:
         self.sockets = 0
         routes = [
             Route("/v/schema", self.schema),
-            Route("/v/list_environments", lambda request: JSONResponse(["guess"])),
+            Route("/v/list_environments", self.names),
             Route("/v/guess/splits", self.splits),
-            Route("/v/guess/num_tasks", lambda request: JSONResponse({"num_tasks": tasks}), methods=["POST"]),
+            Route("/v/guess/num_tasks", self.number, methods=["POST"]),
             Route("/v/guess/task", self.task, methods=["POST"]),
             WebSocketRoute("/v/ws", self.ws),
         ]
@@ -42,6 +42,14 @@ class Server:
 
     async def schema(self, request: Request) -> Response:
         return JSONResponse({"action": self.action, "observation": {}, "state": {}})
+
+    # All are coroutines: for a plain function the server would begin a thread, which ends when it likes.
+
+    async def names(self, request: Request) -> Response:
+        return JSONResponse(["guess"])
+
+    async def number(self, request: Request) -> Response:
+        return JSONResponse({"num_tasks": self.count})
 
     async def splits(self, request: Request) -> Response:
         if not self.count:

@@ -12,4 +12,5 @@ def no_thread_stays() -> Generator[None]:
     """Those that ran before may end meanwhile; none that began inside may outlive it."""
     before = set(threading.enumerate())
     yield
-    assert not set(threading.enumerate()) - before
+    stayed = [one.name for one in set(threading.enumerate()) - before]
+    assert not stayed, stayed
