@@ -340,7 +340,8 @@ def ungraded_after() -> Ungraded:
 def _number(given: str) -> Fraction | None:
     boxed = re.findall(r"\\boxed\{([^{}]*)\}", given)
     plain = boxed[-1] if boxed else given
-    return Fraction(plain.strip()) if re.fullmatch(r"\s*-?\d{1,18}([./]\d{1,18})?\s*", plain) else None
+    is_number = re.fullmatch(r"\s*-?\d{1,18}([./]\d{1,18})?\s*", plain) and not re.search(r"/0+\s*$", plain)
+    return Fraction(plain.strip()) if is_number else None
 
 
 def reference_before(completion: str, solution: str) -> float | None:

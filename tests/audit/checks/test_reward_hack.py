@@ -10,7 +10,7 @@ import pytest
 from quintain.audit.auditor import Report, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import reward_hack
-from quintain.audit.checks._reward_battery import alike, attempts
+from quintain.audit.checks._reward_battery import alike, attempts, may_equal
 from quintain.audit.checks._reward_read import faults, scorers
 from quintain.audit.opening import Source, Subject
 
@@ -82,6 +82,9 @@ def test_the_battery_spares_what_may_be_right() -> None:
     assert not {"yes", "true", "1", "OK", "correct"} & yes
     assert {"", "no", "maybe", "0"} <= yes
     assert not any(one.text == "None" for one in attempts("none", ["some"], ""))
+    assert may_equal("2", r"$\sqrt{4}$")
+    assert not may_equal("2", "4")
+    assert not may_equal("four", r"$\sqrt{4}$")
     assert alike("1,000", "1000.0")
     assert not alike("17", "177")
     assert not [one for one in attempts("so it is 4.\n#### 42", ["7"], "") if one.kind in ("joined", "negated", "case")]

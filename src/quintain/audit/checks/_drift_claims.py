@@ -22,6 +22,7 @@ _DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)",
 _ONCE = re.compile(r"\b(only once|once (for|per)|no more than once|at most once|a single time)\b", re.IGNORECASE)
 _NOT_EMPTY = re.compile(r"not (be )?(empty|blank)|non-?empty|must say something", re.IGNORECASE)
 _ONE_WORD = re.compile(r"^(a |one |single )+word\b", re.IGNORECASE)
+_SUBMITS = re.compile(r"submit|answer|final|finish|guess", re.IGNORECASE)
 _PART = re.compile(r"\bpart of\b|substring|contain|that hold|holds? a text", re.IGNORECASE)
 _LAST = re.compile(
     r"\b(last|latest) (one |answer |submission |call )?(counts|wins|is (taken|graded|scored))", re.IGNORECASE
@@ -149,7 +150,9 @@ def _once(lab: Lab, trial: Trial) -> Finding | None:
 def _forms(lab: Lab, trial: Trial) -> Iterator[Finding | None]:
     for name, schema in trial.tool.properties.items():
         text = str(schema.get("description") or "") if is_dict(schema) else ""
-        for pattern, value in ((_NOT_EMPTY, ""), (_NOT_EMPTY, "   "), (_ONE_WORD, "two words")):
+        wrong = [(_NOT_EMPTY, ""), (_NOT_EMPTY, "   "), (_ONE_WORD, "two words")]
+        # An answer in the wrong form may be taken for what it is: a wrong answer.
+        for pattern, value in [] if _SUBMITS.search(trial.tool.name) else wrong:
             if not pattern.search(text) or schema.get("type") != "string":
                 continue
             probe = Probe((*trial.moment.head, call(trial.tool.name, {**trial.good, name: value}, mark="call")))

@@ -167,6 +167,11 @@ def alike(one: str, other: str) -> bool:
     return _bare(one) == _bare(other)
 
 
+def may_equal(one: str, own: str) -> bool:
+    """Whether a number may be what an expression comes to, as 2 is for the root of 4; nobody works it out here."""
+    return numeric(one) is not None and numeric(own) is None and any(char.isdigit() for char in own)
+
+
 def _bare(text: str) -> str:
     return re.sub(r"[\W_]+", "", text).lower() or text.strip()
 

@@ -21,7 +21,7 @@ from quintain.audit.probe import Op, Probe, reset, score, state
 
 from . import _reward_claims as claims
 from ._reward_acts import is_id, scalars, submits, words, writes_by_name
-from ._reward_battery import KINDS, Attempt, attempts
+from ._reward_battery import KINDS, Attempt, attempts, may_equal
 from ._reward_cases import labelled_cases
 from ._reward_constant import constant_choice
 from ._reward_damage import collateral_damage
@@ -90,6 +90,7 @@ def answer_battery(lab: Lab) -> Iterator[Finding | None]:
         one, attempt = found[0]
         # Two cases may rightly have one answer, said in two ways; a scorer alone cannot tell.
         soft = soft or (kind == "other" and lab.about.kind == "scorer")
+        soft = soft or (kind in ("plain", "number") and all(may_equal(each.text, task.own) for task, each in found))
         yield lab.finding(
             f"{KINDS[kind]} is paid in full",
             Probe((reset(one.task), one.saying(attempt.text).marked("said"), score())),
