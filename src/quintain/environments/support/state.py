@@ -26,8 +26,6 @@ Hours = Annotated[float, msgspec.Meta(ge=0.25, le=504)]
 class Support(Knowledge, Orders, Outside, People, Tickets, Automations):
     """A help desk."""
 
-    graded: ClassVar[bool] = True
-    """How much of a job is told and filed is paid in part; the audit holds the reward to that."""
     rates: ClassVar[dict[str, float]] = {
         "missing db.customers.phone": 0.32,
         "missing db.customers.zone": 0.12,
