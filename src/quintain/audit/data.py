@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
 from typing import Any, TypeGuard
 
@@ -89,4 +90,14 @@ def _short(value: Any, most: int) -> Any:
         return {name: _short(one, most) for name, one in list(value.items())[:most]}
     if is_list(value):
         return [_short(one, most) for one in value[:most]]
+    return value
+
+
+def parsed(value: Any) -> Any:
+    """A value that is JSON text, as data; any other as it is."""
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
     return value

@@ -6,13 +6,12 @@ is called with arguments drawn from its schema and from what was seen so far.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .data import is_dict
+from .data import is_dict, parsed
 from .generate import Values, valid
 from .probe import Op, Probe, Record, Seen, call, reset
 
@@ -151,7 +150,7 @@ def _read(lab: Lab, task: str, record: Record, *, values: Values, states: dict[s
     before: Any = {}
     for place, op in enumerate(ops):
         seen = record.at(f"op {place}")
-        values.take(_parsed(seen.value), op.name)
+        values.take(parsed(seen.value), op.name)
         if op.do == "call":
             values.take(op.value)
         after = record.at(f"look {place}").value if sees(lab) else None
@@ -165,16 +164,6 @@ def _changed(before: Any, after: Any) -> tuple[str, ...] | None:
     if not (is_dict(before) and is_dict(after)):
         return None
     return tuple(path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path))
-
-
-def _parsed(value: Any) -> Any:
-    """An observation that is JSON text, as data."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
 
 
 def _draw(lab: Lab, missing: Sequence[str], *, values: Values, tasks: Sequence[str]) -> list[Known]:
@@ -201,7 +190,7 @@ def _draw(lab: Lab, missing: Sequence[str], *, values: Values, tasks: Sequence[s
             seen = record.at(f"op {place}")
             if seen.is_error or kept.get(op.name, 0) >= 3:
                 continue
-            values.take(_parsed(seen.value), op.name)
+            values.take(parsed(seen.value), op.name)
             kept[op.name] = kept.get(op.name, 0) + 1
             after = record.at(f"look {place}").value if sees(lab) else None
             found.append(Known(task, (), op, seen, _changed({}, after)))

@@ -9,13 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
-from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset
-
-from ._drift_words import parsed
 
 HERE = f"{__name__}:"
 _DOES: dict[str, Callable[[float, float], float]] = {

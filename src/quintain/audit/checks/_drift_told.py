@@ -15,14 +15,13 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked, check
-from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Record
 from quintain.audit.trials import Trial, changed
 
 from ._drift_units import may_be
-from ._drift_words import parsed
 
 HERE = f"{__name__}:"
 MOST = 8

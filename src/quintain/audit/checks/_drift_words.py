@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from quintain.audit.data import is_dict, is_list
+from quintain.audit.data import is_dict, is_list, parsed
 from quintain.audit.opening import Source
 from quintain.audit.probe import Seen
 
@@ -33,16 +33,6 @@ def text_of(seen: Seen) -> str:
     if seen.raised:
         return seen.raised
     return seen.value if isinstance(seen.value, str) else json.dumps(seen.value, ensure_ascii=False, default=str)
-
-
-def parsed(value: Any) -> Any:
-    """An answer that is JSON text, as data."""
-    if isinstance(value, str) and value[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
 
 
 def rows_of(value: Any) -> list[Any] | None:

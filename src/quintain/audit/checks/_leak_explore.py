@@ -15,14 +15,14 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.generate import Values
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Seen, call, reset, speaks_of_error
 
 from ._leak_codes import decoded
 from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS
-from ._leak_secrets import Sought, folded, leaves, parsed, sought, spelled, text_of
+from ._leak_secrets import Sought, folded, leaves, sought, spelled, text_of
 
 FIRST, READS, CURIOSITY, ERRORS, WRITES, LATE = 60, 200, 130, 90, 48, 30
 """Calls of readers that are known to work; with what was harvested; with what is looked for; wrong ones; wrong ones of

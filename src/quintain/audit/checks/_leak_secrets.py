@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.data import is_dict, is_list, is_number, parsed
 
 STRONG = re.compile(
     r"(?:^|_)(?:gold|golden|ground_?truth|solution|oracle|hidden|answer_?key|secret|canary|grader|rubric|truth"
@@ -158,16 +158,6 @@ def is_random(text: str) -> bool:
 
 def _is_stamp(text: str) -> bool:
     return bool(re.match(r"^\d{4}-\d\d-\d\d", text)) or "@" in text
-
-
-def parsed(value: Any) -> Any:
-    """An observation that is JSON text, as data."""
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
-            return json.loads(value)
-        except ValueError:
-            return value
-    return value
 
 
 class Looked(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import Values
 from quintain.audit.lab import Lab
@@ -20,7 +20,7 @@ from quintain.audit.probe import Op, Probe, Record, Seen, call, number, reset, s
 
 from ._data_tables import is_id
 from ._leak_reading import unique
-from ._leak_secrets import leaves, parsed
+from ._leak_secrets import leaves
 
 TEACHES = "to try until the environment says that it is right"
 NAMED = re.compile(

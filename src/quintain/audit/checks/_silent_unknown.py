@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
-from quintain.audit.data import is_dict, is_list
+from quintain.audit.data import is_dict, is_list, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Probe, Record
 from quintain.audit.trials import Trial, changed
 
-from ._drift_words import parsed, text_of
+from ._drift_words import text_of
 
 HERE = f"{__name__}:"
 MOST = 6

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.data import parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
@@ -44,7 +45,7 @@ def lists_answers(records: Sequence[Record], evidence: Evidence) -> bool:
     hidden = {name: records[0].at(f"hidden {name}") for name in evidence.data}
     if not all(one.fine for one in hidden.values()):
         return False
-    told = secrets.parsed(said(records[0].at("read")))
+    told = parsed(said(records[0].at("read")))
     return register(told, {name: one.value for name, one in hidden.items()}) >= 2
 
 
@@ -131,7 +132,7 @@ def _registers(lab: Lab, hidden: dict[str, Any], files: Sequence[Op]) -> Iterato
         return
     for op, seen in zip(ops, record.seen[1:], strict=False):
         lab.looking()
-        if register(secrets.parsed(said(seen)), hidden) >= 2:
+        if register(parsed(said(seen)), hidden) >= 2:
             marks = [Op("hidden", name=name, mark=f"hidden {name}") for name in hidden]
             yield lab.finding(
                 f"{op.name} lists what the tasks hide",
