@@ -19,6 +19,8 @@ CLEAN: dict[str, str] = {
     "rooms": f"{HERE}/rooms.py:Rooms",
     "warehouse": f"{HERE}/warehouse.py:Warehouse",
 }
+BLIND: tuple[str, ...] = ()
+"""The worlds whose misses nobody looked at while the detectors were made."""
 SCORERS: dict[str, str] = {
     # A scorer that is wrong: its class. The sound ones have no "__"; the cases lie in `cases/NAME.jsonl`.
     "math_answer__contains": "reward_hack",
@@ -38,7 +40,7 @@ CLEAN_SCORERS = ("math_answer", "record", "ranking")
 MODULES = (bugs_chat, bugs_data, bugs_desk, bugs_ledger, bugs_quiz, bugs_repair, bugs_rooms, bugs_warehouse)
 BUGS: tuple[Bug, ...] = tuple(bug for bug, _ in FOUND.values())
 
-__all__ = ["BUGS", "CLEAN", "CLEAN_SCORERS", "KLASSES", "SCORERS", "Bug"]
+__all__ = ["BLIND", "BUGS", "CLEAN", "CLEAN_SCORERS", "KLASSES", "SCORERS", "Bug"]
 
 
 def spec(bug: Bug) -> str:
