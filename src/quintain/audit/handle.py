@@ -25,7 +25,7 @@ OPTIONAL = (
     "tools", "call", "oracle", "state", "snapshot", "restore", "inject", "hidden", "production", "prompt", "answer",
     "advance", "judge", "user", "close", "digest", "explain", "responses", "cases",
 )  # fmt: skip
-ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent")
+ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent", "models")
 
 
 class ToolSpec(msgspec.Struct, frozen=True):

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ._judge_models import is_model, is_pinned
+
 VERDICTS = frozenset(("yes", "no", "correct", "incorrect", "true", "pass", "fail", "good", "right", "a", "b", "1", "0"))
-_MODEL = re.compile(r"^(?:gpt|claude|gemini|llama|mistral|qwen|deepseek|o\d)[\w.:/-]*$", re.IGNORECASE)
-_REPLY = re.compile(r"repl|respon|verdict|output|completion|judgement")
-_PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|-\d{3,4}$|@|sha256")
 
 
 class Smell(msgspec.Struct, frozen=True):
@@ -28,8 +27,8 @@ def smells(tree: ast.AST) -> Iterator[Smell]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             yield from _membership(node)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _MODEL.match(node.value):
-            if not _PINNED.search(node.value):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and is_model(node.value):
+            if not is_pinned(node.value):
                 yield Smell("the judge's model is not pinned to a version", node.lineno, "a dated version", node.value)
         elif isinstance(node, ast.keyword) and node.arg == "temperature":
             yield from _heat(node)

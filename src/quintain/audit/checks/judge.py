@@ -22,7 +22,9 @@ from . import _judge_claims as claims
 from . import _judge_replies as replies
 from ._judge_claims import EPSILON, MARK, NEEDS, around, asked, grade, judged
 from ._judge_code import smells
+from ._judge_models import family
 from ._judge_more import PARTS, asks_again, longer, quoted, remembers, unaware
+from ._judge_order import order, position
 
 # --- what the judge understands ---
 
@@ -358,3 +360,6 @@ def code(lab: Lab) -> Iterator[Finding | None]:
                 teaches="what the judge happens to do, not what is right",
                 at_most="hint",
             )
+
+
+__all__ = ["alone", "asks", "aware", "code", "fails", "family", "follows", "order", "position", "reads"]

@@ -25,7 +25,7 @@ from .failure import SubjectFailure
 
 T = TypeVar("T")
 
-DECLARED = ("volatile", "graded", "refusal_ok")
+DECLARED = ("volatile", "graded", "refusal_ok", "models")
 """What an environment, or its State class, may declare about itself by an attribute of that name."""
 
 
@@ -114,7 +114,7 @@ class NativeSubject:
 
     Attributes:
         budget: Calls that an episode allows at most.
-        volatile, graded, refusal_ok: As the environment declares them.
+        volatile, graded, refusal_ok, models: As the environment declares them.
         absent: Methods that this one does not really have.
     """
 

@@ -1,0 +1,226 @@
+"""What a judge is given several of, criteria or references, and a model that is content with some of them."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Record, ask
+
+from ._judge_claims import EPSILON, MARK, grade
+from ._judge_replies import PAIRS
+from ._leak_secrets import leaves
+
+TOLD = f"{__name__}:told"
+MOST = 8
+"""Things beyond which a group is left alone: each is a few probes."""
+_CRITERIA = re.compile(r"rubric|criteri|guideline|checklist|requirement|assertion")
+_REFERENCES = re.compile(r"references|accepted|alternatives")
+_WEIGHTS = re.compile(r"weight|points|worth|share")
+_TEXTS = ("criterion", "text", "description", "question", "requirement", "title", "content")
+_WORDS = (("yes", "no"), ("true", "false"), ("PASS", "FAIL"), ("met", "unmet"), ("1", "0"))
+
+
+class Members(msgspec.Struct, frozen=True):
+    """Things of one kind.
+
+    Attributes:
+        kind: "criteria" or "references".
+        texts: As they stand in what is hidden.
+        names: What they are called; their numbers, counted from 1, where they have no names.
+        is_weighted: Whether some are worth more than others.
+    """
+
+    kind: str
+    texts: tuple[str, ...]
+    names: tuple[str, ...]
+    is_weighted: bool = False
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A way to tell a verdict on each.
+
+    Attributes:
+        form: "each": one reply for one question; "listed": one after the other; "keyed": with their names.
+        style: "json", "lines" or "objects".
+        key: "number", "name" or "text" for keyed ones.
+    """
+
+    form: str
+    good: str
+    bad: str
+    style: str = ""
+    key: str = ""
+
+
+def _tables() -> Iterator[Table]:
+    for good, bad in PAIRS:
+        yield Table("each", good, bad)
+    for good, bad in _WORDS:
+        for style in ("json", "lines", "commas"):
+            yield Table("listed", good, bad, style)
+        for style in ("json", "lines", "points", "objects"):
+            for key in ("number", "name", "text"):
+                yield Table("keyed", good, bad, style, key)
+
+
+TABLES = tuple(_tables())
+
+
+def members_of(hidden: Any) -> list[Members]:
+    """Groups of two to eight things that a judge may be given one by one."""
+    found: list[Members] = []
+    amounts = {leaf for path, leaf in leaves(hidden) if path and _WEIGHTS.search(path[-1].lower()) and is_number(leaf)}
+    for name, value in _named(hidden):
+        lowered = name.lower()
+        kind = "criteria" if _CRITERIA.search(lowered) else "references" if _REFERENCES.search(lowered) else ""
+        pairs = _texts(value) if kind else []
+        texts = tuple(text for _, text in pairs)
+        if 2 <= len(texts) <= MOST and len({*texts}) == len(texts) and min(map(len, texts)) >= 4:
+            found.append(Members(kind, texts, tuple(name for name, _ in pairs), len(amounts) > 1))
+    return found
+
+
+def _named(value: Any) -> Iterator[tuple[str, Any]]:
+    if is_dict(value):
+        for name, one in value.items():
+            yield str(name), one
+            yield from _named(one)
+    elif is_list(value):
+        for one in value:
+            yield from _named(one)
+
+
+def _texts(value: Any) -> list[tuple[str, str]]:
+    """(name, text) of each thing; none where they are not all texts."""
+    if isinstance(value, str):
+        lines = [re.sub(r"^\s*(?:[-*•]|\(?\d+[.):])\s*", "", line).strip() for line in value.splitlines()]
+        return [(str(place + 1), line) for place, line in enumerate(line for line in lines if line)]
+    items = value.items() if is_dict(value) else enumerate(value, 1) if is_list(value) else ()
+    found: list[tuple[str, str]] = []
+    for name, one in items:
+        text = one if isinstance(one, str) else _text_in(one)
+        if not text:
+            return []
+        own = one.get("name") or one.get("id") if is_dict(one) else None
+        found.append((str(own or name), text))
+    return found
+
+
+def _text_in(value: Any) -> str:
+    if not is_dict(value):
+        return ""
+    words = [value.get(name) for name in _TEXTS]
+    return next((one for one in words if isinstance(one, str) and one), "")
+
+
+# --- playing ---
+
+
+def told(player: Player, on: str, value: Any) -> Any:
+    """In the child: a judge whose model is content with some members of a group."""
+    handle = player.handle(on)
+    group, table = msgspec.convert(value["group"], Members), msgspec.convert(value["table"], Table)
+    chosen = frozenset(value["chosen"])
+    heard: list[str] = []
+
+    def complete(text: str) -> str:
+        heard.append(text)
+        if table.form != "each":
+            return _reply(group, table, chosen, turned=bool(value["turned"]))
+        here = {place for place, one in enumerate(group.texts) if _holds(text, one)}
+        return table.good if here and here <= chosen else table.bad
+
+    return {"grade": handle.subject.judge(handle.task(value["task"]), MARK, complete), "asked": heard}
+
+
+def _reply(group: Members, table: Table, chosen: frozenset[int], *, turned: bool) -> str:
+    words = [table.good if place in chosen else table.bad for place in range(len(group.texts))]
+    values: list[Any] = [json.loads(word) if word in ("true", "false", "1", "0") else word for word in words]
+    if table.form == "listed":
+        joined = {"json": json.dumps(values), "lines": "\n".join(words), "commas": ", ".join(words)}
+        return joined[table.style]
+    keys = {"number": [str(place + 1) for place in range(len(words))], "name": group.names, "text": group.texts}
+    rows = list(zip(keys[table.key], words, values, strict=True))
+    rows = rows[::-1] if turned else rows
+    if table.style == "json":
+        return json.dumps({key: value for key, _, value in rows})
+    if table.style == "objects":
+        named = "criterion" if table.key != "number" else "id"
+        return json.dumps([{named: key, "verdict": value, "met": value} for key, _, value in rows])
+    return "\n".join(f"{key}{'.' if table.style == 'points' else ':'} {word}" for key, word, _ in rows)
+
+
+def _holds(text: str, part: str) -> bool:
+    return any(one in text for one in (part, json.dumps(part)[1:-1], html.escape(part)))
+
+
+def played(
+    task: str, group: Members, table: Table, *, chosen: frozenset[int], turned: bool = False, mark: str = "judge"
+) -> Op:
+    """The judge of a task, asked while its model is content with the chosen members; `turned`: told backwards."""
+    value = {
+        "task": task,
+        "group": msgspec.to_builtins(group),
+        "table": msgspec.to_builtins(table),
+        "chosen": sorted(chosen),
+        "turned": turned,
+    }
+    return ask(TOLD, value, mark=mark)
+
+
+def is_asked(texts: Sequence[str], group: Members, table: Table) -> bool:
+    """Whether what the model is asked holds the members: each in a question of its own, or all in one."""
+    found = [{place for place, one in enumerate(group.texts) if _holds(text, one)} for text in texts]
+    if table.form != "each":
+        return any(len(one) == len(group.texts) for one in found)
+    return all(len(one) <= 1 for one in found) and len(set[int]().union(*found)) == len(group.texts)
+
+
+# --- relations: each states the bug ---
+
+
+def unlike(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The same verdicts, each with its name, are graded in two ways when they are told in two orders."""
+    one, other = (grade(record.at("judge")) for record in records)
+    return one is not None and other is not None and abs(one - other) > EPSILON
+
+
+def _rows(records: Sequence[Record], evidence: Evidence) -> tuple[float, float, list[float], list[float]] | None:
+    """(content with all, with none, with each alone, with all but each); None where a grade is missing."""
+    count = int(evidence.data)
+    known = [one for record in records if (one := grade(record.at("judge"))) is not None]
+    if len(known) < len(records) or len(records) < 2 + 2 * count:
+        return None
+    return known[0], known[1], known[2 : 2 + count], known[2 + count : 2 + 2 * count]
+
+
+def decides(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The grade is the best or the worst by the verdict on one member alone; `data` is how many there are."""
+    rows = _rows(records, evidence)
+    if rows is None or rows[0] <= rows[1] + EPSILON:
+        return False
+    best, worst, alone, without = rows
+    places = range(len(alone))
+    return any(
+        all(abs(alone[one] - (best if one == place else worst)) <= EPSILON for one in places)
+        and all(abs(without[one] - (worst if one == place else best)) <= EPSILON for one in places)
+        for place in places
+    )
+
+
+def counts_by_place(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Each alone, and all but each, are not graded alike, though nothing says that one is worth more."""
+    rows = _rows(records, evidence)
+    if rows is None:
+        return False
+    _, _, alone, without = rows
+    return max(alone) - min(alone) > EPSILON and max(without) - min(without) > EPSILON

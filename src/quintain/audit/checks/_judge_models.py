@@ -1,0 +1,217 @@
+"""Which model judges whom: families by name, versions that may change under one name, and heat.
+
+A judge likes what its own family writes (Panickssery and others, NeurIPS 2024), so a policy that is trained against a
+judge of its own family learns the family's taste. No model is asked: names say enough for a warning.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_number
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab
+
+FAMILIES = {
+    "gpt": r"(?:chat)?gpt(?=[-\d])|o[134](?=-|$)|davinci|codex",
+    "claude": r"claude(?=-|$)",
+    "gemini": r"gemini(?=-|$)|gemma(?=[-\d])|palm-?\d",
+    "llama": r"(?:code)?llama(?=[-\d])|vicuna|alpaca|nemotron",
+    "qwen": r"qwen(?=[-\d])|qw[eq](?=-|$)|qvq(?=-|$)",
+    "mistral": r"(?:open-)?mi[sx]tral(?=-)|magistral|ministral|codestral|devstral|pixtral",
+    "deepseek": r"deepseek(?=-)",
+    "grok": r"grok(?=-)",
+    "command": r"command-?(?:r|a|x|light|nightly)\b|aya(?=-)|c4ai",
+    "phi": r"phi-?\d",
+    "glm": r"(?:chat)?glm-?\d",
+    "kimi": r"kimi(?=-)|moonshot(?=-)",
+    "nova": r"nova-(?:micro|lite|pro|premier)",
+    "yi": r"yi-(?:\d|large|lightning)",
+    "olmo": r"olmo-?\d|tulu(?=-)",
+    "minimax": r"minimax(?=-)|abab\d",
+}
+"""What names of each family's models begin with."""
+_PROVIDER = re.compile(
+    r"^(?:[a-z]{2,6}\.)?(?:openai|anthropic|google|meta|mistral|amazon|cohere|deepseek|qwen|xai|ai21)\."
+)
+_PINNED = re.compile(r"\d{4}-?\d{2}-?\d{2}|-\d{3,4}$|@|sha256|(?<![a-z\d])\d+(?:\.\d+)?b(?![a-z\d])|x\d+b")
+_JUDGE = re.compile(r"judge|grader|grading|critic|verifier|evaluator|jury|reward_model")
+_POLICY = re.compile(r"policy|agent|student|learner|trainee|actor|rollout")
+
+
+class Use(msgspec.Struct, frozen=True):
+    """A model that something uses.
+
+    Attributes:
+        role: "judge", "policy", or another name.
+        where: File and line; empty for what is declared.
+    """
+
+    role: str
+    model: str
+    temperature: float | None = None
+    where: str = ""
+
+
+def families(name: str) -> frozenset[str]:
+    """The families that a model's name speaks of; none for a name that is no known model's.
+
+    One distilled from another is of both.
+    """
+    found: set[str] = set()
+    if re.search(r"\s", name):
+        return frozenset()
+    for part in re.split(r"[/:]", name.lower()):
+        bare = _PROVIDER.sub("", part)
+        pieces = [bare, *(bare[place + 1 :] for place, one in enumerate(bare) if one in "-_")]
+        found |= {family for family, start in FAMILIES.items() if any(re.match(start, piece) for piece in pieces[:6])}
+    return frozenset(found)
+
+
+def is_model(name: str) -> bool:
+    """Whether a text is the name of a model, and nothing else: a family's prefix at its beginning or behind a slash."""
+    if not re.fullmatch(r"[\w.:/@+-]{2,80}", name):
+        return False
+    last = _PROVIDER.sub("", name.lower().rpartition("/")[2])
+    return any(re.match(start, one) for start in FAMILIES.values() for one in (last, last.partition(":")[2]))
+
+
+def is_pinned(name: str) -> bool:
+    """Whether a name says which version: by a date, a number, a hash, or the size of weights that anybody may hold."""
+    return bool(_PINNED.search(name.lower()))
+
+
+def declared(value: Any) -> list[Use]:
+    """What a subject's attribute `models` says: by role a name, or {"model": name, "temperature": number}."""
+    found: list[Use] = []
+    for role, one in value.items() if is_dict(value) else ():
+        name = one.get("model") if is_dict(one) else one
+        heat = one.get("temperature") if is_dict(one) else None
+        if isinstance(name, str) and name:
+            found.append(Use(_role(str(role)) or str(role), name, float(heat) if is_number(heat) else None))
+    return found
+
+
+def written(tree: ast.Module, path: str, names: Collection[str] = ()) -> list[Use]:
+    """Models named in code, with the role that the nearest name around them speaks of; those without one left out.
+
+    Args:
+        tree: A file.
+        path: Where it stands.
+        names: The classes and functions in it that are looked at; all where there are none.
+    """
+    found: list[Use] = []
+    for node in tree.body:
+        own = node.name if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else ""
+        if not (names and own) or own in names:
+            _walk(node, "", found, path=path)
+    return found
+
+
+def _role(name: str) -> str:
+    lowered = name.lower()
+    return "judge" if _JUDGE.search(lowered) else "policy" if _POLICY.search(lowered) else ""
+
+
+def _walk(node: ast.AST, role: str, found: list[Use], *, path: str) -> None:
+    if isinstance(node, ast.Constant):
+        if role and isinstance(node.value, str) and is_model(node.value):
+            found.append(Use(role, node.value, where=f"{path}:{node.lineno}"))
+        return
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            name = key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else ""
+            _walk(value, _role(name) or role, found, path=path)
+        return
+    if isinstance(node, ast.arguments):
+        named = [*node.posonlyargs, *node.args]
+        pairs = [*zip(named[len(named) - len(node.defaults) :], node.defaults, strict=True)]
+        pairs += [(one, value) for one, value in zip(node.kwonlyargs, node.kw_defaults, strict=True) if value]
+        for one, value in pairs:
+            _walk(value, _role(one.arg) or role, found, path=path)
+        return
+    own = _role(" ".join(_names(node))) or role
+    for child in ast.iter_child_nodes(node):
+        _walk(child, own, found, path=path)
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    """What a node calls what stands in it."""
+    if isinstance(node, ast.keyword):
+        yield node.arg or ""
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Call):
+        yield ast.unparse(node.func)
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+        yield from (ast.unparse(one) for one in (node.targets if isinstance(node, ast.Assign) else [node.target]))
+
+
+@check("x.judge_is_another_family", "judge", level="static", needs=("tasks",), value=26, severity="warning")
+def family(lab: Lab) -> Iterator[Finding | None]:
+    """The judge's model is of another family than the policy's, of one version, and asked at temperature 0."""
+    uses = declared(lab.attribute("models"))
+    told = {one.role for one in uses}
+    uses += [one for one in _in_code(lab) if one.role not in told]
+    judges = [one for one in uses if one.role == "judge"]
+    policies = [one for one in uses if one.role == "policy"]
+    if not judges:
+        raise lab.none("no model of a judge is declared or named in the code")
+    for judge in judges:
+        lab.looking()
+        kin = next((one for one in policies if families(one.model) & families(judge.model)), None)
+        if kin is not None:
+            yield _kin(lab, judge, kin)
+        if not judge.where:  # Of what stands in the code, `x.judge_code` says it.
+            yield from _loose(lab, judge)
+
+
+def _in_code(lab: Lab) -> Iterator[Use]:
+    for source in dict.fromkeys(lab.sources):
+        try:
+            tree = ast.parse(Path(source.path).read_text("utf-8"))
+        except (OSError, SyntaxError, ValueError):
+            continue
+        yield from written(tree, source.path, source.names)
+
+
+def _kin(lab: Lab, judge: Use, policy: Use) -> Finding | None:
+    same = judge.model == policy.model
+    shared = "/".join(sorted(families(judge.model) & families(policy.model)))
+    return lab.finding(
+        "the judge's model is the policy's own" if same else f"judge and policy are of one family: {shared}",
+        part="V",
+        where=judge.where,
+        expected=f"a judge of another family than {policy.model}",
+        observed={"judge": judge.model, "policy": policy.model},
+        teaches="the taste of its own family, and the blind spots that both have",
+        at_most="hint" if judge.where or policy.where else "likely",
+    )
+
+
+def _loose(lab: Lab, judge: Use) -> Iterator[Finding | None]:
+    if families(judge.model) and not is_pinned(judge.model):
+        yield lab.finding(
+            "the judge's model is not pinned to a version",
+            part="V",
+            expected="a dated version",
+            observed=judge.model,
+            teaches="what the judge happens to like on the day",
+            at_most="hint",
+        )
+    if judge.temperature:
+        yield lab.finding(
+            "the judge is asked at a temperature above 0",
+            part="V",
+            expected=0,
+            observed=judge.temperature,
+            teaches="noise: one answer gets several grades",
+            at_most="hint",
+        )
