@@ -1,4 +1,4 @@
-"""Seeded bugs: seven clean worlds, each with a few dozen defects as they are really shipped, one per factory.
+"""Seeded bugs: eight clean worlds, each with a few dozen defects as they are really shipped, one per factory.
 
 `CLEAN` names the sound worlds and `BUGS` what was done to them; `subjects.py` holds a factory for each bug. All was
 written from the interface of a plain subject alone, without a look at any detector.
@@ -6,12 +6,23 @@ written from the interface of a plain subject alone, without a look at any detec
 
 from __future__ import annotations
 
-from . import bugs_chat, bugs_data, bugs_desk, bugs_ledger, bugs_quiz, bugs_repair, bugs_rooms, bugs_warehouse
+from . import (
+    bugs_chat,
+    bugs_data,
+    bugs_deploy,
+    bugs_desk,
+    bugs_ledger,
+    bugs_quiz,
+    bugs_repair,
+    bugs_rooms,
+    bugs_warehouse,
+)
 from .registry import FOUND, KLASSES, Bug
 
 HERE = "bench/audit/seeded"
 CLEAN: dict[str, str] = {
     "chat": f"{HERE}/chat.py:Chat",
+    "deploy": f"{HERE}/deploy.py:Deploy",
     "desk": f"{HERE}/desk.py:Desk",
     "ledger": f"{HERE}/ledger.py:Ledger",
     "quiz": f"{HERE}/quiz.py:Quiz",
@@ -37,7 +48,17 @@ SCORERS: dict[str, str] = {
     "ranking__longest": "reward_hack",
 }
 CLEAN_SCORERS = ("math_answer", "record", "ranking")
-MODULES = (bugs_chat, bugs_data, bugs_desk, bugs_ledger, bugs_quiz, bugs_repair, bugs_rooms, bugs_warehouse)
+MODULES = (
+    bugs_chat,
+    bugs_data,
+    bugs_deploy,
+    bugs_desk,
+    bugs_ledger,
+    bugs_quiz,
+    bugs_repair,
+    bugs_rooms,
+    bugs_warehouse,
+)
 BUGS: tuple[Bug, ...] = tuple(bug for bug, _ in FOUND.values())
 
 __all__ = ["BLIND", "BUGS", "CLEAN", "CLEAN_SCORERS", "KLASSES", "SCORERS", "Bug"]
