@@ -246,7 +246,7 @@ def test_every_seed_of_the_operations_desk_can_be_solved(made: Made) -> None:
 
 
 def test_the_worlds_that_show_production_look_like_it(made: Made) -> None:
-    for name in ("deploy", "desk", "ledger", "warehouse"):
+    for name in ("deploy", "desk", "ledger", "parcels", "warehouse"):
         world = made(clean(name)).make()
         real = world.production()["data"]
         world.reset(world.tasks()[0], 1)

@@ -1,4 +1,4 @@
-"""Seeded bugs: eight clean worlds, each with a few dozen defects as they are really shipped, one per factory.
+"""Seeded bugs: nine clean worlds, each with a few dozen defects as they are really shipped, one per factory.
 
 `CLEAN` names the sound worlds and `BUGS` what was done to them; `subjects.py` holds a factory for each bug. All was
 written from the interface of a plain subject alone, without a look at any detector.
@@ -12,6 +12,7 @@ from . import (
     bugs_deploy,
     bugs_desk,
     bugs_ledger,
+    bugs_parcels,
     bugs_quiz,
     bugs_repair,
     bugs_rooms,
@@ -25,6 +26,7 @@ CLEAN: dict[str, str] = {
     "deploy": f"{HERE}/deploy.py:Deploy",
     "desk": f"{HERE}/desk.py:Desk",
     "ledger": f"{HERE}/ledger.py:Ledger",
+    "parcels": f"{HERE}/parcels.py:Parcels",
     "quiz": f"{HERE}/quiz.py:Quiz",
     "repair": f"{HERE}/repair.py:Repair",
     "rooms": f"{HERE}/rooms.py:Rooms",
@@ -54,6 +56,7 @@ MODULES = (
     bugs_deploy,
     bugs_desk,
     bugs_ledger,
+    bugs_parcels,
     bugs_quiz,
     bugs_repair,
     bugs_rooms,
