@@ -61,7 +61,16 @@ def key(task: Any) -> str:
 def episodes(lab: Any) -> list[list[Any]]:
     """A task, a seed and the oracle's calls, for every task that has an oracle."""
     world = lab.make()
-    return [[task, 3, world.oracle(task)] for task in world.tasks() if world.oracle(task) is not None]
+    solved = [[task, 3, solution(world, task, 3)] for task in world.tasks()]
+    return [one for one in solved if one[-1] is not None]
+
+
+def solution(world: Any, task: Any, seed: int) -> Any:
+    """The oracle's calls; of a world without one, those that its demonstrations know."""
+    if hasattr(world, "oracle"):
+        return world.oracle(task)
+    world.reset(task, seed)
+    return load(f"demo_{type(world).__module__.rpartition('.')[2]}.py").solve(task, world)
 
 
 def test_the_registry_is_as_large_and_as_wide_as_promised() -> None:
@@ -90,10 +99,11 @@ def test_the_oracle_is_paid_in_full_and_doing_nothing_is_not(name: str, made: Ma
 def test_every_write_of_the_oracle_is_needed(name: str, made: Made) -> None:
     lab = made(clean(name))
     reads = ("get_", "list_", "find_", "read_", "calculate", "quote_", "run_tests", "ask_customer")
-    for task, _, calls in episodes(lab)[:6]:
+    for task, seed, calls in episodes(lab)[:6]:
         for number, (tool, _) in enumerate(calls):
             if not tool.startswith(reads):
-                assert lab.reward(key(task), calls[:number] + calls[number + 1 :]) < 1.0, (key(task), tool)
+                world, _ = lab.play(key(task), calls[:number] + calls[number + 1 :], seed)
+                assert LAB.paid(world) < 1.0, (key(task), tool)
 
 
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
@@ -246,7 +256,7 @@ def test_every_seed_of_the_operations_desk_can_be_solved(made: Made) -> None:
 
 
 def test_the_worlds_that_show_production_look_like_it(made: Made) -> None:
-    for name in ("deploy", "desk", "ledger", "parcels", "warehouse"):
+    for name in ("deploy", "desk", "ledger", "parcels", "small_shop", "warehouse"):
         world = made(clean(name)).make()
         real = world.production()["data"]
         world.reset(world.tasks()[0], 1)

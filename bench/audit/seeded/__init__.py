@@ -1,4 +1,4 @@
-"""Seeded bugs: nine clean worlds, each with a few dozen defects as they are really shipped, one per factory.
+"""Seeded bugs: clean worlds, large and tiny, each with defects as they are really shipped, one per factory.
 
 `CLEAN` names the sound worlds and `BUGS` what was done to them; `subjects.py` holds a factory for each bug. All was
 written from the interface of a plain subject alone, without a look at any detector.
@@ -16,6 +16,7 @@ from . import (
     bugs_quiz,
     bugs_repair,
     bugs_rooms,
+    bugs_small,
     bugs_warehouse,
 )
 from .registry import FOUND, KLASSES, Bug
@@ -31,6 +32,13 @@ CLEAN: dict[str, str] = {
     "repair": f"{HERE}/repair.py:Repair",
     "rooms": f"{HERE}/rooms.py:Rooms",
     "warehouse": f"{HERE}/warehouse.py:Warehouse",
+    # Tiny ones, as somebody writes them in an afternoon; their bugs lie together in `bugs_small.py`.
+    "small_bank": f"{HERE}/small_bank.py:Bank",
+    "small_home": f"{HERE}/small_home.py:Home",
+    "small_notes": f"{HERE}/small_notes.py:Notes",
+    "small_quiz": f"{HERE}/small_quiz.py:Quiz",
+    "small_shop": f"{HERE}/small_shop.py:Shop",
+    "small_todo": f"{HERE}/small_todo.py:Todo",
 }
 BLIND: tuple[str, ...] = ()
 """The worlds whose misses nobody looked at while the detectors were made."""
@@ -60,6 +68,7 @@ MODULES = (
     bugs_quiz,
     bugs_repair,
     bugs_rooms,
+    bugs_small,
     bugs_warehouse,
 )
 BUGS: tuple[Bug, ...] = tuple(bug for bug, _ in FOUND.values())
