@@ -73,7 +73,10 @@ def walked(lab: Lab, tasks: Sequence[str]) -> Iterator[tuple[str, Hit]]:
         there = bases.setdefault(known.op.name, [])
         if known.op.value not in there:
             there.append(known.op.value)
-    tools = [{"name": tool.name, "properties": tool.properties} for tool in lab.about.tools[:60]]
+    tools = [
+        {"name": tool.name, "properties": tool.properties, "required": list(tool.required)}
+        for tool in lab.about.tools[:60]
+    ]
     # Where nobody sees the world, what ends an episode cannot be told from what reads: submitting is no reading.
     last = {ops[-1].name for task in tasks if (ops := lab.oracle(task)) and ops[-1].do == "call"}
     budget = lab.attribute("budget")

@@ -327,6 +327,8 @@ class Walker:
         for tool in self.asked["tools"]:
             if tool["name"] not in self.asked["writers"]:
                 bases: Sequence[Any] = self.asked["bases"].get(tool["name"], ())
+                if not bases and len(tool["required"]) < 2:
+                    bases = ({},)  # No call of it worked yet; with what was read since, one may.
                 for name, schema in list(tool["properties"].items())[:6]:
                     if bases and is_dict(schema):
                         yield tool["name"], bases[0], name, schema

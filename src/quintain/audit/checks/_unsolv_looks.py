@@ -56,7 +56,7 @@ class Variant(msgspec.Struct, frozen=True):
 def looks(lab: Lab, one: Solved) -> Iterator[Variant]:
     """The solution with looks that it does not take, before it begins and between its steps."""
     own = [op for place, op in enumerate(one.ops) if _only_looks(lab, op) and place not in one.errors]
-    known = [call.op for call in lab.survey.reads() if call.task == one.task and _only_looks(lab, call.op)]
+    known = [call.op for call in lab.survey.calls if call.task == one.task and _only_looks(lab, call.op)]
     bare = {(op.name, repr(op.value)): msgspec.structs.replace(op, mark="", on="a") for op in (*own, *known)}
     there = list(bare.values())[:8]
     budget: Any = lab.attribute("budget")
@@ -78,5 +78,20 @@ def looks(lab: Lab, one: Solved) -> Iterator[Variant]:
 
 
 def _only_looks(lab: Lab, op: Op) -> bool:
+    """Whether a call only looks; what no tool but such writes to is a log of looks, and not the world."""
+    return _is_look(op) and (op.name not in lab.survey.writers or _logs(lab, op.name))
+
+
+def _logs(lab: Lab, tool: str) -> bool:
+    """Whether all that a tool changes stands where nothing but looks writes."""
+    acts = {_top(path) for call in lab.survey.writes() if not _is_look(call.op) for path in call.changed or ()}
+    return all(_top(path) not in acts for call in lab.survey.of(tool) for path in call.changed or ())
+
+
+def _is_look(op: Op) -> bool:
     said: Sequence[str] = words(op.name)
-    return reads_by_name(op) and any(word in _LOOKS for word in said) and op.name not in lab.survey.writers
+    return reads_by_name(op) and any(word in _LOOKS for word in said)
+
+
+def _top(path: str) -> str:
+    return path.partition("/")[0]

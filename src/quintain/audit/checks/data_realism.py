@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import json
 import random
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,16 +16,18 @@ from quintain.audit.check import check
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
+from quintain.audit.probe import Probe, Record, Seen, call, reset
 
 from . import _data_shape as shapes
 from ._data_clean import signs
 from ._data_joint import joint
-from ._data_tables import Row, column, columns, filled, is_id, matched, ours, pooled, texts, theirs
-from ._data_tests import AUC, LEAST, Unlike, auc, binomial, holm, tests
+from ._data_rates import rates
+from ._data_tables import Row, column, columns, filled, is_id, matched, ours, pooled, theirs
+from ._data_tests import AUC, Unlike, auc, holm, tests
 
 TASKS = 4
 """Tasks whose start state is looked at."""
+__all__ = ["rates"]
 TEACHES = "what holds in these rows only, and breaks on production's"
 
 
@@ -100,13 +101,6 @@ def is_constant(records: Sequence[Record], _evidence: Evidence) -> bool:
     given = {json.dumps(value, sort_keys=True, default=str) for value, _ in answers}
     is_fine = all(not seen.is_error and _says_much(seen) for _, seen in answers)
     return len(words) == 1 and len(given) == len(answers) >= 4 and is_fine
-
-
-def off_rate(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A share of rows is far from the rate that is declared for it."""
-    want: dict[str, Any] = evidence.data
-    found = _observed(want["name"], pooled(records))
-    return found is not None and _is_off(found[0], found[1], float(want["rate"]))
 
 
 # --- against production ---
@@ -248,74 +242,6 @@ def _kind(value: Any) -> str:
     if isinstance(value, bool):
         return "a truth value"
     return "a number" if is_number(value) else "text" if isinstance(value, str) else "a list or an object"
-
-
-# --- rates ---
-
-
-@check("x.rates_as_declared", "data_realism", needs=("production", "state", "tasks"), value=40)
-def rates(lab: Lab) -> Iterator[Finding | None]:
-    """What is declared as a probability is seen about as often."""
-    given = lab.play(Op("production", mark="production")).at("production").value
-    declared: Any = given.get("rates") if is_dict(given) else None
-    if not is_dict(declared) or not declared:
-        raise lab.none("production() declares no rates")
-    probes = ours(lab.some(12))
-    tables = pooled(lab.play_all(probes))
-    for name, rate in declared.items():
-        found = _observed(str(name), tables) if is_number(rate) and 0 <= rate <= 1 else None
-        if found is None:
-            continue
-        lab.looking()
-        hits, count = found
-        if _is_off(hits, count, float(rate)):
-            yield lab.finding(
-                f"{name} is declared as {rate:g} and seen as {hits / count:.3g}",
-                *probes,
-                relation=f"{__name__}:off_rate",
-                data={"name": str(name), "rate": rate},
-                minimise=0,
-                part="C",
-                expected=rate,
-                observed={"hits": hits, "of": count},
-                teaches="to expect something as often as it does not happen",
-            )
-
-
-def _is_off(hits: int, count: int, rate: float) -> bool:
-    return count >= LEAST and abs(hits / count - rate) > max(0.05, 0.4 * rate) and binomial(hits, count, rate) < 1e-4
-
-
-def _observed(name: str, tables: dict[str, list[Row]]) -> tuple[int, int] | None:
-    """(hits, rows) of what a rate's name speaks of: a column's gaps, a truth value, or one of its values."""
-    words = [word for word in re.split(r"[^a-z0-9]+", name.lower()) if word]
-    bare = [word for word in words if word not in ("rate", "share", "probability", "p", "chance", "fraction", "of")]
-    found: list[tuple[int, int, int]] = []
-    for table, rows in tables.items():
-        near = sum(word.rstrip("s") in table.lower() for word in bare)
-        for one in columns(rows):
-            hit = _hits(column(rows, one), one.lower(), bare)
-            if hit is not None:
-                found.append((hit[1] + near, hit[0], len(rows)))
-    if not found:
-        return None
-    _, hits, count = max(found)
-    return hits, count
-
-
-def _hits(values: Sequence[Any], name: str, words: Sequence[str]) -> tuple[int, int] | None:
-    """(hits, how many of the words are accounted for)."""
-    spelled = name.replace("_", " ").split()
-    shared = len(set(spelled) & set(words)) + 2 * (name in "_".join(words))
-    if shared and {"null", "missing", "empty", "none", "nulls", "gaps"} & set(words):
-        return sum(one is None or one == "" for one in values), shared + 3
-    there = filled(values)
-    if shared and there and all(one in (0, 1, True, False) for one in there):
-        return sum(bool(one) for one in there), shared + 2
-    for value in {*texts(there)}:
-        if value.lower() in words and len({*texts(there)}) <= 20:
-            return sum(one == value for one in there), shared + 2
-    return None
 
 
 # --- inputs ---

@@ -28,6 +28,8 @@ from ._reward_damage import collateral_damage
 from ._reward_form import reward_well_formed, score_asked_twice
 from ._reward_hollow import hollow_work, rest_of_the_file
 from ._reward_other import changed_argument
+from ._reward_partial import partial_work
+from ._reward_quoted import quoted_verdict
 from ._reward_read import scorer_code
 from ._reward_redirect import another_record
 from ._reward_refused import refused_work
@@ -51,6 +53,8 @@ __all__ = [
     "hollow_work",
     "labelled_cases",
     "oracle_ablation",
+    "partial_work",
+    "quoted_verdict",
     "refused_work",
     "rest_of_the_file",
     "reward_well_formed",

@@ -20,6 +20,7 @@ from . import _silent_score as verdicts
 from ._drift_rows import filters, pages, whole
 from ._silent_faults import Cell, accepted, cells, read_sweep
 from ._silent_limits import effects, limits, misspelt, unknown_tasks
+from ._silent_reference import unread_reference
 from ._silent_score import World, worlds
 from ._silent_static import swallowed
 from ._silent_unknown import unknown_names
@@ -219,5 +220,5 @@ def _grade(seen: Seen) -> Any:
 
 __all__ = [
     "effects", "filters", "judge_faults", "limits", "misspelt", "pages", "swallowed", "tool_faults", "unknown_names",
-    "unknown_tasks", "user_faults", "verifier_faults", "whole",
+    "unknown_tasks", "unread_reference", "user_faults", "verifier_faults", "whole",
 ]  # fmt: skip

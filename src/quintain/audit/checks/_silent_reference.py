@@ -1,0 +1,53 @@
+"""References that cannot be read: what stands in for the comparison pays whatever is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from quintain.audit.check import check
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab, solves
+from quintain.audit.probe import Op, Record, answer, number
+
+from ._reward_runs import runs_of
+from ._reward_tasks import asked
+
+_NONSENSE = ("", "zq vx", "-17.25", "\\boxed{qqq}", "the moon, the moon")
+"""Cannot all be right."""
+_TASKS = 24
+
+
+@check("x.unread_reference", "silent_default", needs=("answer", "tasks"), value=84)
+def unread_reference(lab: Lab) -> Iterator[Finding | None]:
+    """No task pays the same good reward for all nonsense, where others pay nothing for it."""
+    ways: list[tuple[Op, ...]] = [(answer(text),) for text in _NONSENSE]
+    paid: dict[str, list[float | None]] = {}
+    for task in lab.some(_TASKS):
+        lab.looking()
+        paid[task] = [run.score for run in runs_of(lab, task, ways)]
+    top = max((one.full for one in asked(lab, 8)), default=1.0)
+    anything = [task for task, scores in paid.items() if all(one is not None and one >= top - 1e-9 for one in scores)]
+    strict = [task for task, scores in paid.items() if all(one is not None and one < top - 1e-9 for one in scores)]
+    if not anything or not strict:
+        return
+    yield lab.finding(
+        "some tasks pay in full for whatever is said, nonsense and nothing alike",
+        *(solves(anything[0], way) for way in ways),
+        solves(strict[0], ways[1]),
+        relation=f"{__name__}:pays_whatever",
+        marks=("score",),
+        data=top,
+        minimise=0,
+        part="V",
+        tasks=anything,
+        expected=f"less than {top:g} for nonsense, as in {len(strict)} other tasks; or no verdict",
+        observed=paid[anything[0]],
+        teaches="that some questions need no answer",
+    )
+
+
+def pays_whatever(records: Sequence[Record], evidence: Evidence) -> bool:
+    """All probes but the last are paid `data`, and the last, which says one of their answers elsewhere, is not."""
+    *many, other = [number(record.at("score")) for record in records]
+    top = float(evidence.data)
+    return all(one is not None and one >= top - 1e-9 for one in many) and other is not None and other < top - 1e-9
