@@ -40,7 +40,9 @@ CLEAN: dict[str, str] = {
     "small_shop": f"{HERE}/small_shop.py:Shop",
     "small_todo": f"{HERE}/small_todo.py:Todo",
 }
-BLIND: tuple[str, ...] = ()
+BLIND: tuple[str, ...] = (
+    "deploy", "parcels", "small_bank", "small_home", "small_notes", "small_quiz", "small_shop", "small_todo",
+)  # fmt: skip
 """The worlds whose misses nobody looked at while the detectors were made."""
 SCORERS: dict[str, str] = {
     # A scorer that is wrong: its class. The sound ones have no "__"; the cases lie in `cases/NAME.jsonl`.
