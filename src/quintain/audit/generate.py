@@ -54,12 +54,16 @@ class Values:
 
     def of(self, name: str) -> list[Any]:
         """Values seen under a field of this name, or of one that ends like it."""
-        exact = list(self._by_name.get(name.lower(), ()))
+        exact = self.exactly(name)
         if exact:
             return exact
         tail = name.lower().rpartition("_")[2]
         near = [one for key, values in self._by_name.items() if key.endswith(tail) and tail for one in values]
         return near[:60]
+
+    def exactly(self, name: str) -> list[Any]:
+        """Values seen under a field of just this name."""
+        return list(self._by_name.get(name.lower(), ()))
 
     def names(self) -> set[str]:
         """Every field that was seen."""

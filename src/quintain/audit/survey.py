@@ -13,6 +13,7 @@ import msgspec
 
 from .data import is_dict, parsed
 from .generate import Values, valid
+from .handle import ToolSpec
 from .probe import Op, Probe, Record, Seen, call, reset
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ DRAWN = 12
 """Calls that are tried for a tool that no oracle uses."""
 TOOLS_DRAWN = 60
 """Such tools that are tried; a world of hundreds is sampled by its oracles."""
+AFTERWARDS, PLACES = 3, 3
+"""Tasks in whose midst tools are tried that may work only once something has been done, and as many such tools; after
+so many writes of each task."""
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -109,6 +113,7 @@ def survey(lab: Lab) -> Survey:
     missing = [tool.name for tool in lab.about.tools if tool.name not in met]
     calls += _draw(lab, missing, values=values, tasks=tasks)
     background = _background(calls)
+    calls += _afterwards(lab, [_without(one, background) for one in calls], values=values, tasks=tasks)
     clean = tuple(_without(one, background) for one in calls)
     found = {one.op.name for one in calls}
     return Survey(clean, values, tuple(name for name in missing if name not in found), states, background)
@@ -210,6 +215,62 @@ def _tries(lab: Lab, part: Sequence[tuple[str, Op]], *, goes_back: bool) -> Iter
         yield op.marked(f"op {place}")
         if sees(lab):
             yield Op("changes", mark=f"look {place}")
+
+
+def _afterwards(lab: Lab, calls: Sequence[Known], *, values: Values, tasks: Sequence[str]) -> list[Known]:
+    """Calls that take back or go on with what a solution has done: in its midst, with the words of its calls."""
+    met = {one.op.name for one in calls}
+    wrote = {one.op.name for one in calls if one.writes is not False}
+    tools = [one for one in lab.about.tools if one.name not in met][:AFTERWARDS]
+    goes_back = {"snapshot", "restore"} <= lab.offers
+    groups = [tools] if goes_back else [[one] for one in tools]  # Who cannot go back goes on after what worked.
+    plan = [
+        (task, _midst(lab, task, group, values=values, wrote=wrote)) for task in tasks[:AFTERWARDS] for group in groups
+    ]
+    plan = [(task, ops) for task, ops in plan if any(op.mark for op in ops)]
+    found: list[Known] = []
+    for (task, ops), record in zip(plan, lab.play_all([Probe((reset(task), *ops)) for task, ops in plan]), strict=True):
+        there: dict[str, Known] = {}
+        for place, op in enumerate(ops):
+            if not op.mark.startswith("op ") or op.name in there or record.at(op.mark).is_error:
+                continue
+            seen = record.at(op.mark)
+            values.take(parsed(seen.value), op.name)
+            looks = [record.at(f"{word} {op.mark}").value for word in ("was", "look")] if sees(lab) else [None, None]
+            before = tuple(one for one in ops[:place] if not one.mark and one.do == "call")
+            there[op.name] = Known(task, before, op.marked(""), seen, _changed(*looks))
+            if not goes_back:
+                break
+        found += there.values()
+    return found
+
+
+def _midst(lab: Lab, task: str, tools: Sequence[ToolSpec], *, values: Values, wrote: set[str]) -> list[Op]:
+    """A solution, and after each of its first writes the tools that never worked; they alone are marked "op"."""
+    goes_back = {"snapshot", "restore"} <= lab.offers
+    ops: list[Op] = []
+    told = Values()
+    places = 0
+    for step in lab.oracle(task) or ():
+        if step.do != "call":
+            continue
+        ops.append(step.marked(""))
+        told.take(step.value)
+        places += step.name in wrote
+        if step.name not in wrote or places > PLACES:
+            continue
+        ops += [Op("snapshot", name="here")] if goes_back else []
+        for tool in tools:
+            near = {name: told.exactly(name)[-1] for name in tool.properties if told.exactly(name)}
+            if not near:
+                continue
+            mark = f"op {len(ops)}"
+            tried = call(tool.name, {**valid(tool, values, lab.rng, optional=0.0), **near}, mark=mark)
+            ops += [Op("changes", mark=f"was {mark}")] if sees(lab) else []
+            ops += [tried]
+            ops += [Op("changes", mark=f"look {mark}")] if sees(lab) else []
+            ops += [Op("restore", name="here")] if goes_back else []
+    return ops
 
 
 def _background(calls: Sequence[Known]) -> frozenset[str]:

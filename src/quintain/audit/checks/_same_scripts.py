@@ -44,6 +44,11 @@ ACTS = (
 """Words that names of tools which write begin with."""
 
 
+NO_LOCALE = "de_DE.UTF-8"
+"""A language that writes numbers and dates otherwise; where it is not installed it is in the environment all the same,
+and a subject that only looks there takes it for granted."""
+
+
 def eye(lab: Lab) -> str:
     """The op that sees the world: "digest" where there is one and no field is volatile, else "state", else ""."""
     names = ("state",) if lab.volatile else ("digest", "state")
@@ -175,8 +180,13 @@ def elsewhere() -> tuple[Context, ...]:
     day = 1 if shim() is not None else 0  # Without a shim nothing is said about clocks here: see `days_ahead`.
     return (
         Context(hash_seed=1, zone="LINT-14", locale=foreign_locale(), elsewhere=True, days=day),
-        Context(hash_seed=2, zone="PST8", thread=True, days=-day),
+        Context(hash_seed=2, zone="PST8", locale=NO_LOCALE, thread=True, days=-day),
     )
+
+
+def misses_locale(context: Context, *seen: Any) -> bool:
+    """Whether what was seen only says that the machine has no such locale."""
+    return context.locale == NO_LOCALE and any("locale" in str(one).lower() for one in seen)
 
 
 def parts(context: Context) -> Iterator[tuple[str, Context]]:

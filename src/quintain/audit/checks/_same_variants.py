@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
-from quintain.audit.data import is_dict, is_number
+from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.generate import fits
 from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
@@ -14,9 +14,12 @@ from quintain.audit.probe import Op, call
 from quintain.audit.survey import Known
 
 from ._same_scripts import SEARCHED, bare, seems_to_read
+from ._same_splits import read
 
 VARIANTS = 14
 """Ways in which a tool that reads is called."""
+LONG = 200
+"""Letters of a text that tells of something found."""
 KNOWN = 3
 """Calls of a tool that are known, which are varied around the first."""
 
@@ -46,16 +49,36 @@ def variants(lab: Lab) -> list[Row]:
 
 def _variants(lab: Lab, tool: ToolSpec, known: list[Known]) -> Iterator[Op]:
     first = [bare(one.op) for one in known]
-    base: dict[str, Any] = first[0].value if first else {}
-    found = {_key(op.value): op for op in first[:1]}
+    broad = _broad(tool, known)
+    base: dict[str, Any] = broad or (first[0].value if first else {})
+    found = {_key(op.value): op for op in ([call(tool.name, broad)] if broad else first[:1])}
     # One other value of each parameter, then the next of each: a tool of many parameters is seen in all of them.
     columns = [list(_others(lab, tool, name, base=base)) for name in tool.properties]
     rows = itertools.chain.from_iterable(itertools.zip_longest(*columns))
     # Another row of the table comes among them: what is kept under too little is kept for all of them.
-    for arguments in (*_swapped(tool, base), *(one.value for one in first[1:KNOWN]), *rows):
+    for arguments in (*_swapped(tool, base), *(one.value for one in first[not broad : KNOWN]), *rows):
         if arguments is not None and all(need in arguments for need in tool.required):
             found.setdefault(_key(arguments), call(tool.name, arguments))
     yield from found.values()
+
+
+def _broad(tool: ToolSpec, known: list[Known]) -> dict[str, Any]:
+    """A search for so little that it finds much, where the known one found nothing; empty where nothing is searched.
+
+    Who finds nothing cannot tell one choice from another.
+    """
+    words = [name for name in tool.properties if name.lower() in SEARCHED and "enum" not in tool.properties[name]]
+    if not words or (known and _finds(read(known[0].seen.value))):
+        return {}
+    base: dict[str, Any] = known[0].op.value if known else {}
+    return {name: value for name, value in base.items() if name in tool.required} | {words[0]: "a"}
+
+
+def _finds(answer: Any) -> bool:
+    """Whether rows stand in an answer; of a text nobody can say."""
+    if is_dict(answer):
+        return any(map(_finds, answer.values()))
+    return bool(answer) if is_list(answer) else isinstance(answer, str) and len(answer) > LONG
 
 
 def _key(arguments: dict[str, Any]) -> str:

@@ -20,15 +20,16 @@ from quintain.audit.probe import HOME, Context, Op, Probe, Record, number, reset
 from quintain.audit.shifted import shim
 
 from ._flaky_spelling import spelling_by_task, turned_lists
+from ._flaky_threads import verdict_by_thread
 from ._flaky_ways import verdict_by_session, verdict_by_way, verdict_early, verdict_later
-from ._same_scripts import doing, elsewhere, eye, half, others, parts, reads
+from ._same_scripts import doing, elsewhere, eye, half, misses_locale, others, parts, reads
 from ._same_splits import UNLIKE, Split, pair, split, through
 from ._same_splits import wavers as wavering
 from ._same_static import order_hints, verifier_hints
 
 __all__ = [
-    "equivalent_spelling", "spelling_by_task", "verdict_by_session", "verdict_by_way", "verdict_early",
-    "verdict_later", "verifier_code", "verifier_determinism", "verifier_order", "verifier_portability",
+    "equivalent_spelling", "spelling_by_task", "verdict_by_session", "verdict_by_thread", "verdict_by_way",
+    "verdict_early", "verdict_later", "verifier_code", "verifier_determinism", "verifier_order", "verifier_portability",
     "verifier_purity",
 ]  # fmt: skip
 
@@ -304,6 +305,8 @@ def _counted(values: Sequence[Any]) -> str:
 
 
 def _elsewhere(lab: Lab, task: str, ops: Sequence[Op], *, apart: Split, context: Context, how: str) -> Finding | None:
+    if misses_locale(context, apart.one, apart.other):
+        return None
     for words, part in (*parts(context), ("the process", context)):
         probes = pair(lab, through(ops, SCORE.mark), SCORE.mark, context=part)
         if probes is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ._race_contents import odd_contents
 from ._race_fuzz import goes_on, odd_answers, odd_calls, refused_calls
+from ._race_halves import half_characters
 from ._race_leaks import close, resources
 from ._race_memory import memory
 from ._race_refused import refused_halfway
@@ -15,6 +16,6 @@ from ._race_rows import every_row
 from ._race_sessions import concurrent_sessions, linearizable, load
 
 __all__ = [
-    "close", "concurrent_sessions", "every_row", "goes_on", "linearizable", "load", "memory", "odd_answers",
-    "odd_calls", "odd_contents", "refused_calls", "refused_halfway", "resources",
+    "close", "concurrent_sessions", "every_row", "goes_on", "half_characters", "linearizable", "load", "memory",
+    "odd_answers", "odd_calls", "odd_contents", "refused_calls", "refused_halfway", "resources",
 ]  # fmt: skip

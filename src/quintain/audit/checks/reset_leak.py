@@ -27,6 +27,7 @@ from ._same_scripts import (
     eye,
     half,
     marked,
+    misses_locale,
     parts,
     reads,
     told,
@@ -346,7 +347,7 @@ def _in_context(
     lab: Lab, task: str, ops: tuple[Op, ...], *, apart: Split, context: Context, found: set[str]
 ) -> Finding | None:
     key = f"{told(apart.op)} {apart.path}"
-    if key in found or len(found) >= MOST:
+    if key in found or len(found) >= MOST or misses_locale(context, apart.one, apart.other):
         return None
     found.add(key)
     target = apart.op.mark

@@ -1,0 +1,69 @@
+"""One session in several threads, one after the other, as whoever calls it from a pool of threads does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from quintain.audit.check import check
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, reset, same, together
+
+from ._same_scripts import doing
+
+HERE = f"{__name__}:"
+
+
+def strays(records: Sequence[Record], evidence: Evidence) -> bool:
+    """An op that is done in a thread of its own gives what it does not give where all are done in one; both worked."""
+    moved, one, again = records
+    mark = evidence.marks[0]
+    seen = _lane(moved, mark)
+    if seen is None or any(each.is_error for each in (seen, _done(one, mark), _done(again, mark))):
+        return False
+    return same(_done(one, mark), _done(again, mark), evidence.volatile) and not same(
+        seen, _done(one, mark), evidence.volatile
+    )
+
+
+def _lane(record: Record, mark: str) -> Seen | None:
+    lane = record.lane(mark, 0)
+    return lane[0] if lane else None
+
+
+def _done(record: Record, mark: str) -> Seen:
+    return record.at(mark)
+
+
+@check("x.verdict_by_thread", "flaky_verifier", needs=("tasks",), value=69)
+def verdict_by_thread(lab: Lab) -> Iterator[Finding | None]:
+    """An episode whose calls come from one thread after the other is answered and scored as in one thread."""
+    for task in lab.some(2):
+        ops = [*doing(lab, task), Op("score")]
+        marks = [f"step {place}" for place in range(len(ops))]
+        moved = Probe((reset(task), *(together((op,), mark=mark) for op, mark in zip(ops, marks, strict=True))))
+        plain = Probe((reset(task), *(op.marked(mark) for op, mark in zip(ops, marks, strict=True))))
+        records = lab.play_all([moved, plain, plain])
+        lab.looking(len(ops))
+        for op, mark in zip(ops, marks, strict=True):
+            evidence = Evidence(f"{HERE}strays", (mark,), None, lab.volatile)
+            if not strays(records, evidence):
+                continue
+            is_score = op.do == "score"
+            seen = _lane(records[0], mark)
+            yield lab.finding(
+                "the verdict is another one in another thread of the process"
+                if is_score
+                else f"{op.name or op.do} gives something else in another thread of the process",
+                *(moved, plain, plain),
+                relation=evidence.relation,
+                marks=(mark,),
+                minimise=0,
+                part="V" if is_score else "S",
+                class_="flaky_verifier" if is_score else "races",
+                tasks=(task,),
+                expected=records[1].at(mark).value,
+                observed=seen.value if seen else None,
+                teaches="that what it is paid depends on who asks",
+            )
+            return

@@ -1,0 +1,122 @@
+"""Half a character: a text of JSON in which one of two surrogates stands alone.
+
+A model's words are cut between the two halves of an emoji, its arguments are JSON all the same, and `json.loads` gives
+a text that no encoder of UTF-8 takes. No probe can carry such a text, so it is put in where the call is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, Record, Seen, ask, reset
+
+from ._same_scripts import bare, reads
+
+HERE = f"{__name__}:"
+TEXTS, READS = 60, 4
+"""Texts of tools that are tried; calls that read after each."""
+HALF = " \ud83d"
+KINDS = ("environment", "plain", "scorer")
+"""Subjects that live in this process: what stands between must not be what breaks."""
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A call that works, the argument that half a character is put into, and what follows; "" for last words."""
+
+    task: str
+    before: tuple[Op, ...]
+    op: Op
+    field: str
+    after: tuple[Op, ...]
+
+
+def breaks_on_half(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The call, or what follows it, crashes at the place that `data` names, and does not with a whole text."""
+    half, whole = (record.at("half").value for record in records)
+    return bool(half and half[0] and half[0]["where"] == evidence.data and whole == [{}])
+
+
+@check("x.half_characters", "races", needs=("tasks",), value=57)
+def half_characters(lab: Lab) -> Iterator[Finding | None]:
+    """Half a character in a text, as JSON may hold it, is refused or taken, and breaks nothing."""
+    if lab.about.kind not in KINDS:
+        raise lab.none("what carries texts to it stands between")
+    cases = list(_cases(lab))
+    lab.looking(len(cases))
+    value = lab.play(_asked(cases, half=True)).at("half").value
+    told: set[str] = set()
+    for one, broke in zip(cases, value or (), strict=False):
+        if not broke or broke["where"] in told:
+            continue
+        told.add(broke["where"])
+        probes = Probe((_asked([one], half=True),)), Probe((_asked([one], half=False),))
+        name = f"{one.op.name}()" if one.op.do == "call" else "answer()"
+        at = "breaks" if broke["place"] == 0 else f"leaves what breaks {broke['name']}"
+        yield lab.finding(
+            f"{name} {at} when a text ends in half a character ({broke['raised'].partition(':')[0]})",
+            *probes,
+            relation=f"{HERE}breaks_on_half",
+            marks=("half",),
+            data=broke["where"],
+            minimise=0,
+            tasks=(one.task,),
+            expected="an answer, or an error that the agent can read",
+            observed=broke["raised"],
+            where=broke["where"],
+            teaches="nothing: the episode is lost, and with it every group in which a model's words are cut there",
+        )
+        return
+
+
+def _cases(lab: Lab) -> Iterator[Case]:
+    count = 0
+    for tool in lab.about.tools:
+        known = min(lab.survey.of(tool.name), key=lambda one: len(one.before), default=None)
+        given: dict[str, Any] = known.op.value if known else {}
+        for name, schema in tool.properties.items():
+            free = is_dict(schema) and schema.get("type") == "string" and not schema.get("enum")
+            if known is None or not free or not isinstance(given.get(name, ""), str) or count >= TEXTS:
+                continue
+            count += 1
+            after = (*reads(lab, known.task, READS), Op("score"))
+            before = tuple(map(bare, known.before))
+            yield Case(known.task, before, Op("call", name=tool.name, value=given), name, after)
+    if "answer" in lab.offers:
+        yield Case(lab.tasks[0], (), Op("answer", value="yes"), "", (Op("score"),))
+
+
+def _asked(cases: Sequence[Case], *, half: bool) -> Op:
+    return ask(f"{HERE}tried", {"cases": msgspec.to_builtins(cases), "half": half}, mark="half")
+
+
+def tried(player: Player, on: str, value: Any) -> list[dict[str, Any]]:
+    """In the child: each case in a session of its own; what crashed of it, empty where nothing did."""
+    return [
+        _tried(player, f"{on} {place}", one, half=value["half"])
+        for place, one in enumerate(msgspec.convert(value["cases"], list[Case]))
+    ]
+
+
+def _tried(player: Player, on: str, one: Case, *, half: bool) -> dict[str, Any]:
+    for op in (reset(one.task), *one.before):
+        player.do(op.moved(on))
+    text = str(one.op.value if not one.field else one.op.value.get(one.field, "")) + (HALF if half else " ok")
+    given = {**one.op.value, one.field: text} if one.field else text
+    seen: Seen | None = None
+    for place, op in enumerate((msgspec.structs.replace(one.op, value=given), *one.after)):
+        seen = player.do(op.moved(on))
+        if seen.how == "crashed":
+            raised = seen.raised.encode("ascii", "backslashreplace").decode()
+            return {"place": place, "name": f"{op.name or op.do}()", "raised": raised, "where": seen.where}
+        if place == 0 and seen.is_error:
+            break
+    player.handles.pop(on, None)
+    return {}
