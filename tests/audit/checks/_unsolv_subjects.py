@@ -126,6 +126,15 @@ class Declared(Hasty):
         return f"{super().prompt(task)} Use at most 3 calls."
 
 
+class Barred(Garage):
+    """No price above 5000 may be named, and one is."""
+
+    def tools(self) -> list[dict[str, Any]]:
+        schema = _schema(plate=TEXT, price={"type": "integer", "maximum": 5000}, helpers={"type": "array"})
+        found = super().tools()
+        return [one | {"parameters": schema} if one["name"] == "book_service" else one for one in found]
+
+
 class FullOnTuesdays(Garage):
     """Under some seeds the garage is full."""
 
@@ -300,6 +309,31 @@ class Strict(Sums):
 
     def score(self) -> float:
         return float(self.said == self.gold(self.number))
+
+
+class Marked(Strict):
+    """The lists write marks between thousands, and an answer must not."""
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        if name == "read_list":
+            return {"numbers": " and ".join(f"{one:,.0f}" for one in self.pair(int(arguments["name"][1])))}
+        return super().call(name, arguments)
+
+
+class Lenient(Marked):
+    """Any spelling will do."""
+
+    def score(self) -> float:
+        said = self.said.strip().rstrip(".").replace(",", "")
+        return float(bool(said) and float(said) == float(self.gold(self.number)))
+
+
+class Unfiled(Sums):
+    """One list is not there."""
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        is_there = arguments.get("name") != "L50"
+        return super().call(name, arguments) if is_there else {"error": "there is no such list"}
 
 
 class Twins(Sums):

@@ -129,6 +129,21 @@ class Turned(Garden):
         return share * (-0.5) ** damage
 
 
+class Told(Garden):
+    def total(self, share, damage):
+        return {"score": share * 0.5**damage, "damage": damage}
+
+
+class Once(Garden):
+    def total(self, share, damage):
+        return {"score": share * 0.5 ** min(1, damage), "damage": damage}
+
+
+class Clean(Garden):
+    def total(self, share, damage):
+        return {"score": share * 0.5 ** min(1, damage), "clean": not damage}
+
+
 class Booking:
     CASES = {"a": ("10:20", 1250), "b": ("14:45", 2310)}
     told = "Book a table at {} for exactly {} cents."
@@ -254,6 +269,7 @@ def found(subjects: Path, name: str, *checks: Check) -> list[Finding]:
         ("Gated", clipping.ladder, "of some things that are worth the same any 1 are paid no more than any 0"),
         ("Wild", clipping.damage_pays, "is paid, and twice is paid more"),
         ("Turned", clipping.damage_pays, "costs something, and twice costs less"),
+        ("Once", clipping.damage_pays, "costs something once, and nothing any more, though it is counted"),
         ("Hours", clipping.near_arguments, "book: a wrong start is paid in full"),
         ("Euros", clipping.near_arguments, "book: a wrong cents is paid in full"),
         ("Digits", clipping.near, "a wrong number is paid in full: 0.1 % "),
@@ -272,6 +288,8 @@ def test_what_is_near_or_counts_for_nothing_is_found(subjects: Path, name: str, 
         ("Garden", (clipping.ladder, clipping.damage_pays, clipping.components)),
         ("Squared", (clipping.ladder, clipping.damage_pays)),
         ("Free", (clipping.damage_pays,)),
+        ("Told", (clipping.damage_pays,)),
+        ("Clean", (clipping.damage_pays,)),
         ("Booking", (clipping.near_arguments,)),
         ("Bounded", (clipping.near_arguments,)),
         ("Enough", (clipping.near_arguments,)),

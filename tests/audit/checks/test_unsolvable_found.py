@@ -21,7 +21,8 @@ def asked(name: str, *checks: Check, tasks: int = 30) -> Report:
 ALL = (
     unsolvable.oracle_max, unsolvable.solved_under_seeds, unsolvable.provenance, unsolvable.gold_rule,
     unsolvable.strictness, unsolvable.task_set, unsolvable.prompt_rule, unsolvable.room_to_look,
-    unsolvable.one_for_all, flaky_verifier.verdict_early, flaky_verifier.verdict_by_session,
+    unsolvable.one_for_all, unsolvable.refused_look, unsolvable.solution_in_bounds,
+    flaky_verifier.verdict_early, flaky_verifier.verdict_by_session,
     flaky_verifier.verdict_later, flaky_verifier.verdict_by_way, flaky_verifier.spelling_by_task,
     flaky_verifier.equivalent_spelling, flaky_verifier.verifier_purity,
 )  # fmt: skip
@@ -40,6 +41,7 @@ def test_a_sound_subject_is_let_alone(name: str) -> None:
         ("Computed", unsolvable.provenance),
         ("Fine", unsolvable.gold_rule),
         ("Strict", flaky_verifier.spelling_by_task),
+        ("Lenient", unsolvable.strictness),
     ],
 )
 def test_a_look_alike_is_let_alone(name: str, check: Check) -> None:
@@ -66,6 +68,8 @@ def test_a_price_that_the_agent_is_told_of_is_no_error() -> None:
         ("FullOnTuesdays", unsolvable.solved_under_seeds, "T", "not under another", {"service 0", "service 4"}),
         ("OldGold", unsolvable.gold_rule, "T", "of calculate is the answer of all", {"sum 6"}),
         ("Coarse", unsolvable.gold_rule, "S", "calculate rounds off digits", None),
+        ("Barred", unsolvable.solution_in_bounds, "T", "book_service is given a price", None),
+        ("Unfiled", unsolvable.refused_look, "T", "reads by read_list is not there", {"sum 5"}),
         ("Twins", unsolvable.task_set, "T", "two tasks look the same", {"sum 1", "sum 2"}),
         ("Uneven", flaky_verifier.spelling_by_task, "V", "a number as 5.0 in place of 5", {"sum 4"}),
         ("Listed", flaky_verifier.equivalent_spelling, "V", "as sets in another order", None),
@@ -79,6 +83,11 @@ def test_what_is_wrong_is_proven(name: str, check: Check, part: str, title: str,
     assert title in found.title
     assert (found.part, found.stops) == (part, True)
     assert tasks is None or set(found.tasks) == tasks
+
+
+def test_a_number_may_be_written_as_the_world_writes_it() -> None:
+    [found] = [one for one in asked("Marked", unsolvable.strictness).findings if one.stops]
+    assert "marks between thousands, as the world writes numbers" in found.title
 
 
 def test_a_task_that_was_not_chosen_is_looked_at_as_well() -> None:

@@ -12,7 +12,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
-from ._clip_states import EPSILON
+from ._clip_states import EPSILON, seen_parts
 from ._same_wide import kinds, known
 
 ACTS = 16
@@ -39,6 +39,29 @@ def makes_good(records: Sequence[Record], _evidence: Evidence) -> bool:
         return False
     none, one, other, both = (amount for amount in scores if amount is not None)
     return max(one, other) < none - EPSILON and both > max(one, other) + EPSILON
+
+
+def is_free(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """Without damage, with one, with another one, with both: the second costs nothing, though what counts it goes on.
+
+    Something is left to lose all the while, and a component that is told beside the reward tells one damage from two.
+    """
+    if any(seen.is_error for record in records for seen in record.seen):
+        return False
+    (none, before), (one, first), (other, _), (both, after) = map(seen_parts, records)
+    if none is None or one is None or other is None or both is None:
+        return False
+    flat = max(one, other, both) - min(one, other, both) <= EPSILON < both < none - EPSILON
+    return flat and any(_goes_on(before[name], first[name], after[name]) for name in _shared(before, first, after))
+
+
+def _shared(*parts: dict[str, float]) -> list[str]:
+    return [name for name in parts[0] if all(name in one for one in parts)]
+
+
+def _goes_on(none: float, one: float, both: float) -> bool:
+    """Whether a component counts on, up or down."""
+    return none < one - EPSILON < both - 2 * EPSILON or none > one + EPSILON > both + 2 * EPSILON
 
 
 @check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=61)
@@ -95,18 +118,25 @@ def _worth(lab: Lab, task: str, begun: Sequence[Op], *, acts: Sequence[tuple[Op,
     costs = [
         act for act, amount in zip(acts, scores[1:], strict=True) if amount is not None and amount < none - EPSILON
     ]
-    for which, some in (("grows", paid), ("makes_good", costs)):
+    costly = ("makes_good", "is_free") if lab.attribute("graded") is True else ("makes_good",)
+    for rules, some in ((("grows",), paid), (costly, costs)):
         pairs = list(itertools.islice(itertools.combinations(some, 2), 3))
         each = [[(), one, other, (*one, *other)] for one, other in pairs]
         plays = [[Probe((reset(task), *begun, *act, score())) for act in acts] for acts in each]
         for (one, other), probes in zip(pairs, plays, strict=True):
-            if RULES[which](lab.play_all(probes), Evidence("")):
+            records = lab.play_all(probes)
+            which = next((rule for rule in rules if RULES[rule](records, Evidence(""))), "")
+            if which:
                 return _finding(lab, probes, which, f"{one[0].name} and {other[0].name}", none=none)
     return None
 
 
 def _finding(lab: Lab, probes: Sequence[Probe], which: str, *names: str, none: float) -> Finding | None:
-    told = "is paid, and twice is paid more" if which == "grows" else "costs something, and twice costs less"
+    told = {
+        "grows": "is paid, and twice is paid more",
+        "makes_good": "costs something, and twice costs less",
+        "is_free": "costs something once, and nothing any more, though it is counted",
+    }[which]
     return lab.finding(
         f"to change what nobody asked to be changed {told}: {', '.join(names)}",
         *probes,
@@ -120,4 +150,4 @@ def _finding(lab: Lab, probes: Sequence[Probe], which: str, *names: str, none: f
     )
 
 
-RULES = {"grows": grows, "makes_good": makes_good}
+RULES = {"grows": grows, "makes_good": makes_good, "is_free": is_free}

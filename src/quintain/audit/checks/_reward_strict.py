@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from ._reward_battery import numeric
 from ._reward_runs import Solved, runs, runs_of, solve
 from ._reward_tasks import Asked, asked
 from ._unsolv_looks import Variant, looks
+from ._unsolv_walks import walks
 
 
 @check("x.strictness", "unsolvable", needs=("oracle|hidden", "tasks"), value=70, severity="warning")
@@ -28,8 +30,11 @@ def strictness(lab: Lab) -> Iterator[Finding | None]:
     told: set[str] = set()
     for one in [one for one in solve(lab, lab.some(4)) if one.full and one.full > 0]:
         yield from _judged(lab, (one.task, one.ops, one.full or 0.0), list(_done_otherwise(lab, one)), told=told)
-    for said in asked(lab, 8)[:8]:
-        yield from _judged(lab, (said.task, (said.say,), said.full), list(_said_otherwise(said)), told=told)
+    answers = asked(lab, 8)[:8]
+    read = {walk.task: walk.before(len(walk.said)) for walk in walks(lab)} if answers else {}
+    for said in answers:
+        ways = [*_said_otherwise(said), *_as_it_is_written(said, read.get(said.task, ""))]
+        yield from _judged(lab, (said.task, (said.say,), said.full), ways, told=told)
 
 
 def _judged(
@@ -106,6 +111,27 @@ def _as_float(lab: Lab, one: Solved) -> Iterator[Variant]:
             # To JSON Schema both are the same number, and what a client writes is its library's choice.
             yield Variant("a number as 5.0 in place of 5", ops, "error", "proven")
             return
+
+
+def _as_it_is_written(one: Asked, read: str) -> Iterator[Variant]:
+    """The right number with those marks between thousands that the world itself writes."""
+    value = numeric(one.own)
+    marks = dict.fromkeys(found[1] for found in _MARKED.finditer(read))
+    if value is None or value != int(value) or abs(value) < 1000 or not one.own.isdigit() or _BARE.search(one.prompt):
+        return
+    for mark in list(marks)[:1]:
+        text = f"{int(value):,}".replace(",", mark)
+        yield Variant("marks between thousands, as the world writes numbers,", (one.saying(text),), "error", "proven")
+
+
+_MARKED = re.compile(r"(?<![\w.,'])\d{1,3}([,'\u2019])\d{3}(?:\1\d{3})*(?![\w.,'])")
+_BARE = re.compile(
+    r"digits? (only|alone)|only digits|plain (number|integer)"
+    r"|(no|without( any)?) (commas?|separators?|marks?|punctuation)"
+    r"|\d\{|regex|\bas an? (int|integer)\b|format",
+    re.IGNORECASE,
+)
+"""Words that say how a number is to be written."""
 
 
 def _said_otherwise(one: Asked) -> Iterator[Variant]:

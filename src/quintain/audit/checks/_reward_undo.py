@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from quintain.audit.check import check
 from quintain.audit.data import is_dict
-from quintain.audit.finding import Finding
+from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, call, reset, score, state
+from quintain.audit.probe import Op, Probe, Record, call, number, reset, score, state
 
 from . import _reward_claims as claims
-from ._reward_acts import MISSING, Path, names, reads_by_name, scalars, words
-from ._reward_runs import Solved, paid, runs, weight
+from ._reward_acts import MISSING, Path, differences, is_bookkeeping, names, reads_by_name, scalars, words
+from ._reward_runs import Run, Solved, paid, runs, weight
 
 _TAKES_BACK = names(
     "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "
@@ -51,6 +51,68 @@ def undo(lab: Lab) -> Iterator[Finding | None]:
                     told.add(one.ops[place].name)
                     yield found
                     break
+        yield from _halfway(lab, one, told)
+
+
+def _halfway(lab: Lab, one: Solved, told: set[str]) -> Iterator[Finding | None]:
+    """A step that is paid for by itself is taken back before the solution goes on, as it may not be at its end."""
+    steps = runs(lab, one, [one.ops[:place] for place in range(len(one.ops))])
+    for place in one.writes:
+        less, more = steps[place].score, steps[place + 1].score if place + 1 < len(steps) else one.full
+        name = one.ops[place].name
+        if name in told or less is None or more is None or more <= less + 1e-9:
+            continue
+        back = list(_ways_back(lab, one, place))[:_MOST]
+        ways = [one.ops[:place], *((*one.ops[: place + 1], op) for op in back)]
+        before, *found = runs(lab, one, ways, look=True)
+        lab.looking(len(back))
+        for op, run in zip(back, found, strict=True):
+            kept = run.score is not None and run.score >= more - 1e-9 and place + 1 not in run.errors
+            finding = _still_paid(lab, one, place, back=op) if kept and _touched(run) == _touched(before) else None
+            if finding is not None:
+                told.add(name)
+                yield finding
+                break
+
+
+def _touched(run: Run) -> set[Path]:
+    return {path for path in run.touched if not is_bookkeeping(path)}
+
+
+def _still_paid(lab: Lab, one: Solved, place: int, *, back: Op) -> Finding | None:
+    done, name = one.ops[: place + 1], one.ops[place].name
+    return lab.finding(
+        f"what {name} did is taken back by {back.name}, and paid for all the same",
+        Probe((reset(one.task), *done, back.marked("back"), state(), score())),
+        Probe((reset(one.task), *done[:-1], state(), score())),
+        Probe((reset(one.task), *done, state(), score())),
+        relation=f"{__name__}:paid_for_nothing",
+        marks=("score", "state", "back"),
+        minimise=0,
+        part="V",
+        expected=f"what was paid before {name}: the world is as it was then",
+        observed="what is paid where it is done",
+        teaches="to do a thing and undo it",
+    )
+
+
+def paid_for_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A step taken back leaves the world of the second probe, before it, and is paid as the third, which has it."""
+    back, before, done = records
+    paid, less, more = (number(record.at("score")) for record in records)
+    if paid is None or less is None or more is None or back.at("back").is_error:
+        return False
+    worlds = [record.at("state") for record in (back, before, done)]
+    if not all(world.fine for world in worlds):
+        return False
+    here, there, moved = (world.value for world in worlds)
+    is_back = not any(not is_bookkeeping(path) for path in differences(here, there, evidence.volatile))
+    return (
+        is_back
+        and bool(differences(moved, there, evidence.volatile))
+        and min(paid, more) > less + 1e-9
+        and (paid >= more - 1e-9)
+    )
 
 
 def _voided(

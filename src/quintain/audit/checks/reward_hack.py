@@ -27,6 +27,7 @@ from ._reward_constant import constant_choice
 from ._reward_damage import collateral_damage
 from ._reward_form import reward_well_formed, score_asked_twice
 from ._reward_hollow import hollow_work, rest_of_the_file
+from ._reward_observed import observed_argument
 from ._reward_other import changed_argument
 from ._reward_partial import partial_work
 from ._reward_quoted import quoted_verdict
@@ -52,6 +53,7 @@ __all__ = [
     "forged_result",
     "hollow_work",
     "labelled_cases",
+    "observed_argument",
     "oracle_ablation",
     "partial_work",
     "quoted_verdict",

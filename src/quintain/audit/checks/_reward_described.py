@@ -1,0 +1,220 @@
+"""Effects that a description names and that never come: the ticket is closed, and its comments stay where they were.
+
+Three kinds of promises are read: that something is done to all rows of a table ("move all comments of a ticket"), that
+a field goes up or down ("reduces the stock"), and that money moves ("give the money back"). Each is held against what
+calls that worked have changed; what says that it is done (a status, a note) does not count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, reset, state
+
+from ._reward_acts import differences, is_bookkeeping, scalars
+
+CALLS = 4
+"""Calls of a tool that are looked at."""
+_HERE = f"{__name__}:"
+_EACH = (
+    r"\b(mov|transfer|reassign|delet|remov|cancel|clos|releas|free|restor|reopen|unassign|copi|copy|clear|archiv|purg"
+    r"|detach|expir|revok|void|drop|unlock|unlink|reset)(?:e|es|s|ing|ies|ing|els|ls)?"
+    r"\s+(?:all|every|each|both|its|their)\s+(?:of\s+)?(?:the\s+|its\s+)?(?:\w+\s+)?"
+)
+_RISES = (
+    r"\b(?:increas|decreas|reduc|lower|rais|deduct|subtract|credit|debit|replenish|restock|increment|decrement)\w*"
+    r"[^.;:]{0,30}\b"
+)
+_MONEY = re.compile(
+    r"\b(?:giv|pa(?:y|i)|mov|transfer|refund|return|reimburs|credit|debit|charg|withdraw|deposit)\w*"
+    r"[^.;:]{0,25}\b(?:money|funds|cash)\b",
+    re.IGNORECASE,
+)
+_PURSES = re.compile(r"(^|_)(balance|funds|cash|wallet|purse|money|credit)(_|$)", re.IGNORECASE)
+_LATER = re.compile(
+    r"\b(not|never|without|later|pending|requests?|asks?|queues?|queued|schedul\w*|propos\w*|quotes?|plans?|drafts?"
+    r"|previews?|simulat\w*|approv\w*|asynchron\w*|eventually|will be|dry.run|may)\b",
+    re.IGNORECASE,
+)
+"""Words of descriptions that promise nothing, or nothing at once."""
+
+
+class Promise(msgspec.Struct, frozen=True):
+    """What a description says of a call's effect.
+
+    Attributes:
+        kind: "rows" of `table`, all those that belong to what is named, become other ones; a "field" of this name
+            changes; "money" does.
+        said: The words.
+        verb: The stem of what is done to rows.
+    """
+
+    kind: str
+    said: str
+    table: str = ""
+    field: str = ""
+    verb: str = ""
+
+
+@check("x.described_effect", "false_resolution", needs=("state", "tasks", "tools"), value=73)
+def described_effect(lab: Lab) -> Iterator[Finding | None]:
+    """What a tool is said to do to records, fields or money is done by calls that work."""
+    for tool in lab.about.tools:
+        known = [one for one in lab.survey.of(tool.name) if one.writes]
+        known = list({f"{one.task} {one.op.value}": one for one in known}.values())[:CALLS]
+        if not known:
+            continue
+        world = next(iter(lab.survey.states.values()), None)
+        promises = list(_promises(tool, world))
+        if not promises:
+            continue
+        probes = [_looked_at(one.task, one.before, one.op) for one in known]
+        records = lab.play_all(probes)
+        for promise in promises:
+            lab.looking()
+            claims = [(probe, _broken(record, promise)) for probe, record in zip(probes, records, strict=True)]
+            broken = [probe for probe, how in claims if how is True]
+            if broken and not any(how is False for _, how in claims):
+                yield _unkept(lab, tool, promise, broken=broken)
+
+
+def _looked_at(task: str, before: Sequence[Op], op: Op) -> Probe:
+    return Probe((reset(task), *before, state(mark="before"), op.marked("call"), state(mark="after")))
+
+
+def _unkept(lab: Lab, tool: ToolSpec, promise: Promise, *, broken: Sequence[Probe]) -> Finding | None:
+    several = len(broken) > 1
+    return lab.finding(
+        f"{tool.name} works and does not do what its description says: {promise.said}",
+        *broken[:2],
+        relation=f"{_HERE}breaks_promise",
+        marks=("before", "call", "after"),
+        data=msgspec.to_builtins(promise),
+        minimise=0,
+        part="S",
+        severity="error" if several else "warning",
+        at_most="proven" if several else "likely",
+        expected=tool.description[:300],
+        observed={"rows": f"none of {promise.table} is another one", "field": f"{promise.field} stays as it was"}.get(
+            promise.kind, "no number in the world is another one"
+        ),
+        teaches="that it is enough for a record to say that something is done",
+    )
+
+
+def breaks_promise(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Each call worked, changed something, and left as it was what the description says that it changes."""
+    promise = msgspec.convert(evidence.data, Promise)
+    return all(_broken(record, promise) is True for record in records)
+
+
+# --- what is promised ---
+
+
+def _promises(tool: ToolSpec, world: Any) -> Iterator[Promise]:
+    """Promises of a description about what the world holds."""
+    told = tool.description
+    if _LATER.search(told):
+        return
+    tables = _tables(world)
+    for table in tables:
+        found = re.search(f"{_EACH}{_plural(table)}\\b", told, re.IGNORECASE)
+        if found:
+            yield Promise("rows", found[0], table=table, verb=found[1].lower())
+    numeric = {key for rows in tables.values() for row in rows.values() for key, one in row.items() if is_number(one)}
+    for field in sorted(numeric):
+        words = re.escape(field.replace("_", " "))
+        found = re.search(f"{_RISES}{words}\\b", told, re.IGNORECASE) if len(field) > 3 else None
+        if found:
+            yield Promise("field", found[0], field=field)
+    money = _MONEY.search(told)
+    if money and any(_PURSES.search(field) for field in numeric):
+        yield Promise("money", money[0])
+
+
+def _plural(table: str) -> str:
+    """A table's name as it is said of several rows."""
+    word = table.lower().replace("_", " ")
+    return re.escape(word) if word.endswith("s") else f"{re.escape(word)}s"
+
+
+def _tables(world: Any) -> dict[str, dict[str, dict[str, Any]]]:
+    """Tables of a state, their rows by id or place."""
+    found: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, table in world.items() if is_dict(world) else ():
+        pairs = enumerate(table) if is_list(table) else table.items() if is_dict(table) else ()
+        rows = {str(row.get("id", key)): row for key, row in pairs if is_dict(row)}
+        if rows:
+            found[str(name)] = rows
+    return found
+
+
+# --- what came of it ---
+
+
+def _broken(record: Record, promise: Promise) -> bool | None:
+    """Whether a call that worked broke its promise; None when nobody can tell from this one."""
+    before, after = record.at("before"), record.at("after")
+    op = next(one for one in record.ops if one.mark == "call")
+    if record.at("call").is_error or not (before.fine and after.fine):
+        return None
+    changed = {path: pair for path, pair in differences(before.value, after.value).items() if not is_bookkeeping(path)}
+    told = {str(value) for value in scalars(op.value) if len(str(value)) > 1}
+    if not changed:
+        return None
+    if promise.kind == "rows":
+        return _rows_stay(before.value, [path[0] for path in changed], promise, told=told)
+    near = _near(before.value, told | {step for path in changed for step in path[1:2]})
+    if not any(_is_meant(field, promise) and is_number(value) for row in near for field, value in row.items()):
+        return None
+    if promise.kind == "field":
+        return not any(promise.field in path or _made(new, promise.field) for path, (_, new) in changed.items())
+    return not any(_has_number(old) or _has_number(new) for old, new in changed.values())
+
+
+def _is_meant(field: str, promise: Promise) -> bool:
+    return field == promise.field if promise.kind == "field" else bool(_PURSES.search(field))
+
+
+def _rows_stay(world: Any, touched: Sequence[str], promise: Promise, *, told: set[str]) -> bool | None:
+    """Whether none of the rows changed, though for each thing that the call names there are some that could."""
+    rows = _tables(world).get(promise.table, {})
+    names = {one for one in told if any(one in table for table in _tables(world).values())}
+    mine = {name: [row for key, row in rows.items() if key != name and _speaks(row, name)] for name in names}
+    done = [row for some in mine.values() for row in some if _is_done(row, promise.verb)]
+    if not names or not all(mine.values()) or done:
+        return None
+    return promise.table not in touched
+
+
+def _speaks(row: dict[str, Any], name: str) -> bool:
+    return any(str(value) == name for key, value in row.items() if key != "id")
+
+
+def _is_done(row: dict[str, Any], verb: str) -> bool:
+    return any(isinstance(value, str) and value.lower().startswith(verb[:4]) for value in row.values())
+
+
+def _near(world: Any, names: set[str]) -> list[dict[str, Any]]:
+    """Rows that are named, and those that these name."""
+    tables = list(_tables(world).values())
+    first = [row for rows in tables for key, row in rows.items() if key in names]
+    further = {str(value) for row in first for value in row.values() if isinstance(value, str | int)}
+    return [row for rows in tables for key, row in rows.items() if key in names | further]
+
+
+def _made(value: Any, field: str) -> bool:
+    return is_dict(value) and field in value
+
+
+def _has_number(value: Any) -> bool:
+    return any(is_number(one) for one in scalars(value)) if is_dict(value) or is_list(value) else is_number(value)

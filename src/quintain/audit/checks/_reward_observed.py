@@ -1,0 +1,158 @@
+"""A solution with another value than the one that it has just read: what was looked up need not be what is done.
+
+Siblings tell what a value is made of: where in each task of a kind an argument is what an earlier call of the solution
+gave at one place (the sum that a quote names, the account that an order belongs to), it is no free choice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_number
+from quintain.audit.finding import Finding
+from quintain.audit.generate import fits
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, reset, score, state
+
+from . import _reward_claims as claims
+from ._reward_acts import is_id, words
+from ._reward_changed import stated
+from ._reward_runs import Run, Solved, lacking, paid, runs, survives, weight
+from ._unsolv_walks import Walk, decimal, leaves, walks
+
+SOLVED = 6
+"""Tasks whose solutions are changed."""
+_LEAST = 4
+"""Siblings that must take a value from the same place."""
+_DISTINCT = 3
+_FREE = re.compile(
+    r"\b(any|anything|whatever|some|as you (see|like|think)|your choice|reasonable|appropriate|suitable|at least"
+    r"|at most|up to)\b",
+    re.IGNORECASE,
+)
+"""Words that leave a value open."""
+_NOTES = frozenset({"note", "notes", "log", "comment", "remember", "memo", "remark", "reply", "answer", "submit"})
+
+
+@check("x.observed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=86)
+def observed_argument(lab: Lab) -> Iterator[Finding | None]:
+    """A solution that does not do what it has looked up, but any such thing, is paid less."""
+    known = paid(lab, SOLVED)
+    taken = _taken(walks(lab))
+    told: set[tuple[str, str]] = set()
+    for one in known:
+        shape = tuple(op.name or op.do for op in one.ops)
+        for (place, key), source in taken.get(shape, {}).items():
+            name = one.ops[place].name
+            if place not in one.writes or (name, key) in told or _FREE.search(one.told):
+                continue
+            ways = list(_others(lab, one, place, key=key))
+            found = runs(lab, one, [way for _, way in ways])
+            lab.looking(len(ways))
+            good = [(way, run) for (_, way), run in zip(ways, found, strict=True) if _passes(one, run)]
+            sides = {side for (side, _), run in zip(ways, found, strict=True) if _passes(one, run)}
+            if len(good) < 2 or len(sides) < 2:
+                continue  # As much as is due, or more, may be meant.
+            told.add((name, key))
+            yield _paid_for_any(lab, one, (place, key, source), shown=good[0])
+
+
+def _taken(there: Sequence[Walk]) -> dict[tuple[str, ...], dict[tuple[int, str], str]]:
+    """By the tools of a kind of tasks: arguments, by place and name, that are what an earlier call gave somewhere."""
+    kinds: dict[tuple[str, ...], list[Walk]] = defaultdict(list)
+    for walk in there:
+        kinds[walk.shape].append(walk)
+    found: dict[tuple[str, ...], dict[tuple[int, str], str]] = {}
+    for shape, family in kinds.items():
+        if len(family) >= _LEAST:
+            found[shape] = {where: source for where in _arguments(family[0]) if (source := _source(family, where))}
+    return found
+
+
+def _arguments(walk: Walk) -> Iterator[tuple[int, str]]:
+    for place, op in enumerate(walk.ops):
+        if op.do == "call" and place and not _NOTES & set(words(op.name)):
+            yield from ((place, key) for key, value in op.value.items() if is_number(value) or isinstance(value, str))
+
+
+def _source(family: Sequence[Walk], where: tuple[int, str]) -> str:
+    """What call gave the value in all of them, and under which field; empty for none."""
+    place, key = where
+    own = [walk.ops[place].value.get(key) for walk in family]
+    if len({repr(value) for value in own}) < _DISTINCT:
+        return ""
+    pairs = zip(own, family, strict=True)
+    if any(value is None or stated(key, value, walk.told, schema={}) is not None for value, walk in pairs):
+        return ""  # The agent is told: `x.changed_argument` asks about it.
+    for earlier in reversed(range(place)):
+        shown = [dict(leaves(walk.said[earlier].value)) for walk in family]
+        for path in shown[0]:
+            plain = not any(step.isdigit() for step in path)  # A row of a list was chosen, and another may do as well.
+            if plain and all(_alike(one.get(path), value) for one, value in zip(shown, own, strict=True)):
+                return f"{'.'.join(path)} of {family[0].ops[earlier].name}"
+    return ""
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if is_number(one) and is_number(other):
+        return decimal(one) == decimal(other)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _others(lab: Lab, one: Solved, place: int, *, key: str) -> Iterator[tuple[str, tuple[Op, ...]]]:
+    """Ways with other values of the argument, more and less or one and another, which its schema allows."""
+    op = one.ops[place]
+    value = op.value[key]
+    spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+    schema: Any = spec.properties.get(key, {}) if spec else {}
+    others: list[tuple[str, Any]]
+    if is_number(value) and not is_id(key):
+        kind = type(value)
+        others = [
+            ("more", kind(value * 3 + 1)),
+            ("more", kind(value + 5)),
+            ("less", kind(value // 2)),
+            ("less", kind(1)),
+        ]
+    else:
+        known = [other for other in lab.survey.values.of(key) if type(other) is type(value) and other != value]
+        others = [(str(other), other) for other in known[:: max(1, len(known) // 4)][:5]]
+    for side, other in others:
+        if other != value and fits(other, schema, spec.parameters if spec else None):
+            changed = msgspec.structs.replace(op, value=op.value | {key: other})
+            yield side, (*one.ops[:place], changed, *one.ops[place + 1 :])
+
+
+def _passes(one: Solved, run: Run) -> bool:
+    return not set(run.errors) - set(one.errors) and survives(one, run)
+
+
+def _paid_for_any(
+    lab: Lab, one: Solved, where: tuple[int, str, str], *, shown: tuple[tuple[Op, ...], Run]
+) -> Finding | None:
+    place, key, source = where
+    way, run = shown
+    lacks = lacking(one, run, one.effects.get(place, ()))
+    if not lacks:
+        return None
+    name = one.ops[place].name
+    marked = [op.marked("wrong") if at == place else op for at, op in enumerate(way)]
+    return lab.finding(
+        f"{name} is paid with any {key}, where each solution gives what it has read",
+        Probe((reset(one.task), *marked, state(), score())),
+        relation=claims.PAID,
+        marks=("score", "state", "wrong"),
+        data={"full": one.full, "lacks": lacks, "done": ["wrong"]},
+        minimise=0,
+        part="V",
+        **weight(one, lacks, (place,)),
+        expected=f"{key} = {one.ops[place].value[key]!r}, the {source}",
+        observed=f"{key} = {way[place].value[key]!r} is paid {run.score:g}",
+        teaches="that what is looked up need not be what is done",
+    )

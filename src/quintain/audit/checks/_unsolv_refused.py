@@ -1,0 +1,186 @@
+"""Solutions that no agent can follow: a look that is refused in one task alone, a call that no schema allows.
+
+Both are paid in full, for the verifier asks neither what was read nor how a call was written. Siblings tell that a
+refusal is no part of the task; the schema tells what an agent that keeps to it can never send.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.generate import fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, number, reset, score
+
+from ._reward_acts import reads_by_name, submits
+from ._unsolv_walks import Walk, decimal, skeleton, walks
+
+_LEAST = 4
+"""Siblings in which a look must work."""
+_BARRED = "that its schema does not allow"
+_HERE = "quintain.audit.checks._unsolv_refused"
+
+
+# --- looks that are refused ---
+
+
+@check("x.refused_look", "unsolvable", needs=("oracle", "tasks", "tools"), value=61)
+def refused_look(lab: Lab) -> Iterator[Finding | None]:
+    """What the solution looks at is there, in each task as in its siblings."""
+    families: dict[Any, list[Walk]] = defaultdict(list)
+    for walk in walks(lab):
+        families[walk.shape, skeleton(walk.told)].append(walk)
+    for family in families.values():
+        if len(family) <= _LEAST:
+            continue
+        lab.looking(len(family))
+        for place, op in enumerate(family[0].ops):
+            refused = [walk for walk in family if walk.said[place].is_error]
+            works = [walk for walk in family if not any(one.is_error for one in walk.said)]
+            if reads_by_name(op) and refused and len(works) >= max(_LEAST, 3 * len(refused)):
+                walk = refused[0]
+                if _says_alike(walk, works) and _matters(walk, place):
+                    yield _missing(lab, walk, place, refused=refused, works=works)
+                    return
+
+
+def _says_alike(walk: Walk, siblings: Sequence[Walk]) -> bool:
+    """Whether the answer is of the same form as theirs, so that it is not this that it tells: that nothing is there."""
+    forms = Counter(_form(other) for other in siblings)
+    return len(forms) == 1 and _form(walk) in forms and _form(walk) != ""
+
+
+def _form(walk: Walk) -> str:
+    """What kind of thing a solution says at its end; empty where that might as well be "none"."""
+    last = walk.ops[-1]
+    if last.do != "answer" and not submits(last):
+        return "acts"
+    values = [last.value] if last.do == "answer" else list(last.value.values())
+    if len(values) != 1 or not isinstance(values[0], str | int | float):
+        return ""
+    as_number = decimal(values[0])
+    if as_number is not None:
+        return "number" if as_number else ""
+    parts = re.split(r"[,;>]", str(values[0]))
+    return f"{len(parts)} parts" if len(parts) > 1 else ""
+
+
+def _matters(walk: Walk, place: int) -> bool:
+    """Whether nothing that the solution does to the same thing works: then it is there, and the look was idle."""
+    asked = {str(value) for value in walk.ops[place].value.values()}
+    return not any(
+        op.do == "call" and at != place and asked & set(map(str, op.value.values())) and not walk.said[at].is_error
+        for at, op in enumerate(walk.ops)
+    )
+
+
+def _missing(lab: Lab, walk: Walk, place: int, *, refused: Sequence[Walk], works: Sequence[Walk]) -> Finding | None:
+    op = walk.ops[place]
+    acts = _form(walk) == "acts"
+    return lab.finding(
+        f"what the solution reads by {op.name} is not there, and its answer is paid all the same",
+        *(_looking(one, place) for one in (walk, *works[:3])),
+        relation=f"{_HERE}:is_missing",
+        marks=("look", "score"),
+        data=walk.full,
+        minimise=0,
+        part="T",
+        severity="warning" if acts else "error",
+        at_most="likely" if acts else "proven",
+        tasks=[one.task for one in refused],
+        expected=f"{op.name}({op.value}) works, as in {len(works)} other tasks of this kind",
+        observed=walk.said[place].raised or walk.said[place].value,
+        teaches="to guess",
+    )
+
+
+def _looking(walk: Walk, place: int) -> Probe:
+    ops = [op.marked("look") if at == place else op for at, op in enumerate(walk.ops)]
+    return Probe((reset(walk.task), *ops, score()))
+
+
+def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The look is refused in the first task, and works in the others; the solutions of all are paid."""
+    first, *others = records
+    paid = [number(record.at("score")) for record in records]
+    full = paid[0] is not None and paid[0] >= float(evidence.data) - 1e-9
+    there = not any(record.at("look").is_error for record in others)
+    return full and first.at("look").is_error and there and all(one is not None and one > 0 for one in paid)
+
+
+# --- calls that no schema allows ---
+
+
+@check("x.solution_in_bounds", "unsolvable", needs=("oracle", "tasks", "tools"), value=63)
+def solution_in_bounds(lab: Lab) -> Iterator[Finding | None]:
+    """Each call of a solution is one that an agent can make: of a tool that it is told of, within its schema."""
+    specs = {tool.name: tool for tool in lab.about.tools}
+    barred: dict[str, list[tuple[Walk, int]]] = defaultdict(list)
+    for walk in walks(lab):
+        lab.looking()
+        for place, op in enumerate(walk.ops):
+            why = _why(op, specs) if op.do == "call" and not walk.said[place].is_error else ""
+            if why:
+                barred[why].append((walk, place))
+    for why, found in barred.items():
+        walk, place = found[0]
+        op = walk.ops[place]
+        ops = [one.marked("call") if at == place else one for at, one in enumerate(walk.ops)]
+        without = [one for at, one in enumerate(walk.ops) if at != place]
+        yield lab.finding(
+            f"the solution makes a call that no agent can make: {why}",
+            Probe((reset(walk.task), Op("tools", mark="tools"), *ops, score())),
+            Probe((reset(walk.task), *without, score())),
+            relation=f"{_HERE}:is_barred",
+            marks=("tools", "call", "score"),
+            data={"full": walk.full, "call": msgspec.to_builtins(op)},
+            minimise=0,
+            part="T",
+            tasks=list(dict.fromkeys(one.task for one, _ in found)),
+            expected=specs[op.name].parameters if op.name in specs else sorted(specs),
+            observed={"call": op.name, "arguments": op.value},
+            teaches="nothing: what is paid cannot be done",
+        )
+
+
+def _why(op: Op, specs: dict[str, ToolSpec]) -> str:
+    """What bars a call; empty for nothing, or for what is but another spelling of what is allowed."""
+    spec = specs.get(op.name)
+    if spec is None:
+        return f"there is no tool {op.name}"
+    for key, value in op.value.items():
+        schema = spec.properties.get(key)
+        if spec.parameters and schema is None and spec.parameters.get("additionalProperties") is False:
+            return f"{op.name} has no parameter {key}"
+        if is_dict(schema) and not fits(value, schema, spec.parameters) and _is_kept_out(value, schema):
+            return f"{op.name} is given a {key} {_BARRED}"
+    return ""
+
+
+def _is_kept_out(value: Any, schema: dict[str, Any]) -> bool:
+    """Whether a value of the right type is out of bounds, and not only written otherwise than a choice is."""
+    if schema.get("enum"):
+        return str(value).casefold() not in {str(one).casefold() for one in schema["enum"]}
+    loose = {key: one for key, one in schema.items() if key in ("type", "anyOf", "oneOf", "$ref")}
+    return not is_list(value) and fits(value, loose)
+
+
+def is_barred(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The call works, and is paid for, and not what lacks it; and it fits no tool that is declared."""
+    paid, less = (number(record.at("score")) for record in records)
+    full = float(evidence.data["full"])
+    declared = records[0].at("tools")
+    if paid is None or paid < full - 1e-9 or records[0].at("call").is_error or not declared.fine:
+        return False
+    specs = {one.name: one for one in msgspec.convert(declared.value, list[ToolSpec])}
+    lost = less is None or less < full - 1e-9
+    return lost and bool(_why(msgspec.convert(evidence.data["call"], Op), specs))

@@ -1,0 +1,47 @@
+"""What is said to be done, or paid for as done, and is not: it is proven, and a sound subject is let alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import BROKE, audit
+from quintain.audit.check import Check
+from quintain.audit.checks import false_resolution, reward_hack
+from quintain.audit.finding import Finding
+from quintain.audit.opening import Subject
+
+SUBJECTS = Path(__file__).with_name("_not_done_subjects.py")
+MINE = (reward_hack.observed_argument, false_resolution.described_effect, false_resolution.undo)
+
+
+def found(name: str, *checks: Check) -> Sequence[Finding]:
+    report = audit(Subject(f"{SUBJECTS}:{name}"), checks)
+    assert not [one.reason for one in report.checks if one.reason.startswith(BROKE)]
+    assert all(one.looked for one in report.checks), report.checks
+    return report.findings
+
+
+def test_a_sound_kennel_is_let_alone() -> None:
+    assert not found("Kennel", *MINE)
+
+
+@pytest.mark.parametrize(
+    ("name", "check", "title"),
+    [
+        ("AnySum", MINE[0], "charge is paid with any cents, where each solution gives what it has read"),
+        ("DogsStay", MINE[1], "hand_over works and does not do what its description says: Move all dogs"),
+        ("NoMoney", MINE[1], "pay_back works and does not do what its description says: Give the money"),
+        ("OnceLocked", MINE[2], "what lock did is taken back by unlock, and paid for all the same"),
+    ],
+)
+def test_what_is_not_done_is_proven(name: str, check: Check, title: str) -> None:
+    [one] = found(name, check)
+    assert one.title == title
+    assert one.stops
+
+
+def test_what_is_promised_for_later_is_no_promise() -> None:
+    assert not [one for one in found("Later", MINE[1]) if "pay_back" in one.title]
