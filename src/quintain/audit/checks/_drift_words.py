@@ -171,7 +171,9 @@ def _beside(node: ast.AST, known: set[str]) -> set[str]:
     if isinstance(node, ast.Dict):
         names = {key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
         return names if names & known else set()
-    if isinstance(node, ast.FunctionDef) and any(_compares(one, known) for one in ast.walk(node)):
+    if isinstance(node, ast.FunctionDef) and (
+        _dispatches(node) or any(_compares(one, known) for one in ast.walk(node))
+    ):
         return {text for one in ast.walk(node) for text in _compared(one)}
     if isinstance(node, ast.Match):
         names = {
@@ -194,6 +196,15 @@ def _compared(node: ast.AST) -> set[str]:
         for one in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])
     ]
     return {one.value for one in sides if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+def _dispatches(node: ast.FunctionDef) -> bool:
+    """Whether a function is one that tools are called by: it is called so, or it is told a tool's name."""
+    told = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    return bool(re.search(r"call|tool|dispatch|invoke|execute|step", node.name)) or bool(told & _NAMES)
+
+
+_NAMES = {"tool", "tool_name", "action", "action_name", "function", "function_name", "method", "command"}
 
 
 def _compares(node: ast.AST, known: set[str]) -> bool:

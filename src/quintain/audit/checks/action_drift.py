@@ -17,11 +17,12 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
 from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
+from quintain.audit.probe import Op, Probe, Record, call, reset
 from quintain.audit.survey import Known
 
 from ._drift_claims import claims, defaults, last
 from ._drift_edits import edits
+from ._drift_hidden import NOBODY, hidden_tools
 from ._drift_production import behaviour, production
 from ._drift_promises import descriptions
 from ._drift_refusals import enough, kept
@@ -33,7 +34,6 @@ from ._drift_words import (
     INVALID,
     MISSING,
     UNKNOWN,
-    callables_in,
     text_of,
     tools_called,
     tools_near,
@@ -85,12 +85,6 @@ _NONE = object()
 def works(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The call is answered, and not with an error."""
     return not records[0].at("call").is_error
-
-
-def is_known(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The call is not answered by words that say that there is no such tool."""
-    seen = records[0].at("call")
-    return seen.how != "crashed" and not UNKNOWN.search(text_of(seen))
 
 
 def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
@@ -210,12 +204,11 @@ def exist(lab: Lab) -> Iterator[Finding | None]:
                 observed="unknown tool",
                 teaches=TEACHES,
             )
-    advertised = {tool.name for tool in lab.about.tools}
-    control = lab.play(reset(task), call("no_such_tool_at_all", {}, mark="call")).at("call")
+    control = lab.play(reset(task), call(NOBODY, {}, mark="call")).at("call")
     if not control.is_error:
         yield lab.finding(
             "a call of a tool that does not exist is answered as if it did",
-            Probe((reset(task), call("no_such_tool_at_all", {}, mark="call"))),
+            Probe((reset(task), call(NOBODY, {}, mark="call"))),
             relation=f"{__name__}:works",
             marks=("call",),
             expected="an error",
@@ -223,25 +216,7 @@ def exist(lab: Lab) -> Iterator[Finding | None]:
             teaches="that any name will do",
         )
         return
-    for name in sorted(callables_in(lab.sources, advertised)):
-        probe = Probe((reset(task), call(name, {}, mark="call")))
-        seen = lab.play_probe(probe).at("call")
-        lab.looking()
-        if seen.how != "crashed" and not UNKNOWN.search(text_of(seen)) and _shape(seen) != _shape(control, name):
-            yield lab.finding(
-                f"{name} can be called, but is not advertised",
-                probe,
-                relation=f"{__name__}:is_known",
-                marks=("call",),
-                part="H",
-                expected="unknown tool",
-                observed=seen.value,
-                teaches="a tool that production does not have",
-            )
-
-
-def _shape(seen: Seen, name: str = "no_such_tool_at_all") -> str:
-    return text_of(seen).replace("no_such_tool_at_all", "?").replace(name, "?")
+    yield from hidden_tools(lab, task)
 
 
 @check("x.tools_stay_the_same", "action_drift", needs=("tools", "call", "tasks"), value=78)

@@ -1,0 +1,132 @@
+"""Tools that answer and are advertised nowhere: under names that the code holds, and under ones that lie near.
+
+A name that is a tool answers otherwise than two that surely are none: it does something, or asks for its arguments.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
+
+from ._drift_words import MISSING, UNKNOWN, callables_in, text_of
+
+NOBODY = "no_such_tool_at_all"
+VERBS = (
+    "delete", "remove", "purge", "drop", "cancel", "reset", "clear", "wipe", "create", "add", "insert", "update",
+    "set", "edit", "change", "modify", "list", "get", "find", "search", "read", "write", "dump", "export", "import",
+    "approve", "close", "restore",
+)  # fmt: skip
+ADMIN = (
+    "admin", "debug", "debug_state", "exec", "execute", "eval", "run", "run_sql", "sql", "query", "raw_query", "shell",
+    "bash", "python", "sudo", "login_as", "impersonate", "set_state", "get_state", "dump_state", "load_state", "undo",
+    "finish", "complete_task", "mark_done", "submit_solution", "set_reward", "set_score", "get_score", "list_tools",
+    "ping", "echo", "noop", "test", "help",
+)  # fmt: skip
+GUESSES = 160
+"""Names that are tried beside those in the code."""
+TOLD = 4
+
+
+def answers(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The call does something, or asks for its arguments, where two names that are no tool get another answer."""
+    record, name = records[0], evidence.data
+    seen, *others = (record.at(mark) for mark in ("call", "nobody", "near"))
+    if seen.how == "crashed" or UNKNOWN.search(text_of(seen)) or not all(one.is_error for one in others):
+        return False
+    shape = _shape(seen, name)
+    if any(shape in (_shape(one, NOBODY), _shape(one, _near(name))) for one in others):
+        return False
+    return not seen.is_error or MISSING.search(text_of(seen)) is not None
+
+
+def _shape(seen: Seen, name: str) -> str:
+    return text_of(seen).replace(name, "?")
+
+
+def _near(name: str) -> str:
+    """A name that is none, to which whoever suggests another would suggest the same."""
+    return f"{name}q"
+
+
+def hidden_tools(lab: Lab, task: str) -> Iterator[Finding | None]:
+    """What can be called, but is not advertised."""
+    advertised = {tool.name for tool in lab.about.tools}
+    ops = [op for name in _names(lab, advertised) for op in _calls(lab, name)]
+    told: dict[str, None] = {}
+    for op, seen in _screened(lab, task, ops):
+        if op.name in told or len(told) >= TOLD:
+            continue
+        probe = _probe(task, op)
+        if not answers([lab.play_probe(probe)], Evidence("", data=op.name)):
+            continue
+        told[op.name] = None
+        yield lab.finding(
+            f"{op.name} can be called, but is not advertised",
+            probe,
+            relation=f"{__name__}:answers",
+            marks=("call", "nobody", "near"),
+            data=op.name,
+            part="H",
+            expected="unknown tool",
+            observed=seen.value,
+            teaches="a tool that production does not have",
+        )
+
+
+def _probe(task: str, op: Op) -> Probe:
+    nobody, near = call(NOBODY, op.value, mark="nobody"), call(_near(op.name), op.value, mark="near")
+    return Probe((reset(task), nobody, near, op.marked("call")))
+
+
+def _names(lab: Lab, advertised: set[str]) -> list[str]:
+    """Names in the code first; then other verbs for the things that tools are about, and what is left from building."""
+    things = dict.fromkeys(name.partition("_")[2] for name in sorted(advertised) if "_" in name)
+    near = (f"{verb}_{thing}" for thing, verb in itertools.product([one for one in things if one], VERBS))
+    guessed = [name for name in itertools.chain(ADMIN, near) if name not in advertised]
+    return list(dict.fromkeys([*sorted(callables_in(lab.sources, advertised)), *guessed[:GUESSES]]))
+
+
+def _calls(lab: Lab, name: str) -> Iterator[Op]:
+    """With no arguments, and with those of a tool that is about the same thing."""
+    yield call(name, {})
+    thing = name.partition("_")[2]
+    for tool in lab.about.tools:
+        known = lab.survey.of(tool.name)
+        if thing and known and thing in (tool.name.partition("_")[2], f"{tool.name.partition('_')[2]}s"):
+            yield call(name, known[0].op.value)
+            return
+
+
+def _screened(lab: Lab, task: str, ops: Sequence[Op]) -> Iterator[tuple[Op, Seen]]:
+    """Calls that were answered otherwise than one of a tool that is none; an episode has as many as it may."""
+    budget = lab.attribute("budget")
+    size = max(4, budget - 3) if isinstance(budget, int) else 200
+    ops = ops[: 6 * size]
+    parts = [ops[start : start + size] for start in range(0, len(ops), size)]
+    probes = [Probe((reset(task), call(NOBODY, {}, mark="nobody"), *part)) for part in parts]
+    again: list[Op] = []
+    for part, record in zip(parts, lab.play_all(probes), strict=True):
+        nobody = record.at("nobody")
+        for op, seen in zip(part, record.seen[2:], strict=False):
+            lab.looking()
+            if seen.how == "crashed":
+                again += _completed(lab, op, seen)
+            elif _shape(seen, op.name) != _shape(nobody, NOBODY) and not UNKNOWN.search(text_of(seen)):
+                yield op, seen
+    for op in again[:20]:
+        yield op, lab.play(reset(task), op.marked("call")).at("call")
+
+
+def _completed(lab: Lab, op: Op, seen: Seen) -> list[Op]:
+    """The call again, with the arguments that its traceback missed."""
+    if not re.search(r"KeyError|missing \d+ required", seen.raised):
+        return []
+    names = [name for name in re.findall(r"'(\w+)'", seen.raised) if name not in op.value]
+    values: dict[str, Any] = {name: next(iter(lab.survey.values.of(name)), "x") for name in names}
+    return [call(op.name, {**op.value, **values})] if names else []
