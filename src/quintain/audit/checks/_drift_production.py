@@ -11,7 +11,8 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
 
-from ._drift_words import form_of
+from ._drift_units import units_in
+from ._drift_words import form_of, promised_order
 
 
 def shape_differs(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -71,8 +72,25 @@ def _differences(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple
                     break
                 if left != right and not (field == "enum" and _same_set(left, right)):
                     yield f"{field} of {parameter} of {name}", (right, left)
+                if _at_odds(one, other):
+                    yield f"unit of {parameter} of {name}", (_words(other), _words(one))
+        orders = [promised_order(str(tool.get("description") or "")) for tool in (theirs[name], ours[name])]
+        if None not in orders and orders[0] != orders[1]:
+            yield f"order of {name}", (orders[0], orders[1])
         if set(mine["required"]) != set(real["required"]):
             yield f"required parameters of {name}", (sorted(real["required"]), sorted(mine["required"]))
+
+
+def _at_odds(one: Any, other: Any) -> bool:
+    """Whether both descriptions speak of a unit of one kind, and have none of it in common."""
+    mine, theirs = (units_in(_words(schema)) for schema in (one, other))
+    kinds = {kind for kind, _ in mine} & {kind for kind, _ in theirs}
+    return any(not {one for one in mine if one[0] == kind} & theirs for kind in kinds)
+
+
+def _words(schema: Any) -> str:
+    """A parameter's description."""
+    return str(schema.get("description") or "") if is_dict(schema) else ""
 
 
 def _same_set(one: Any, other: Any) -> bool:

@@ -18,10 +18,10 @@ from quintain.audit.check import NotChecked, check
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Record
+from quintain.audit.probe import Op, Probe, Record
 from quintain.audit.trials import Trial, changed
 
-from ._drift_units import may_be
+from ._drift_units import at_odds, may_be
 
 HERE = f"{__name__}:"
 MOST = 8
@@ -130,6 +130,20 @@ def scaled(records: Sequence[Record], evidence: Evidence) -> bool:
         if record.at("call").is_error or place is None or factor not in _factors(place, asked):
             return False
     return bool(abs(abs(factor) - 1) > 1e-6)
+
+
+def counts_as(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A field takes or moves by the parameter's own number in every call, though they are declared in unlike units."""
+    name, slot, tool = (evidence.data[one] for one in ("name", "slot", "tool"))
+    tools: Any = records[0].at("tools").value or ()
+    if at_odds(tools, (tool, name), slot.rpartition("/")[2]) is None:
+        return False
+    for record in records[1:]:
+        asked = next(op.value[name] for op in record.ops if op.mark == "call")
+        place = _slots(record).get(slot)
+        if record.at("call").is_error or place is None or not any(abs(one) == 1 for one in _factors(place, asked)):
+            return False
+    return True
 
 
 def _factors(place: tuple[Any, Any], asked: Any) -> list[float]:
@@ -304,8 +318,9 @@ def _multiple(lab: Lab, series: Series, slot: str) -> Finding | None:
     for trial, factors in pairs:
         for factor in dict.fromkeys(factors):
             counts.setdefault(factor, []).append(trial)
-    if not counts or any(abs(abs(factor) - 1) < 1e-6 and len(trials) > 1 for factor, trials in counts.items()):
-        return None
+    itself = [trials for factor, trials in counts.items() if abs(abs(factor) - 1) < 1e-6 and len(trials) > 1]
+    if not counts or itself:
+        return _another_unit(lab, series, slot, trials=itself[0]) if itself else None
     factor = max(counts, key=lambda one: len(counts[one]))
     trials = counts[factor]
     schema: Any = trials[0].tool.properties[series.name]
@@ -323,4 +338,25 @@ def _multiple(lab: Lab, series: Series, slot: str) -> Finding | None:
         expected={series.name: trials[0].arguments[series.name]},
         observed={slot: slots_of(trials[0].changes, None)[slot]},
         teaches="amounts in a unit that production does not have",
+    )
+
+
+def _another_unit(lab: Lab, series: Series, slot: str, *, trials: list[Trial]) -> Finding | None:
+    """A parameter that is described in one unit, and counted as it is in a field of another."""
+    tool, field = trials[0].tool, slot.rpartition("/")[2]
+    tools: list[dict[str, Any]] = [msgspec.to_builtins(one) for one in lab.about.tools]
+    units = at_odds(tools, (tool.name, series.name), field)
+    if units is None or len({one.arguments[series.name] for one in trials}) < 2:
+        return None
+    return lab.finding(
+        f"{tool.name} takes {series.name} in {units[0]}, and counts it as {units[1]} in {field}",
+        Probe((Op("tools", mark="tools"),)),
+        *(one.probe(looks=True) for one in trials[:3]),
+        relation=f"{HERE}counts_as",
+        marks=("tools", "call"),
+        data={"name": series.name, "slot": slot, "tool": tool.name},
+        minimise=0,
+        expected={series.name: units[0]},
+        observed={slot: units[1]},
+        teaches="amounts in a unit that the tool does not take",
     )

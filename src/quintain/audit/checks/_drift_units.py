@@ -20,7 +20,7 @@ KINDS: dict[str, dict[str, str]] = {
     },
     "money": {
         "cents": r"cents?|pennies|pence|minor[ _]units?|rappen|kopeks?",
-        "euros": r"euros?|dollars?|usd|eur|pounds?|francs?|chf|major[ _]units?",
+        "euros": r"euros?|dollars?|usd|eur|pounds?|francs?|chf|major[ _]units?|units of (?:the|its|a|that) currency",
     },
     "length": {"mm": r"mm|millimet(?:er|re)s?", "cm": r"cm|centimet(?:er|re)s?", "m": r"met(?:er|re)s",
                "km": r"km|kilomet(?:er|re)s?", "miles": r"miles?", "feet": r"feet|foot|ft", "inches": r"inch(?:es)?"},
@@ -44,19 +44,42 @@ _AMOUNTS = re.compile(
 )
 
 
+_DENIED = re.compile(
+    r"\b(?:not|never|no|rather than|instead of|unlike)(?: in| as)? (?:whole |full |the )?[\w-]+(?: units?)?",
+    re.IGNORECASE,
+)
+"""What a description says that a parameter is not counted in."""
+
+
 def unit_of(text: str, *, words: bool = False) -> tuple[str, str] | None:
     """Kind and unit that a name ends in, or, with `words`, the only ones that a description speaks of."""
-    found: set[tuple[str, str]] = set()
-    for kind, units in KINDS.items():
-        for unit, pattern in units.items():
-            if words:
-                where = rf"\b(?:in|number of|as|how many|how long,? in) (?:whole |full )?(?:{pattern})\b"
-                hit = re.search(where, text, re.IGNORECASE)
-            else:
-                hit = re.search(rf"(?:^|_)(?:{pattern})$", text, re.IGNORECASE)
-            if hit:
-                found.add((kind, unit))
+    found = units_in(text) if words else _named(text)
     return found.pop() if len(found) == 1 else None
+
+
+def _named(name: str) -> set[tuple[str, str]]:
+    return {
+        (kind, unit)
+        for kind, units in KINDS.items()
+        for unit, pattern in units.items()
+        if re.search(rf"(?:^|_)(?:{pattern})$", name, re.IGNORECASE)
+    }
+
+
+def units_in(text: str) -> set[tuple[str, str]]:
+    """Kinds and units that a description says something is counted in; those that it denies are none."""
+    said = _DENIED.sub(" ", text)
+    return {
+        (kind, unit)
+        for kind, units in KINDS.items()
+        for unit, pattern in units.items()
+        if re.search(
+            rf"\b(?:in|number of|as|how many|how long,? in) (?:whole |full )?(?:{pattern})\b", said, re.IGNORECASE
+        )
+        or any(
+            len(hit[1]) > 3 for hit in re.finditer(rf"[(\[,;:] ?(?:whole |full )?({pattern})\b", said, re.IGNORECASE)
+        )
+    }
 
 
 def may_be(factor: float, name: str, description: str, *, slot: str) -> bool:
@@ -90,9 +113,33 @@ def contradictions(tools: Sequence[Any]) -> Iterator[tuple[str, str, str, str]]:
         properties: dict[str, Any] = parameters.get("properties") or {}
         for name, schema in properties.items():
             text = str(schema.get("description") or "") if is_dict(schema) else ""
-            one, other = unit_of(name), unit_of(text, words=True)
-            if one and other and one[0] == other[0] and one[1] != other[1] and one[1] not in text.lower():
-                yield tool["name"], name, one[1], other[1]
+            one = unit_of(name)
+            others = {unit for kind, unit in units_in(text) if one and kind == one[0]}
+            if one is None or len(others) != 1 or one[1] in others:
+                continue
+            if not re.search(rf"\b(?:{KINDS[one[0]][one[1]]})\b", _DENIED.sub(" ", text), re.IGNORECASE):
+                yield tool["name"], name, one[1], others.pop()
+
+
+def at_odds(tools: Sequence[Any], parameter: tuple[str, str], field: str) -> tuple[str, str] | None:
+    """The units of a tool's parameter and of a field, where both are said, are of one kind, and differ.
+
+    A field's unit is that of its name; for money without one, the only one that the tools' descriptions speak of.
+    """
+    tool = next((one for one in tools if one["name"] == parameter[0]), None)
+    schema: Any = ((tool or {}).get("parameters") or {}).get("properties", {}).get(parameter[1])
+    text = str(schema.get("description") or "") if is_dict(schema) else ""
+    mine = units_in(text) or _named(parameter[1])
+    theirs = _named(field)
+    if not theirs and _MONEY.search(field):
+        theirs = {one for tool in tools for one in units_in(str(tool.get("description") or "")) if one[0] == "money"}
+    if len(mine) != 1 or len(theirs) != 1:
+        return None
+    (kind, unit), (other, counted) = *mine, *theirs
+    return (unit, counted) if kind == other and unit != counted else None
+
+
+_MONEY = re.compile(r"balance|amount|price|paid|cost|credit|budget|total", re.IGNORECASE)
 
 
 @check("x.units_agree", "action_drift", needs=("tools",), value=76)
