@@ -62,7 +62,7 @@ def number_of(value: Any) -> float | None:
 @check("x.sums_are_right", "action_drift", needs=("tools", "call", "tasks"), value=70)
 def sums(lab: Lab) -> Iterator[Finding | None]:
     """A tool that computes gives what Python gives."""
-    found = [(tool, list(_calls(tool))) for tool in lab.about.tools]
+    found = [(tool, list(calls_of(tool))) for tool in lab.about.tools]
     found = [(tool, calls) for tool, calls in found if calls]
     if not found:
         raise NotChecked("no tool computes")
@@ -96,7 +96,7 @@ def _shown(op: Op) -> str:
     return " ".join(map(str, op.value.values()))
 
 
-def _calls(tool: ToolSpec) -> Iterator[tuple[Op, float]]:
+def calls_of(tool: ToolSpec) -> Iterator[tuple[Op, float]]:
     """Calls whose result is known."""
     names = list(tool.properties)
     kinds: dict[str, Any] = {name: one.get("type") if is_dict(one) else None for name, one in tool.properties.items()}

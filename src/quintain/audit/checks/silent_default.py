@@ -23,6 +23,7 @@ from ._silent_limits import effects, limits, misspelt, unknown_tasks
 from ._silent_reference import unread_reference
 from ._silent_score import World, worlds
 from ._silent_static import swallowed
+from ._silent_sums import nothing
 from ._silent_unknown import unknown_names
 from ._silent_user import user_faults
 
@@ -219,6 +220,6 @@ def _grade(seen: Seen) -> Any:
 
 
 __all__ = [
-    "effects", "filters", "judge_faults", "limits", "misspelt", "pages", "swallowed", "tool_faults", "unknown_names",
-    "unknown_tasks", "unread_reference", "user_faults", "verifier_faults", "whole",
+    "effects", "filters", "judge_faults", "limits", "misspelt", "nothing", "pages", "swallowed", "tool_faults",
+    "unknown_names", "unknown_tasks", "unread_reference", "user_faults", "verifier_faults", "whole",
 ]  # fmt: skip
