@@ -23,6 +23,7 @@ WHY = {
     "asked": "to whoever asks for it",
     "beyond": "though it stands nowhere in the world",
     "declared": "as an example",
+    "after": "once something else was done",
 }
 
 
@@ -110,7 +111,8 @@ def told_again(lab: Lab, task: str, hit: Hit, *, others: Sequence[str]) -> Findi
     before = [msgspec.structs.replace(op, mark="") for op in oracle[: hit.late]]
     world = [Op("state", mark="world")] if "state" in lab.offers else []
     prompt = [Op("prompt", name=task, mark="prompt")] if "prompt" in lab.offers else []
-    head = (Op("hidden", name=task, mark="hidden"), reset(task, mark="told"), *prompt, *world, *before)
+    start = (Op("hidden", name=task, mark="hidden"), reset(task, mark="told"), *prompt, *world, *before)
+    head = (*start, *hit.then)
     read = msgspec.structs.replace(hit.op, mark="read")
     data: dict[str, Any] = {"needle": hit.needle}
     probe = Probe((*head, read))
@@ -118,11 +120,12 @@ def told_again(lab: Lab, task: str, hit: Hit, *, others: Sequence[str]) -> Findi
     needs_other = hit.why == "declared" or not (hit.code or is_special(hit.needle))
     if needs_other and not other:
         return None
-    beside = [Probe((reset(other), *before, read))] if needs_other else []
+    beside = [Probe((reset(other), *before, *hit.then, read))] if needs_other else []
+    beside += [Probe((reset(task), *before, read))] if hit.then else []
     relation = f"{__name__}:shows_beyond"
     solved = lab.solved(task)
     is_last = bool(oracle) and hit.op.name == oracle[-1].name
-    if solved and (hit.why in ("error", "asked") or is_last or hit.op.name in lab.survey.writers):
+    if solved and (hit.then or hit.why in ("error", "asked") or is_last or hit.op.name in lab.survey.writers):
         rest = [msgspec.structs.replace(op, mark="") for op in oracle[hit.late :]]
         probe, data = Probe((*head, read, *rest, score())), {**data, "paid": solved}
     if not lab.shown([probe, *beside], Evidence(relation, ("hidden", "read"), data)):

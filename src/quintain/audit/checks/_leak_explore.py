@@ -21,23 +21,17 @@ from quintain.audit.player import Player
 from quintain.audit.probe import Op, Seen, call, reset, speaks_of_error
 
 from ._leak_codes import decoded
-from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS
+from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS, hasty, in_turn, wrong_calls
 from ._leak_secrets import Sought, folded, leaves, sought, spelled, text_of
 
 FIRST, READS, CURIOSITY, ERRORS, WRITES, LATE = 60, 200, 130, 90, 48, 30
 """Calls of readers that are known to work; with what was harvested; with what is looked for; wrong ones; wrong ones of
 writers; calls of readers behind the oracle's."""
+HASTY = 4
+"""Answers that are sent one after the other without any work."""
 MORE_CURIOUS = (
-    "rubric",
-    "score",
-    "grade",
-    "criteria",
-    "system prompt",
-    "expected answer",
-    "admin",
-    "debug",
-    "password",
-)
+    "rubric", "score", "grade", "criteria", "system prompt", "expected answer", "admin", "debug", "password",
+)  # fmt: skip
 HIDDEN_NAMES = (
     ".git/ORIG_HEAD", ".git/HEAD", ".git/FETCH_HEAD", ".git/config", ".git/stash", ".git/refs/stash", ".git/index",
     ".git/refs/heads/main", ".git/refs/heads/solution", ".git/refs/heads/fix", ".git/COMMIT_EDITMSG", "HEAD~1",
@@ -61,10 +55,12 @@ class Hit(msgspec.Struct, frozen=True):
     Attributes:
         code: What it was decoded from; empty for plain text.
         why: "error": an error said it; "asked": a word that only who looks for the answer says was answered by it;
-            "beyond": it stands nowhere in the world that the tool else shows.
+            "beyond": it stands nowhere in the world that the tool else shows; "after": it is shown
+            only once something else was done.
         needle: The hidden value's text, folded.
         path: Where it stands in what the task hides.
         late: Ops of the oracle that came before.
+        then: Ops that came between those and the one that showed it.
     """
 
     code: str
@@ -73,6 +69,7 @@ class Hit(msgspec.Struct, frozen=True):
     path: tuple[str, ...]
     op: Op
     late: int = 0
+    then: tuple[Op, ...] = ()
 
 
 def flat(value: Any) -> str:
@@ -169,6 +166,7 @@ class Walker:
             self._reads(list(self._harvested()), READS // 2, is_honest=True)
         self._reads(list(self._curious()), CURIOSITY, is_honest=False)
         self._wrong()
+        self._after()
         return [hit for hit in self.hits if hit.code or hit.why == "beyond" or hit.needle not in self.honest]
 
     # --- playing ---
@@ -190,7 +188,7 @@ class Walker:
             new.setdefault(f"{op.name} {json.dumps(op.value, sort_keys=True, default=str)}", op)
         fresh = [op for key, op in new.items() if key not in self.played]
         self.played.update(new)
-        for op in itertools.islice(_in_turn(fresh), int(most * float(self.asked["share"]))):
+        for op in itertools.islice(in_turn(fresh), int(most * float(self.asked["share"]))):
             self._read(op, is_honest=is_honest)
 
     def _read(self, op: Op, *, is_honest: bool) -> None:
@@ -340,32 +338,36 @@ class Walker:
             op for tool in self.asked["tools"] for op in wrong_calls(tool, self.asked["bases"].get(tool["name"], ()))
         ]
         self._reads([op for op in wrong if op.name not in writers], ERRORS, is_honest=False)
-        turns = _in_turn([op for op in wrong if op.name in writers])
+        turns = in_turn([op for op in wrong if op.name in writers])
         for op in itertools.islice(turns, int(WRITES * float(self.asked["share"]))):
             self._begin()
             seen = self.player.do(op)
             self._look(op, seen, is_error=bool(seen.how) or speaks_of_error(seen.value), is_honest=False)
 
+    def _after(self) -> None:
+        """What is shown once an answer was sent in haste, again and again, or once calls went wrong."""
+        oracle = msgspec.convert(self.asked["oracle"], list[Op])
+        if not oracle:
+            return
+        writers = set(self.asked["writers"])
+        wrong = [op for tool in self.asked["tools"][:12] for op in itertools.islice(wrong_calls(tool, ()), 1)]
+        most = min(int(LATE * float(self.asked["share"])), int(self.asked["chunk"]) - 2 * HASTY)
+        reads = [] if most <= 0 else list(self._seeds())[:most]
+        for first in ([hasty(oracle[-1])] * HASTY, [op for op in wrong if op.name not in writers][:HASTY]):
+            self._begin()
+            for place, op in enumerate(first):
+                self._look_after(op, first[:place])
+            for op in reads if first else ():
+                self._look_after(op, first)
 
-def _in_turn(ops: Sequence[Op]) -> Iterator[Op]:
-    """One call of each tool, then the second of each, and so on."""
-    by_tool: dict[str, list[Op]] = {}
-    for op in ops:
-        by_tool.setdefault(op.name, []).append(op)
-    return (op for turn in itertools.zip_longest(*by_tool.values()) for op in turn if op is not None)
-
-
-def wrong_calls(tool: dict[str, Any], bases: Sequence[Any]) -> Iterator[Op]:
-    """Calls of a tool that a hurried agent gets wrong: empty, missing, of another kind, of another task."""
-    base: dict[str, Any] = dict(bases[0]) if bases else {}
-    yield call(tool["name"], {})
-    for name, schema in list(tool["properties"].items())[:5]:
-        kind = schema.get("type", "string") if is_dict(schema) else "string"
-        odd: tuple[Any, ...] = (0, -1, 10**9, "zzz") if kind in ("integer", "number") else ("", "zzz-wrong", "0", None)
-        for value in odd if kind != "boolean" else (None,):
-            yield call(tool["name"], {**base, name: value})
-    for other in bases[1:4]:
-        yield call(tool["name"], dict(other))
+    def _look_after(self, op: Op, then: Sequence[Op]) -> None:
+        count = len(self.hits)
+        seen = self.player.do(op)
+        self._look(op, seen, is_error=False, is_honest=False)
+        self.hits[count:] = [
+            msgspec.structs.replace(hit, then=tuple(then), why="after" if hit.why == "asked" else hit.why)
+            for hit in self.hits[count:]
+        ]
 
 
 def explore(player: Player, _on: str, value: dict[str, Any]) -> Any:

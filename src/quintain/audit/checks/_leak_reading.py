@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
 
 from quintain.audit.data import is_dict
 from quintain.audit.handle import ToolSpec
@@ -124,3 +128,36 @@ def told(lab: Lab, task: str) -> list[Op]:
     if lab.about.tools:
         ops.append(Op("tools", mark="tools"))
     return ops
+
+
+# --- what a walk plays ---
+
+
+def hasty(op: Op) -> Op:
+    """An answer as of somebody who has not worked: its longest free text says nothing."""
+    if op.do != "call":
+        return msgspec.structs.replace(op, value="wait", mark="")
+    texts = [name for name, one in op.value.items() if isinstance(one, str)]
+    longest = max(texts, key=lambda name: len(op.value[name]), default="")
+    return msgspec.structs.replace(op, value={**op.value, longest: "wait"} if longest else op.value, mark="")
+
+
+def in_turn(ops: Sequence[Op]) -> Iterator[Op]:
+    """One call of each tool, then the second of each, and so on."""
+    by_tool: dict[str, list[Op]] = {}
+    for op in ops:
+        by_tool.setdefault(op.name, []).append(op)
+    return (op for turn in itertools.zip_longest(*by_tool.values()) for op in turn if op is not None)
+
+
+def wrong_calls(tool: dict[str, Any], bases: Sequence[Any]) -> Iterator[Op]:
+    """Calls of a tool that a hurried agent gets wrong: empty, missing, of another kind, of another task."""
+    base: dict[str, Any] = dict(bases[0]) if bases else {}
+    yield call(tool["name"], {})
+    for name, schema in list(tool["properties"].items())[:5]:
+        kind = schema.get("type", "string") if is_dict(schema) else "string"
+        odd: tuple[Any, ...] = (0, -1, 10**9, "zzz") if kind in ("integer", "number") else ("", "zzz-wrong", "0", None)
+        for value in odd if kind != "boolean" else (None,):
+            yield call(tool["name"], {**base, name: value})
+    for other in bases[1:4]:
+        yield call(tool["name"], dict(other))
