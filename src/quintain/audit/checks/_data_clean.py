@@ -9,14 +9,28 @@ from typing import Any
 
 import msgspec
 
-from ._data_tables import STAMP, Row, column, columns, filled, is_id, is_stamps, numbers, texts
+from quintain.audit.check import check
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab
+
+from ._data_near import AMOUNT, BENFORD, first_digits, is_wide, near_rows, near_texts, off_benford, phrased, things
+from ._data_tables import STAMP, Row, column, columns, filled, is_id, is_stamps, numbers, ours, pooled, texts
+
+TASKS = 4
+"""Tasks whose start state is looked at."""
+TEACHES = "what holds in these rows only, and breaks on production's"
+DIGITS = 0.2
+"""From Benford's law; digits that are all as frequent are 0.27 away."""
+PHRASED, NEAR = 0.85, 0.5
+"""Part of the words of a usual text that stand in phrases which others have, and of texts that nearly are others."""
+ROWS = 0.5
+"""Part of rows that nearly are others."""
 
 OPTIONAL = re.compile(
     r"(?:^|_)(?:phone|mobile|fax|title|job_title|zone|timezone|notes?|comments?|industry|middle_name|website|company"
     r"|birthday|birth_date|address2|employees|department|remarks?|referrer|nickname)$"
 )
 """Columns that people leave empty."""
-AMOUNT = re.compile(r"amount|price|total|cost|sum|value|revenue|budget|fee|balance|salary|cents|_eur$|_usd$")
 PROSE = re.compile(r"text|body|comment|message|note|description|content|summary|review|feedback|remark")
 NAMED = re.compile(r"(?:^|_)(?:name|full_name|customer|company|contact|city)$")
 
@@ -26,6 +40,7 @@ class Sign(msgspec.Struct, frozen=True):
 
     Attributes:
         is_strong: It would be a wonder in a table in use.
+        is_odd: It is odd enough to be told by itself, though tables in use may have it.
     """
 
     kind: str
@@ -34,6 +49,7 @@ class Sign(msgspec.Struct, frozen=True):
     expected: str
     observed: Any
     is_strong: bool = False
+    is_odd: bool = False
 
 
 def signs(table: str, rows: Sequence[Row]) -> Iterator[Sign]:
@@ -49,6 +65,7 @@ def signs(table: str, rows: Sequence[Row]) -> Iterator[Sign]:
         if len(values) >= 12 and not is_id(name, values):
             yield from _column(f"{table}.{name}", name.lower(), values)
     yield from _ids(table, rows)
+    yield from _rows(table, rows)
 
 
 def _column(where: str, name: str, values: Sequence[Any]) -> Iterator[Sign]:
@@ -74,6 +91,24 @@ def _prose(where: str, words: Sequence[str]) -> Iterator[Sign]:
         what = f"says one of {len(kinds)} things in {len(words)} rows"
         most = dict(kinds.most_common(3))
         yield Sign("one template", where, what, "as many texts as people wrote", most, is_strong=True)
+        return
+    parts, near = sorted(phrased(words)), near_texts(words)
+    if len(parts) >= 50 and parts[len(parts) // 2] >= PHRASED:
+        share = round(parts[len(parts) // 2], 2)
+        what = f"is made of phrases that come back: {share:.0%} of the words of a usual text stand in them"
+        yield Sign("phrases", where, what, "texts that people wrote, each in its words", list(words[:3]), is_odd=True)
+    elif len(near) >= 50 and sum(near) >= NEAR * len(near):
+        what = f"holds texts that nearly are others: {sum(near)} of {len(near)}"
+        yield Sign("near duplicates", where, what, "texts that differ", list(words[:3]), is_odd=True)
+
+
+def _rows(table: str, rows: Sequence[Row]) -> Iterator[Sign]:
+    distinct = things(rows)
+    near = near_rows(distinct)
+    if len(near) >= 50 and sum(near) >= ROWS * len(near):
+        what = f"are others but for one column, {sum(near)} of {len(near)}"
+        alike = [row for row, is_near in zip(distinct, near, strict=True) if is_near][:3]
+        yield Sign("near duplicates", f"rows of {table}", what, "rows that differ", alike, is_odd=True)
 
 
 def _amounts(where: str, amounts: Sequence[float]) -> Iterator[Sign]:
@@ -83,6 +118,11 @@ def _amounts(where: str, amounts: Sequence[float]) -> Iterator[Sign]:
         yield Sign("one amount", where, what, "amounts that differ", value, is_strong=True)
     elif len(amounts) >= 30 and all(one % 10 == 0 for one in amounts):
         yield Sign("round amounts", where, "is always a round number", "some that are not", amounts[:6])
+    elif is_wide(amounts) and off_benford(amounts) > DIGITS:
+        what = f"has first digits that are no amounts': {off_benford(amounts):.2f} away from Benford's law"
+        seen = dict(sorted(Counter(first_digits(amounts)).items()))
+        usual = {digit: round(share * len(amounts)) for digit, share in enumerate(BENFORD, 1)}
+        yield Sign("first digits", where, what, str(usual), seen, is_odd=True)
 
 
 def _stamps(where: str, words: Sequence[str]) -> Iterator[Sign]:
@@ -99,3 +139,42 @@ def _ids(table: str, rows: Sequence[Row]) -> Iterator[Sign]:
 
 def _repeats(words: Sequence[str]) -> bool:
     return len({one.casefold() for one in words}) < len(words)
+
+
+@check("x.data_is_not_too_clean", "data_realism", needs=("state", "tasks"), value=28, severity="warning")
+def clean(lab: Lab) -> Iterator[Finding | None]:
+    """Tables have what real ones have: gaps, variants, repeated and odd values, more than one template."""
+    tables = pooled(lab.play_all(ours(lab.some(TASKS))))
+    large = {name: rows for name, rows in tables.items() if len(rows) >= 12}
+    if not large:
+        raise lab.none("no table has twelve rows")
+    lab.looking(len(large))
+    found = [sign for name, rows in large.items() for sign in signs(name, rows)]
+    strong = [sign for sign in found if sign.is_strong]
+    for sign in strong[:6]:
+        yield lab.finding(
+            f"{sign.where} {sign.what}",
+            expected=sign.expected,
+            observed=sign.observed,
+            teaches=TEACHES,
+            at_most="likely" if len({one.kind for one in strong}) >= 2 or sign.kind == "one template" else "hint",
+        )
+    for sign in [sign for sign in found if sign.is_odd][:4]:
+        yield lab.finding(
+            f"{sign.where} {sign.what}",
+            expected=sign.expected,
+            observed=sign.observed,
+            teaches=TEACHES,
+            at_most="hint",
+            severity="note",
+        )
+    weak = [sign for sign in found if not (sign.is_strong or sign.is_odd)]
+    if len({sign.kind for sign in weak}) >= 3 and not strong:
+        yield lab.finding(
+            "the tables are cleaner than tables are: " + ", ".join(sorted({sign.kind for sign in weak})),
+            expected="some gaps, variants and odd values",
+            observed=[f"{sign.where} {sign.what}" for sign in weak[:10]],
+            teaches=TEACHES,
+            at_most="hint",
+            severity="note",
+        )

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from ._data_near import AMOUNT, first_digits, is_wide, near_rows, near_texts, phrased, things
 from ._data_tables import STAMP, Row, column, columns, filled, is_id, is_stamps, numbers, texts
 
 LEAST = 20
@@ -28,6 +29,8 @@ SHARE = 0.15
 """Of shares."""
 NEVER, SURE = 0.03, 1e-5
 """Of shares of which one is none or all, and how sure that must be."""
+PHRASES, PHRASED = "words in phrases that come back", 0.5
+"""What people write often has phrases, too: only a large distance counts."""
 ALPHA = 0.01
 AUC = 0.75
 MOMENT = re.compile(
@@ -57,6 +60,8 @@ class Unlike(msgspec.Struct, frozen=True):
     def is_large(self) -> bool:
         if self.what.startswith("share") and (self.mine in (0, 1) or self.other in (0, 1)):
             return self.effect >= NEVER and self.p < SURE  # Never, or always, is more than a little less.
+        if self.what == PHRASES:
+            return self.effect > PHRASED
         return self.effect > (SHARE if self.what.startswith("share") else DISTANCE)
 
 
@@ -154,7 +159,8 @@ def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[Unlike]:
     if len(numbers(a)) > 0.8 * len(a) and len(numbers(b)) > 0.8 * len(b):
         if MOMENT.search(name.lower()) and min(*numbers(a), *numbers(b)) > EPOCH:
             return []  # When a world was made is its own affair.
-        return _numbers(numbers(a), numbers(b))
+        digits = _digits(numbers(a), numbers(b)) if AMOUNT.search(name.lower()) else []
+        return [*_numbers(numbers(a), numbers(b)), *digits]
     both_text = len(texts(a)) > 0.8 * len(a) and len(texts(b)) > 0.8 * len(b)
     return _texts(texts(a), texts(b)) if both_text else []
 
@@ -172,6 +178,15 @@ def _numbers(mine: Sequence[float], other: Sequence[float]) -> list[Unlike]:
         Unlike("distribution", effect, p, _quartiles(mine), _quartiles(other)),
         share_of("share of round numbers", mine, other, holds=lambda one: one % 10 == 0),
     ]
+
+
+def _digits(mine: Sequence[float], other: Sequence[float]) -> list[Unlike]:
+    """First digits, where amounts of both sides span orders of magnitude."""
+    if not (is_wide(mine) and is_wide(other)):
+        return []
+    a, b = first_digits(mine), first_digits(other)
+    effect, p = variation(a, b)
+    return [Unlike("first digits", effect, p, dict(sorted(Counter(a).items())), dict(sorted(Counter(b).items())))]
 
 
 def _quartiles(values: Sequence[float]) -> list[float]:
@@ -197,7 +212,32 @@ def _texts(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
     again = [_repeats(mine[:size]), _repeats(other[:size])]
     effect, p = shares(*again)
     found.append(Unlike("share of repeated values", effect, p, sum(again[0]) / size, sum(again[1]) / size))
-    return found
+    return found + _prose(mine[:size], other[:size])
+
+
+def _prose(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
+    """Phrases, and texts that are nearly others, of as many texts on both sides."""
+    size = min(len({*mine}), len({*other}))
+    sides = [list(dict.fromkeys(side))[:size] for side in (mine, other)]
+    a, b = (phrased(side) for side in sides)
+    if min(len(a), len(b)) < LEAST:
+        return []
+    effect, p = ks(a, b)
+    again = [near_texts(side) for side in sides]
+    return [
+        Unlike(PHRASES, effect, p, _quartiles(a), _quartiles(b)),
+        share_of("share of nearly repeated texts", *again, holds=bool),
+    ]
+
+
+def rows_alike(mine: Sequence[Row], other: Sequence[Row]) -> list[Unlike]:
+    """The test of rows that are nearly others, of as many rows on both sides."""
+    sides = [things(side) for side in (mine, other)]
+    size = min(map(len, sides))
+    again = [near_rows(side[:size]) for side in sides] if size >= LEAST else [[]]
+    if min(map(len, again)) < LEAST:
+        return []
+    return [share_of("share of nearly repeated rows", *again, holds=bool)]
 
 
 def _distinct(values: Sequence[str]) -> int:

@@ -19,16 +19,14 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Probe, Record, Seen, call, reset
 
 from . import _data_shape as shapes
-from ._data_clean import signs
+from ._data_clean import TEACHES, clean
 from ._data_joint import joint
 from ._data_rates import rates
 from ._data_tables import Row, column, columns, filled, is_id, matched, ours, pooled, theirs
-from ._data_tests import AUC, Unlike, auc, holm, tests
+from ._data_tests import AUC, Unlike, auc, holm, rows_alike, tests
 
 TASKS = 4
 """Tasks whose start state is looked at."""
-__all__ = ["rates"]
-TEACHES = "what holds in these rows only, and breaks on production's"
 
 
 def _tables(records: Sequence[Record]) -> list[tuple[str, list[Row], list[Row]]]:
@@ -45,7 +43,7 @@ def _unlike(mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[str, Unlike
         if one in theirs_too:
             a, b = column(mine, one), column(other, one)
             found += [(one, test) for test in tests(one, a, b)]
-    return found
+    return found + [("(rows)", test) for test in rows_alike(mine, other)]
 
 
 # --- relations: each states the bug ---
@@ -289,34 +287,4 @@ def _says_much(seen: Seen) -> bool:
     return isinstance(value, str) and len(value) >= 30
 
 
-# --- without production ---
-
-
-@check("x.data_is_not_too_clean", "data_realism", needs=("state", "tasks"), value=28, severity="warning")
-def clean(lab: Lab) -> Iterator[Finding | None]:
-    """Tables have what real ones have: gaps, variants, repeated and odd values, more than one template."""
-    tables = pooled(lab.play_all(ours(lab.some(TASKS))))
-    large = {name: rows for name, rows in tables.items() if len(rows) >= 12}
-    if not large:
-        raise lab.none("no table has twelve rows")
-    lab.looking(len(large))
-    found = [sign for name, rows in large.items() for sign in signs(name, rows)]
-    strong = [sign for sign in found if sign.is_strong]
-    for sign in strong[:6]:
-        yield lab.finding(
-            f"{sign.where} {sign.what}",
-            expected=sign.expected,
-            observed=sign.observed,
-            teaches=TEACHES,
-            at_most="likely" if len({one.kind for one in strong}) >= 2 or sign.kind == "one template" else "hint",
-        )
-    weak = [sign for sign in found if not sign.is_strong]
-    if len({sign.kind for sign in weak}) >= 3 and not strong:
-        yield lab.finding(
-            "the tables are cleaner than tables are: " + ", ".join(sorted({sign.kind for sign in weak})),
-            expected="some gaps, variants and odd values",
-            observed=[f"{sign.where} {sign.what}" for sign in weak[:10]],
-            teaches=TEACHES,
-            at_most="hint",
-            severity="note",
-        )
+__all__ = ["clean", "depends", "like_production", "rates"]

@@ -20,6 +20,7 @@ from ._clip_damage import damage_pays
 from ._clip_fields import half_filled
 from ._clip_groups import interchangeable
 from ._clip_near import near, spelling
+from ._clip_parts import lost, rises, walks
 from ._clip_states import (
     EPSILON,
     WALKED,
@@ -29,9 +30,8 @@ from ._clip_states import (
     is_graded,
     probe_of,
     seen_parts,
-    states,
-    writes_of,
 )  # fmt: skip
+from ._clip_sum import pile, weighted
 
 FLAT = "that going on is worth nothing: between these states there is no gradient"
 
@@ -71,40 +71,10 @@ def not_less(records: Sequence[Record], evidence: Evidence) -> bool:
     return less is not None and more is not None and more < less - float(evidence.data)
 
 
-# --- what is looked at ---
-
-
-def _walks(lab: Lab) -> list[tuple[str, tuple[int, ...], list[Paid]]]:
-    """Tasks, their oracles' writes, and states: nothing, each write alone, all but each, prefixes, pairs, all."""
-    found = lab.once(("ladders",), _all_walks)
-    if not found:
-        raise lab.none("no task has a solution that does anything")
-    return found
-
-
-def _all_walks(lab: Lab) -> list[tuple[str, tuple[int, ...], list[Paid]]]:
-    found: list[tuple[str, tuple[int, ...], list[Paid]]] = []
-    for task in lab.some(WALKED):
-        writes = writes_of(lab, task)
-        if not writes:
-            continue
-        whole = frozenset(writes)
-        kept = [frozenset[int](), whole]
-        kept += [frozenset(writes[:count]) for count in range(1, len(writes))]
-        kept += [whole - {one} for one in writes[:12]]
-        kept += [frozenset({one}) for one in writes[:12]]
-        if 3 <= len(writes) <= 7:
-            kept += [frozenset(pair) for pair in itertools.combinations(writes, 2)]
-        if 4 <= len(writes) <= 6:
-            kept += [frozenset(three) for three in itertools.combinations(writes, 3)]
-        found.append((task, writes, states(lab, task, writes, kept=list(dict.fromkeys(kept)))))
-    return found
-
-
 @check("x.components_add_up", "reward_clipping", needs=("oracle", "tasks"), value=66)
 def components(lab: Lab) -> Iterator[Finding | None]:
     """A component that gets better makes the reward better: none is dead, cut, rounded away or of the wrong sign."""
-    every = [state for _, _, paid in _walks(lab) for state in paid]
+    every = [state for _, _, paid in walks(lab) for state in paid]
     told = [state for state in every if state.parts]
     if not told:
         raise lab.none("score() tells no components")
@@ -114,7 +84,7 @@ def components(lab: Lab) -> Iterator[Finding | None]:
         lab.looking()
         if not counts(name):
             continue
-        found = _lost(told, name, whole) if name not in whole else _cut(lab, told, name)
+        found = lost(told, name, whole) if name not in whole else _cut(lab, told, name)
         if found is not None:
             high, low = found
             yield _flat_finding(lab, name, high, low=low, whole=whole)
@@ -140,47 +110,9 @@ def _flat_finding(lab: Lab, name: str, high: Paid, *, low: Paid, whole: Sequence
     )
 
 
-def _lost(told: Sequence[Paid], name: str, whole: Sequence[str]) -> tuple[Paid, Paid] | None:
-    """Two states that differ in one component alone, all others being as good as they ever get, paid alike or worse.
-
-    A component may be worth nothing while another one is bad (a product, a least): so the others must be at their best.
-    What is only worth something together with others in an all-or-nothing reward is left alone, too.
-    """
-    best: dict[str, float] = {}
-    for state in told:
-        for one, value in state.parts.items():
-            best[one] = max(best.get(one, value), value)
-    others = [one for one in best if one != name and counts(one) and one not in whole]
-    at_best = [
-        state
-        for state in told
-        if name in state.parts and all(abs(state.parts.get(one, best[one]) - best[one]) <= EPSILON for one in others)
-    ]
-    rising = _rises(told, name)
-    for low, high in itertools.permutations(at_best, 2):
-        if low.task == high.task and high.parts[name] > low.parts[name] + EPSILON and rising:
-            if high.score < low.score - EPSILON:
-                return high, low
-            if abs(high.score - low.score) <= EPSILON and (_levels(told) > 2 or high.score >= max(_scores(told))):
-                return high, low
-    return None
-
-
-def _rises(told: Sequence[Paid], name: str) -> bool:
-    """Whether a component is better at the oracle's end than at the start, in each task where it changes."""
-    by_task: dict[str, list[Paid]] = {}
-    for state in told:
-        by_task.setdefault(state.task, []).append(state)
-    gains: list[float] = []
-    for mine in by_task.values():
-        first, last = min(mine, key=lambda one: len(one.done)), max(mine, key=lambda one: len(one.done))
-        gains.append(last.parts.get(name, 0.0) - first.parts.get(name, 0.0))
-    return any(gain > EPSILON for gain in gains) and not any(gain < -EPSILON for gain in gains)
-
-
 def _cut(lab: Lab, told: Sequence[Paid], name: str) -> tuple[Paid, Paid] | None:
     """Two states of which the score before it was cut differs, and the score does not."""
-    if not is_graded(lab, told) or not _rises(told, name):
+    if not is_graded(lab, told) or not rises(told, name):
         return None
     for low, high in itertools.permutations([state for state in told if name in state.parts], 2):
         gains = high.parts[name] > low.parts[name] + EPSILON
@@ -194,24 +126,16 @@ def _cut(lab: Lab, told: Sequence[Paid], name: str) -> tuple[Paid, Paid] | None:
     return None
 
 
-def _scores(told: Sequence[Paid]) -> list[float]:
-    return [state.score for state in told]
-
-
-def _levels(told: Sequence[Paid]) -> int:
-    return len({round(one, 9) for one in _scores(told)})
-
-
 @check("x.ladder", "reward_clipping", needs=("oracle", "tasks"), value=64)
 def ladder(lab: Lab) -> Iterator[Finding | None]:
     """Each further right thing is worth something, where rewards have more than two levels."""
-    walks = _walks(lab)
-    every = [state for _, _, paid in walks for state in paid]
+    walked = walks(lab)
+    every = [state for _, _, paid in walked for state in paid]
     lab.looking(len(every))
     if not is_graded(lab, every):
         return  # All or nothing is a legitimate reward.
     told: set[str] = set()
-    for _, writes, paid in walks:
+    for _, writes, paid in walked:
         for kind, finding in _rungs(lab, writes, paid):
             if kind not in told and finding is not None:
                 told.add(kind)
@@ -375,4 +299,7 @@ def bounds(lab: Lab) -> Iterator[Finding | None]:
         )
 
 
-__all__ = ["bounds", "components", "damage_pays", "half_filled", "ladder", "near", "near_arguments", "spelling"]
+__all__ = [
+    "bounds", "components", "damage_pays", "half_filled", "ladder", "near", "near_arguments", "pile", "spelling",
+    "weighted",
+]  # fmt: skip

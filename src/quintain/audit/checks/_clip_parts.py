@@ -1,0 +1,85 @@
+"""The oracle as a ladder: its states, walked once for all checks, and components that do not make the reward better."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from quintain.audit.lab import Lab
+
+from ._clip_states import EPSILON, WALKED, Paid, counts, states, writes_of
+
+Walk = tuple[str, tuple[int, ...], list[Paid]]
+
+
+def walks(lab: Lab) -> list[Walk]:
+    """Tasks, their oracles' writes, and states: nothing, each write alone, all but each, prefixes, pairs, all."""
+    found = lab.once(("ladders",), _walked)
+    if not found:
+        raise lab.none("no task has a solution that does anything")
+    return found
+
+
+def _walked(lab: Lab) -> list[Walk]:
+    found: list[Walk] = []
+    for task in lab.some(WALKED):
+        writes = writes_of(lab, task)
+        if not writes:
+            continue
+        whole = frozenset(writes)
+        kept = [frozenset[int](), whole]
+        kept += [frozenset(writes[:count]) for count in range(1, len(writes))]
+        kept += [whole - {one} for one in writes[:12]]
+        kept += [frozenset({one}) for one in writes[:12]]
+        if 3 <= len(writes) <= 7:
+            kept += [frozenset(pair) for pair in itertools.combinations(writes, 2)]
+        if 4 <= len(writes) <= 6:
+            kept += [frozenset(three) for three in itertools.combinations(writes, 3)]
+        found.append((task, writes, states(lab, task, writes, kept=list(dict.fromkeys(kept)))))
+    return found
+
+
+def lost(told: Sequence[Paid], name: str, whole: Sequence[str]) -> tuple[Paid, Paid] | None:
+    """Two states that differ in one component alone, all others being as good as they ever get, paid alike or worse.
+
+    A component may be worth nothing while another one is bad (a product, a least): so the others must be at their best.
+    What is only worth something together with others in an all-or-nothing reward is left alone, too.
+    """
+    best: dict[str, float] = {}
+    for state in told:
+        for one, value in state.parts.items():
+            best[one] = max(best.get(one, value), value)
+    others = [one for one in best if one != name and counts(one) and one not in whole]
+    at_best = [
+        state
+        for state in told
+        if name in state.parts and all(abs(state.parts.get(one, best[one]) - best[one]) <= EPSILON for one in others)
+    ]
+    rising = rises(told, name)
+    for low, high in itertools.permutations(at_best, 2):
+        if low.task == high.task and high.parts[name] > low.parts[name] + EPSILON and rising:
+            if high.score < low.score - EPSILON:
+                return high, low
+            if abs(high.score - low.score) <= EPSILON and (_levels(told) > 2 or high.score >= max(_scores(told))):
+                return high, low
+    return None
+
+
+def rises(told: Sequence[Paid], name: str) -> bool:
+    """Whether a component is better at the oracle's end than at the start, in each task where it changes."""
+    by_task: dict[str, list[Paid]] = {}
+    for state in told:
+        by_task.setdefault(state.task, []).append(state)
+    gains: list[float] = []
+    for mine in by_task.values():
+        first, last = min(mine, key=lambda one: len(one.done)), max(mine, key=lambda one: len(one.done))
+        gains.append(last.parts.get(name, 0.0) - first.parts.get(name, 0.0))
+    return any(gain > EPSILON for gain in gains) and not any(gain < -EPSILON for gain in gains)
+
+
+def _scores(told: Sequence[Paid]) -> list[float]:
+    return [state.score for state in told]
+
+
+def _levels(told: Sequence[Paid]) -> int:
+    return len({round(one, 9) for one in _scores(told)})

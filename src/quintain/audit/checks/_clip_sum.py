@@ -1,0 +1,359 @@
+"""Rewards as sums: a part that has no weight or the wrong sign, and states at which the sum was cut off or rounded.
+
+Where score() tells components, these are the parts; where it does not, what is done of a solution is: each of its
+writes is done or not. A reward that is no sum is left alone, whatever it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, number, reset, score
+
+from ._clip_fit import TIGHT, Spoilt, basis, fitted, is_exact, rounded, spoilt
+from ._clip_parts import Walk, lost, rises, walks
+from ._clip_states import EPSILON, WHOLE, Paid, counts, parts_of, probe_of, seen_parts
+
+MORE = 6
+"""Other writes that are played behind a solution, to see what damage costs."""
+PROOF = 24
+"""States that a finding shows at most, beside the one that departs."""
+BINS = 10
+PILE = 0.3
+"""Share of states at a bound, from which on they are a pile."""
+
+
+# --- relations: each states the bug ---
+
+
+def weightless(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The score is a sum of the components, in which the one in `data` counts nothing, or with the sign in `data`."""
+    table = _table(records, evidence.data["names"])
+    if table is None:
+        return False
+    rows, totals = table
+    fit = fitted(rows, totals)
+    place = list(evidence.data["names"]).index(evidence.data["part"])
+    if not fit.known[place] or not is_exact(fit, totals):
+        return False
+    wide = max(row[place] for row in rows) - min(row[place] for row in rows)
+    worth = fit.weights[place] * wide
+    slack = TIGHT * 10 * max(1.0, max(totals) - min(totals))
+    return abs(worth) <= slack if not evidence.data["sign"] else worth * evidence.data["sign"] > slack
+
+
+def departs(records: Sequence[Record], evidence: Evidence) -> bool:
+    """All scores but the last ones are a sum; those lie at a bound, beyond which the sum lies."""
+    table = _table(records, evidence.data["names"], evidence.data.get("rows"))
+    if table is None:
+        return False
+    rows, totals = table
+    found = spoilt(rows, totals)
+    where = () if found is None else found.top if evidence.data["bound"] == "top" else found.floor
+    return len(records) - 1 in where
+
+
+def is_rounded(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The scores are steps, and nearly a sum of the components, but not that sum."""
+    table = _table(records, evidence.data["names"], evidence.data.get("rows"))
+    return table is not None and rounded(*table) is not None
+
+
+def _table(
+    records: Sequence[Record], names: Sequence[str], rows: Sequence[Sequence[float]] | None = None
+) -> tuple[list[Sequence[float]], list[float]] | None:
+    """(parts, scores) of what records saw; None where something is missing."""
+    totals: list[float] = []
+    found: list[Sequence[float]] = []
+    for place, record in enumerate(records):
+        paid, parts = seen_parts(record)
+        if paid is None or any(name not in parts for name in names) or any(seen.is_error for seen in record.seen[:-1]):
+            return None
+        totals.append(paid)
+        found.append(rows[place] if rows is not None else [parts[name] for name in names])
+    return (found, totals) if found and found[0] else None
+
+
+# --- a sum of components ---
+
+
+class Sum(msgspec.Struct, frozen=True):
+    """States, and the parts of which their scores may be the sum.
+
+    Attributes:
+        names: Of the components; empty where the parts are what is done.
+        rows: One per state.
+        known: Names of which no other component, nor several together, say the same.
+    """
+
+    states: tuple[Paid, ...]
+    names: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+    known: frozenset[str] = frozenset()
+
+    @property
+    def totals(self) -> list[float]:
+        """Their scores."""
+        return [state.score for state in self.states]
+
+
+@check("x.reward_is_a_sum", "reward_clipping", needs=("oracle", "tasks"), value=45, severity="warning")
+def weighted(lab: Lab) -> Iterator[Finding | None]:
+    """A reward that is a weighted sum is that sum in each state, and each of its parts has a weight of its sign."""
+    walked = walks(lab)
+    told = [state for _, _, paid in walked for state in paid]
+    lab.looking(len(told))
+    for table in _tables(lab, walked, told):
+        found = [*_weights(lab, told, table), *_departures(lab, table)]
+        yield from found
+        if found:
+            return
+
+
+def _tables(lab: Lab, walked: Sequence[Walk], every: Sequence[Paid]) -> list[Sum]:
+    """What may be sums: of components in all tasks, else in each; where none are told, of what is done."""
+    if not any(state.parts for state in every):
+        found = [_of_writes(writes, paid) for _, writes, paid in walked]
+        return [table for table in found if table is not None]
+    told = [state for state in (*every, *_further(lab, [task for task, _, _ in walked])) if state.parts]
+    whole = _of_components(told)
+    if whole is not None and spoilt(whole.rows, whole.totals) is not None:
+        return [whole]
+    each = [[state for state in told if state.task == task] for task, _, _ in walked]
+    found = [_of_components(states) for states in each if states]
+    return [table for table in found if table is not None]
+
+
+def _further(lab: Lab, tasks: Sequence[str]) -> list[Paid]:
+    """Some tasks, begun and solved, with a write more that belongs to none of their solutions."""
+    found: list[Paid] = []
+    for task in tasks[:3]:
+        ops = lab.oracle(task) or ()
+        acts = [one.op for one in lab.survey.writes() if one.task == task and not one.before and one.op not in ops]
+        plays = [(*begun, act) for act in acts[:MORE] for begun in ((), ops)]
+        for play, record in zip(plays, lab.play_all([_scored(task, play) for play in plays]), strict=True):
+            paid = number(record.at("score"))
+            if paid is not None and not any(seen.is_error for seen in record.seen):
+                found.append(Paid(task, play, paid, parts_of(record.at("score")), frozenset()))
+    return found
+
+
+def _scored(task: str, ops: Sequence[Op]) -> Probe:
+    return Probe((reset(task), *ops, score()))
+
+
+def _of_components(told: Sequence[Paid]) -> Sum | None:
+    """The components that each state tells, without those that are the score itself, before it was cut or after."""
+    names = [name for name in told[0].parts if all(name in state.parts for state in told)]
+    names = [name for name in names if name.rpartition(".")[2].lower() not in WHOLE]
+    names = [name for name in names if any(abs(state.parts[name] - state.score) > EPSILON for state in told)]
+    rows = [[state.parts[name] for name in names] for state in told]
+    kept = [names[place] for place in basis(rows)]
+    if not kept:
+        return None
+    own = fitted(rows, [state.score for state in told]).known
+    found = _distinct(told, kept, [tuple(state.parts[name] for name in kept) for state in told])
+    return msgspec.structs.replace(
+        found, known=frozenset(name for name, is_own in zip(names, own, strict=True) if is_own)
+    )
+
+
+def _of_writes(writes: Sequence[int], paid: Sequence[Paid]) -> Sum | None:
+    """What is done of a task's solution; None where too little is."""
+    rows = [tuple(float(place in state.done) for place in writes) for state in paid]
+    if len(writes) < 3 or not rows or len(basis(rows)) < len(writes):
+        return None
+    return _distinct(paid, (), rows)
+
+
+def _distinct(states: Sequence[Paid], names: Sequence[str], rows: Sequence[tuple[float, ...]]) -> Sum:
+    """One state for each row and score."""
+    first: dict[tuple[tuple[float, ...], float], int] = {}
+    for place, (row, state) in enumerate(zip(rows, states, strict=True)):
+        first.setdefault((row, state.score), place)
+    kept = first.values()
+    return Sum(tuple(states[place] for place in kept), tuple(names), tuple(rows[place] for place in kept))
+
+
+def _weights(lab: Lab, told: Sequence[Paid], table: Sum) -> Iterator[Finding | None]:
+    """Components without weight or of the wrong sign, other than those of which two states alone show it."""
+    found = spoilt(table.rows, table.totals)
+    if found is None or not table.names:
+        return
+    whole = [name for name in told[0].parts if name.rpartition(".")[2].lower() in WHOLE]
+    kept = [table.states[place] for place in found.kept]
+    for place, name in enumerate(table.names):
+        values = [table.rows[one][place] for one in found.kept]
+        worth = found.fit.weights[place] * (max(values) - min(values))
+        lab.looking()
+        if name not in table.known or not counts(name) or lost(told, name, whole) is not None:
+            continue
+        slack = TIGHT * 10 * max(1.0, max(table.totals) - min(table.totals))
+        way = 1 if rises(told, name) else -1 if rises([_turned(state, name) for state in told], name) else 0
+        is_score = min(values) >= 0 and max(values) <= 1
+        if abs(worth) <= slack and way:
+            title, sign = f"component {name} has no weight in the reward, which is a sum of the others", 0
+        elif way and worth * way < -slack:
+            title, sign = f"component {name} has the wrong sign: the reward gets smaller as it gets better", -way
+        else:
+            continue
+        yield lab.finding(
+            title,
+            *map(probe_of, _few(kept, name)),
+            relation=f"{__name__}:weightless",
+            marks=("score",),
+            data={"names": list(table.names), "part": name, "sign": sign},
+            minimise=0,
+            part="V",
+            expected=f"a weight {'above' if way > 0 else 'below'} 0",
+            observed={one: round(weight, 6) for one, weight in zip(table.names, found.fit.weights, strict=False)},
+            teaches="that this does not count" if not sign else "to do worse",
+            at_most="likely" if way > 0 and is_score else "hint",
+        )
+
+
+def _turned(state: Paid, name: str) -> Paid:
+    parts = {one: -value if one == name else value for one, value in state.parts.items()}
+    return msgspec.structs.replace(state, parts=parts)
+
+
+def _few(kept: Sequence[Paid], name: str) -> Sequence[Paid]:
+    """States enough for the fit, those first in which the component takes another value."""
+    ordered = sorted(kept, key=lambda state: state.parts[name] == kept[0].parts[name])
+    return ordered if len(ordered) <= PROOF else [*ordered[: PROOF // 2], *ordered[-PROOF // 2 :]]
+
+
+# --- where the sum is left ---
+
+
+def _departures(lab: Lab, table: Sum) -> Iterator[Finding | None]:
+    found = spoilt(table.rows, table.totals)
+    if found is not None:
+        yield from _cut_off(lab, table, found)
+        return
+    # What is done is a matter of steps itself, so only told components show that a sum was rounded.
+    near = rounded(table.rows, table.totals) if table.names else None
+    if near is not None and len(table.states) <= 2 * PROOF:
+        fit, step = near
+        off = max(range(len(fit.off)), key=lambda place: abs(fit.off[place]))
+        yield _departed(
+            lab,
+            f"the reward is rounded to steps of {step:g}: it is nearly, and not quite, a sum of its parts",
+            table,
+            chosen=range(len(table.states)),
+            relation="is_rounded",
+            bound="",
+            told={"sum": round(fit.at(table.rows[off]), 4), "score": table.totals[off]},
+        )
+
+
+def _cut_off(lab: Lab, table: Sum, found: Spoilt) -> Iterator[Finding | None]:
+    is_graded = lab.attribute("graded") is True
+    for bound, places in (("top", found.top), ("floor", found.floor)):
+        if not places or (bound == "top" and _is_plateau(table, places)):
+            continue
+        edge = max(table.totals) if bound == "top" else min(table.totals)
+        sums = [found.fit.at(table.rows[place]) for place in places]
+        far = places[max(range(len(places)), key=lambda one: abs(sums[one] - edge))]
+        kept = found.kept if len(found.kept) <= PROOF else found.kept[:: -(-len(found.kept) // PROOF)]
+        both = {table.totals.index(max(table.totals)), table.totals.index(min(table.totals))} - {far}
+        yield _departed(
+            lab,
+            f"the reward is a sum that is cut off at {edge:g}: states whose sums differ are paid the same",
+            table,
+            chosen=[*(one for one in range(len(table.states)) if one in {*kept, *both}), far],
+            relation="departs",
+            bound=bound,
+            told={"score": edge, "sums": sorted({round(one, 4) for one in sums})},
+            at_most="likely" if bound == "top" or is_graded else "hint",
+        )
+
+
+def _is_plateau(table: Sum, places: Sequence[int]) -> bool:
+    """Whether nearly all is paid like all of it, which `x.ladder` says."""
+    if table.names:
+        return False
+    most = max(sum(row) for row in table.rows)
+    return any(sum(table.rows[place]) == most - 1 for place in places)
+
+
+def _departed(
+    lab: Lab,
+    title: str,
+    table: Sum,
+    *,
+    chosen: Sequence[int],
+    relation: str,
+    bound: str,
+    told: Any,
+    at_most: str = "hint",
+) -> Finding | None:
+    rows = None if table.names else [list(table.rows[place]) for place in chosen]
+    return lab.finding(
+        title,
+        *(probe_of(table.states[place]) for place in chosen),
+        relation=f"{__name__}:{relation}",
+        marks=("score",),
+        data={"names": list(table.names), "rows": rows, "bound": bound},
+        minimise=0,
+        part="V",
+        expected="the sum itself",
+        observed=told,
+        teaches="that going on is worth nothing there: between these states there is no gradient",
+        at_most=at_most,
+    )
+
+
+# --- a histogram ---
+
+
+@check("x.rewards_do_not_pile_up", "reward_clipping", needs=("oracle", "tasks"), value=22, severity="note")
+def pile(lab: Lab) -> Iterator[Finding | None]:
+    """Where rewards are declared graded, states that are more or less done do not pile up at a bound."""
+    walked = walks(lab)
+    every = [state for _, _, paid in walked for state in paid]
+    lab.looking(len(every))
+    if lab.attribute("graded") is not True:
+        return  # A reward of few levels, or one that is paid from some point on, is legitimate.
+    for task, writes, paid in walked:
+        scores = [state.score for state in paid]
+        table = _of_writes(writes, paid)
+        if table is not None and spoilt(table.rows, table.totals) is not None:
+            continue  # `x.reward_is_a_sum` says it.
+        found = atom(scores)
+        there = [state for state in paid if state.score == found]
+        sizes = sorted({len(state.done) for state in there})
+        # What is cut at the top `x.ladder` says.
+        if found is None or found != min(scores) or len(sizes) < 3 or len(writes) < 4:
+            continue
+        yield lab.finding(
+            f"rewards pile up at {found:g}: {len(there)} of {len(paid)} states of a task, hardly any beside it",
+            tasks=(task,),
+            part="V",
+            expected="rewards that tell these states apart",
+            observed={"done": sizes, "rewards": dict(Counter(f"{state.score:g}" for state in paid).most_common(8))},
+            teaches="nothing between these states: there is no gradient",
+            at_most="hint",
+        )
+        return
+
+
+def atom(scores: Sequence[float]) -> float | None:
+    """The bound at which far more rewards lie than in the bin beside it, though there are many levels; None without."""
+    low, high = (min(scores), max(scores)) if scores else (0.0, 0.0)
+    if len({round(one, 9) for one in scores}) < 5 or len(scores) < 15:
+        return None
+    wide = (high - low) / BINS
+    for bound, beside in ((high, (high - wide, high)), (low, (low, low + wide))):
+        there = sum(one == bound for one in scores)
+        near = sum(one != bound and beside[0] <= one <= beside[1] for one in scores)
+        if there >= PILE * len(scores) and there >= 5 * max(1, near):
+            return bound
+    return None

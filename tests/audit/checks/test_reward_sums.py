@@ -1,0 +1,181 @@
+"""A reward that is a sum of its parts: parts without weight, of the wrong sign, and where the sum is left."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import audit
+from quintain.audit.check import checks_of
+from quintain.audit.checks import reward_clipping
+from quintain.audit.checks._clip_fit import basis, fitted, rounded, spoilt
+from quintain.audit.checks._clip_sum import atom
+from quintain.audit.finding import Finding
+from quintain.audit.opening import Subject
+
+SUBJECT = """
+WANT = {"a": {"w": 1, "x": 2, "y": 3, "z": 4}, "b": {"w": 4, "x": 3, "y": 2, "z": 1}}
+
+
+class Board:
+    mode, graded = "sound", False
+
+    def tasks(self):
+        return list(WANT)
+
+    def tools(self):
+        field = {"type": "string", "enum": ["w", "x", "y", "z"]}
+        properties = {"field": field, "value": {"type": "integer"}}
+        schema = {"type": "object", "properties": properties, "required": ["field", "value"]}
+        return [{"name": "set", "description": "Set a field.", "parameters": schema}]
+
+    def reset(self, task, seed):
+        self.want, self.fields = WANT[task], dict.fromkeys("wxyz", 0)
+        return f"Set {self.want}"
+
+    def call(self, name, arguments):
+        if name != "set" or arguments.get("field") not in self.fields:
+            return {"error": "no such field"}
+        self.fields[arguments["field"]] = arguments.get("value")
+        return {"ok": True}
+
+    def state(self):
+        return {"fields": dict(self.fields)}
+
+    def oracle(self, task):
+        return [["set", {"field": name, "value": value}] for name, value in WANT[task].items()]
+
+    def score(self):
+        parts = {name: float(self.fields[name] == value) for name, value in self.want.items()}
+        w, x, y, z = parts.values()
+        total = 0.1 * w + 0.2 * x + 0.3 * y + 0.4 * z
+        # Style is at its best only where the rest is not, so no two states alone show what it is worth.
+        style = 0.2 * w + 0.1 * x + 0.4 * y * (1 - z)
+        parted = {"wx": w + x, "yz": y + z, "style": style}
+        return {
+            "sound": total,
+            "parts": {"score": total, **parts},
+            "product": w * x * y * z,
+            "gated": total * w,
+            "pairs": (min(w, x) + min(y, z)) / 2,
+            "floor": max(0.0, total - 0.35),
+            "top": {"score": min(0.65, 0.2 * w + 0.2 * x + 0.3 * y + 0.3 * z + 0.1 * style), "style": style, **parts},
+            "pile": total**2 if total > 0.45 else 0.0,
+            "steps": {"score": round(0.13 * w + 0.22 * x + 0.31 * y + 0.34 * z, 1), **parts},
+            "fifths": round(0.13 * w + 0.22 * x + 0.31 * y + 0.34 * z, 1),
+            "dead": {"score": 0.25 * w + 0.25 * x + 0.25 * y + 0.25 * z, **parted},
+            "sign": {"score": 0.2 * (w + x) + 0.3 * (y + z) - 0.2 * style, **parted},
+        }[self.mode]
+
+
+for mode in ("sound", "parts", "product", "gated", "pairs", "floor", "top", "pile", "steps", "fifths", "dead", "sign"):
+    globals()[f"plain_{mode}"] = type(mode, (Board,), {"mode": mode})
+    globals()[f"graded_{mode}"] = type(mode, (Board,), {"mode": mode, "graded": True})
+"""
+MINE = ("x.reward_is_a_sum", "x.rewards_do_not_pile_up")
+
+
+def found(folder: Path, kind: str) -> list[Finding]:
+    """What the checks of sums say of a variant of the subject."""
+    path = folder / "subject.py"
+    path.write_text(SUBJECT, "utf-8")
+    report = audit(Subject(f"{path}:{kind}"), [one for one in checks_of(reward_clipping) if one.id in MINE])
+    assert all("broke" not in one.reason for one in report.checks), report.checks
+    return list(report.findings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "words", "confidence"),
+    [
+        ("plain_floor", "a sum that is cut off at 0", "hint"),
+        ("graded_floor", "a sum that is cut off at 0", "likely"),
+        ("plain_top", "a sum that is cut off at 0.65", "likely"),
+        ("plain_steps", "rounded to steps of 0.1", "hint"),
+        ("plain_dead", "component style has no weight", "likely"),
+        ("plain_sign", "component style has the wrong sign", "likely"),
+    ],
+)
+def test_where_a_sum_is_left_is_told(tmp_path: Path, kind: str, words: str, confidence: str) -> None:
+    said = found(tmp_path, kind)
+    assert [(one.check, one.confidence) for one in said] == [("x.reward_is_a_sum", confidence)], said
+    assert words in said[0].title
+    assert said[0].class_ == "reward_clipping"
+
+
+def test_a_pile_is_told_where_rewards_are_declared_graded(tmp_path: Path) -> None:
+    (one,) = found(tmp_path, "graded_pile")
+    assert one.title == "rewards pile up at 0: 7 of 16 states of a task, hardly any beside it"
+    assert one.confidence == "hint"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind", ["plain_pile", "plain_fifths", "plain_parts", "plain_product", "plain_gated", "plain_pairs", "graded_pairs"]
+)
+def test_what_is_no_sum_is_left_alone(tmp_path: Path, kind: str) -> None:
+    assert not found(tmp_path, kind)
+
+
+def test_a_sum_is_left_alone(tmp_path: Path) -> None:
+    assert not found(tmp_path, "graded_sound")
+
+
+POINTS = [tuple(map(float, point)) for point in itertools.product((0, 1), repeat=4)]
+SUMS = [sum(weight * one for weight, one in zip((0.1, 0.2, 0.3, 0.4), point, strict=True)) for point in POINTS]
+
+
+def test_weights_are_those_of_the_sum() -> None:
+    fit = fitted(POINTS, [total + 7 for total in SUMS])
+    assert fit.weights == pytest.approx((0.1, 0.2, 0.3, 0.4, 7.0))
+    assert all(fit.known)
+    assert fit.largest < 1e-9
+
+
+def test_parts_that_others_make_up_are_not_known() -> None:
+    rows = [(*point, point[0] + point[1], 1.0) for point in POINTS]
+    assert fitted(rows, SUMS).known == (False, False, True, True, False, False)
+    assert basis(rows) == (0, 1, 2, 3)
+
+
+def test_sums_are_found_where_they_are_cut_at_a_bound() -> None:
+    whole = spoilt(POINTS, SUMS)
+    assert whole is not None
+    assert whole.top == whole.floor == ()
+    top = spoilt(POINTS, [min(0.7, total) for total in SUMS])
+    assert top is not None
+    assert [POINTS[place] for place in top.top] == [(0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 1, 1)]
+    floor = spoilt(POINTS, [max(0.0, total - 0.3) for total in SUMS])
+    assert floor is not None
+    assert {POINTS[place] for place in floor.floor} == {(0, 0, 0, 0), (1, 0, 0, 0), (0, 1, 0, 0)}
+
+
+def test_what_is_conditional_is_not_cut() -> None:
+    gated = spoilt(POINTS, [total * point[0] for total, point in zip(SUMS, POINTS, strict=True)])
+    assert gated is None
+    failed = spoilt(
+        POINTS, [-0.1 if point == (1, 1, 1, 0) else total for total, point in zip(SUMS, POINTS, strict=True)]
+    )
+    assert failed is not None
+    assert failed.top == failed.floor == ()
+    assert spoilt(POINTS, [point[0] * point[1] * point[2] * point[3] for point in POINTS]) is None
+
+
+def test_what_is_rounded_is_nearly_a_sum() -> None:
+    weights = (0.13, 0.22, 0.31, 0.34)
+    sums = [sum(weight * one for weight, one in zip(weights, point, strict=True)) for point in POINTS]
+    found = rounded(POINTS, [round(total, 1) for total in sums])
+    assert found is not None
+    assert found[1] == 0.1
+    assert rounded(POINTS, SUMS) is None
+    assert rounded(POINTS, [total * point[0] for total, point in zip(SUMS, POINTS, strict=True)]) is None
+
+
+def test_an_atom_is_far_over_its_neighbours() -> None:
+    spread = [place / 20 for place in range(21)]
+    assert atom(spread) is None
+    assert atom([*spread, *[1.0] * 15]) == 1.0
+    assert atom([*spread, *[0.0] * 15]) == 0.0
+    assert atom([0.0, 1.0] * 20) is None
