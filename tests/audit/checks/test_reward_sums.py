@@ -11,8 +11,8 @@ from quintain.audit.auditor import audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import reward_clipping
 from quintain.audit.checks._clip_fit import basis, fitted, rounded, spoilt
-from quintain.audit.checks._clip_sum import atom
 from quintain.audit.finding import Finding
+from quintain.audit.histogram import atom
 from quintain.audit.opening import Subject
 
 SUBJECT = """

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -208,6 +209,16 @@ def test_rewards_that_hide_their_verdicts() -> None:
     assert "reward_atom" in whats(file(*rows))
     rows = [row(said("x"), reward=n / 30, metrics={"a": n / 30}, task_id=f"{n}") for n in range(30)]
     assert "reward_atom" not in whats(file(*rows))
+
+
+def test_graded_rewards_that_pile_up_at_a_bound() -> None:
+    def paid(reward: Callable[[float], float]) -> list[str]:
+        each = [row(said("x"), reward=reward(n / 40), metrics={"a": n / 40}, task_id=f"{n}") for n in range(40)]
+        return whats(file(*each))
+
+    assert "reward_pile" in paid(lambda a: a if a >= 0.5 else 0.0)
+    assert "reward_pile" not in paid(lambda a: a)
+    assert "reward_pile" not in paid(lambda a: float(a > 0.5))
 
 
 def test_a_tool_that_always_says_the_same() -> None:

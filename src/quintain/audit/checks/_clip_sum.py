@@ -14,6 +14,7 @@ import msgspec
 
 from quintain.audit.check import check
 from quintain.audit.finding import Evidence, Finding
+from quintain.audit.histogram import atom
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
@@ -25,9 +26,6 @@ MORE = 6
 """Other writes that are played behind a solution, to see what damage costs."""
 PROOF = 24
 """States that a finding shows at most, beside the one that departs."""
-BINS = 10
-PILE = 0.3
-"""Share of states at a bound, from which on they are a pile."""
 
 
 # --- relations: each states the bug ---
@@ -343,17 +341,3 @@ def pile(lab: Lab) -> Iterator[Finding | None]:
             at_most="hint",
         )
         return
-
-
-def atom(scores: Sequence[float]) -> float | None:
-    """The bound at which far more rewards lie than in the bin beside it, though there are many levels; None without."""
-    low, high = (min(scores), max(scores)) if scores else (0.0, 0.0)
-    if len({round(one, 9) for one in scores}) < 5 or len(scores) < 15:
-        return None
-    wide = (high - low) / BINS
-    for bound, beside in ((high, (high - wide, high)), (low, (low, low + wide))):
-        there = sum(one == bound for one in scores)
-        near = sum(one != bound and beside[0] <= one <= beside[1] for one in scores)
-        if there >= PILE * len(scores) and there >= 5 * max(1, near):
-            return bound
-    return None

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.histogram import atom
+
 from .case import Case
 from .plain import strings
 from .played import Played, known
@@ -52,6 +54,7 @@ def signs(cases: Sequence[Case], provoked: Sequence[Provocation]) -> list[Sign]:
         *_gold(cases),
         *_flat(played),
         *_atoms(played),
+        *_piles(played),
         *_same_answers(played),
         *_clustered(played),
         *_tools(cases),
@@ -151,6 +154,20 @@ def _atoms(played: Sequence[Played]) -> Iterator[Sign]:
     if count > _ATOM * len(scored) and len(verdicts) > _FEW:
         why = f"{count} of {len(scored)} rewards are {value:g}, though criteria gave {len(verdicts)} sets of verdicts"
         yield _sign("reward_clipping", "reward_atom", why, of=there)
+
+
+def _piles(played: Sequence[Played]) -> Iterator[Sign]:
+    """Graded rewards that pile up at a bound, hardly any beside it, while the verdicts behind the pile differ."""
+    scored = [one for one in played if one.reward is not None and math.isfinite(one.reward)]
+    bound = atom([one.reward for one in scored if one.reward is not None])
+    there = [one for one in scored if one.reward == bound]
+    verdicts = {tuple(sorted(one.components.items(), key=str)) for one in there}
+    if bound is not None and len(scored) >= 4 * _FEW and len(verdicts) > _FEW and len(there) <= _ATOM * len(scored):
+        why = (
+            f"{len(there)} of {len(scored)} rewards are {bound:g}, hardly any are near it, and criteria gave "
+            f"{len(verdicts)} sets of verdicts there"
+        )
+        yield _sign("reward_clipping", "reward_pile", why, of=there)
 
 
 def _same_answers(played: Sequence[Played]) -> Iterator[Sign]:
