@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +49,14 @@ class Player:
 
     def play(self, ops: Sequence[Op], seen: Callable[[Seen], None]) -> None:
         """Do all ops, one after the other, and say of each what it gave."""
+        for one in self.each(ops):
+            seen(one)
+
+    def each(self, ops: Sequence[Op]) -> Iterator[Seen]:
+        """Do an op whenever somebody asks for what the next one gives."""
         self._compared |= {op.on for op in ops if op.do == "changes"}
         for op in ops:
-            seen(self.do(op))
+            yield self.do(op)
 
     def do(self, op: Op) -> Seen:
         """Do one op; whatever the subject raises is part of what is seen."""

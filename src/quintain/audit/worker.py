@@ -20,6 +20,7 @@ from pathlib import Path
 
 from quintain.errors import UsageError
 
+from .mutants import swapping
 from .mutants.loading import install
 from .opening import Opened, Subject, describe, open_subject
 from .player import Player
@@ -60,6 +61,10 @@ def main(inward: int, outward: int) -> None:
         made |= tasks
         with contextlib.suppress(Exception):  # The fork meets the same, and says so.
             opened.warm(sorted(tasks))
+        if tasks:
+            swapping.forget()
+        if any(op.do == "ask" and op.name in (swapping.PLAY, swapping.SWAP) for op in probe.ops):
+            swapping.index()
         _play_in_fork(outward, opened, probe)
 
 

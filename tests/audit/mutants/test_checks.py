@@ -12,6 +12,7 @@ from quintain.audit.again import replay_finding
 from quintain.audit.auditor import Report, audit
 from quintain.audit.finding import Finding
 from quintain.audit.mutants.checks import CHECKS, mutant_tool, mutant_verifier
+from quintain.audit.mutants.swapping import SWAP
 from quintain.audit.opening import Subject
 
 from ._shop import BLIND, STRICT, VACUOUS, at, shop
@@ -43,10 +44,9 @@ def test_an_effect_that_nobody_checks_is_found(blind: tuple[Path, Report]) -> No
 def test_a_finding_is_played_again_with_its_mutant(blind: tuple[Path, Report]) -> None:
     one = of(blind[1], "x.mutant_tool")[0]
     again = msgspec.json.decode(codec.json(one), type=Finding)
-    assert again.subject is not None
-    assert again.subject.mutant is not None
+    assert [op.name for op in again.probes[0].ops].index(SWAP) == 0
     assert replay_finding(again).held == 2
-    healed = msgspec.structs.replace(again, subject=msgspec.structs.replace(again.subject, mutant=None))
+    healed = msgspec.structs.replace(again, probes=(again.probes[0].without((0,)),))
     assert replay_finding(healed).held == 0
 
 

@@ -16,7 +16,7 @@ import msgspec
 from quintain.audit.check import Check, check
 from quintain.audit.finding import Evidence, Finding, trajectory
 from quintain.audit.lab import Lab, OutOfTime
-from quintain.audit.probe import Op, number
+from quintain.audit.probe import Op, number, same
 
 from . import battery, judging
 from .judging import Tally, Verdict
@@ -24,8 +24,6 @@ from .reach import reach
 
 REPORTED = 20
 """Findings of one check, at most."""
-TRACED = 5
-"""Episodes of each task whose lines are looked at; a traced one is many times slower."""
 _JUDGING = "quintain.audit.mutants.judging"
 
 
@@ -105,11 +103,11 @@ def tools(lab: Lab) -> tuple[list[Verdict], Tally]:
         NotChecked: No solution is known, or no line that can be mutated is run.
     """
     tried = battery.deeds(lab)
-    lines = reach(lab, [one.ops for one in _scored(tried)]).tools
-    wanted = judging.candidates(lines, "S")
+    reached = reach(lab, tried)
+    wanted = judging.candidates(reached.tools, "S")
     if not wanted:
         raise lab.none("no line that only tools run can be mutated")
-    worlds = judging.Worlds(lab, tried)
+    worlds = judging.Worlds(lab, tried, reached)
     verdicts = judging.each(lab, judging.drawn(lab, wanted), lambda one: worlds.judge(*one))
     return verdicts, judging.tally(verdicts, len(wanted))
 
@@ -121,11 +119,12 @@ def verifier(lab: Lab) -> tuple[list[Verdict], Tally]:
         NotChecked: As for `tools`.
     """
     tried = battery.verdicts(lab)
-    lines = reach(lab, [one.ops for one in _scored(tried)]).verifier
-    wanted = judging.candidates(lines, "V")
+    reached = reach(lab, tried)
+    wanted = judging.candidates(reached.verifier, "V")
     if not wanted:
         raise lab.none("no line that only the verifier runs can be mutated")
-    verdicts = judging.each(lab, judging.drawn(lab, wanted), lambda one: judging.judge_verifier(lab, tried, one))
+    judged = judging.Verdicts(lab, tried, reached)
+    verdicts = judging.each(lab, judging.drawn(lab, wanted), lambda one: judged.judge(*one))
     return verdicts, judging.tally(verdicts, len(wanted))
 
 
@@ -133,14 +132,6 @@ def _in_time(lab: Lab) -> None:
     """Say that there may be more, when the budget ended it."""
     if lab.left() <= 0:
         raise OutOfTime("the budget is spent")
-
-
-class _Scored(msgspec.Struct, frozen=True):
-    ops: tuple[Op, ...]
-
-
-def _scored(tried: Sequence[battery.Tried]) -> list[_Scored]:
-    return [_Scored(battery.probe([episode]).ops) for one in tried for episode in one.episodes[:TRACED]]
 
 
 _ORDER_OF_TOOLS = ("skip write", "drop guard", "write another word", "write another truth", "change number")
@@ -212,18 +203,30 @@ def _solutions(lab: Lab) -> Iterator[_Solution]:
         ways = list(_ways(lab, task))
         ways = ways if len(ways) <= judging.MOST // 3 else lab.rng.sample(ways, judging.MOST // 3)
         whole = battery.Episode(task, "the solution", lab.oracle(task) or (), is_solution=True)
-        records = lab.play_all([battery.probe([one], [Op("changes")]) for one in (whole, *(way for _, way in ways))])
+        paid = _paid(lab, [whole, *(way for _, way in ways)], full)
+        kept = [(kind, one) for place, (kind, one) in enumerate(ways, 1) if place in paid]
+        records = lab.play_all([battery.probe([one], [Op("changes")]) for one in (whole, *(way for _, way in kept))])
         sound = records[0].at("0 changes").value
-        for (kind, one), record in zip(ways, records[1:], strict=True):
-            lab.looking()
-            paid = number(record.at("0 score"))
-            if paid is None or paid < full - 1e-9:
-                continue
+        for (kind, one), record in zip(kept, records[1:], strict=True):
             differs = judging.differing(lab, sound, record.at("0 changes").value)
             key = (kind, frozenset(map(judging.kind, differs)))
             if differs and key not in known:
                 known.add(key)
                 yield one.told, one, {path: pair[1] for path, pair in sound.items()}, differs
+
+
+def _paid(lab: Lab, episodes: Sequence[battery.Episode], full: float) -> set[int]:
+    """Places of those that are paid in full, and do not leave the world of the first behind, as far as digests tell."""
+    look = [Op("digest")] if "digest" in lab.offers else []
+    records = lab.play_all([battery.probe([one], look) for one in episodes])
+    lab.looking(len(episodes) - 1)
+    found = set[int]()
+    for place, record in enumerate(records):
+        paid = number(record.at("0 score"))
+        is_same = bool(look) and same(record.at("0 digest"), records[0].at("0 digest"))
+        if paid is not None and paid >= full - 1e-9 and not is_same:
+            found.add(place)
+    return found
 
 
 def _ways(lab: Lab, task: str) -> Iterator[tuple[tuple[str, ...], battery.Episode]]:

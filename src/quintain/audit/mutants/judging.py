@@ -1,4 +1,4 @@
-"""What becomes of mutants: each is loaded in a process of its own and plays the battery until it is paid otherwise.
+"""What becomes of mutants: each is put into a process and plays the battery until it is paid otherwise.
 
     killed     some episode is paid otherwise, or breaks: whatever was mutated is checked
     survived   it makes a difference that can be shown, and every episode is paid as before
@@ -19,24 +19,24 @@ import msgspec
 
 from quintain.audit import data
 from quintain.audit.checks._reward_acts import is_bookkeeping
-from quintain.audit.child import Child, SubjectBroken
+from quintain.audit.child import SubjectBroken
 from quintain.audit.finding import Evidence
-from quintain.audit.lab import Lab
+from quintain.audit.lab import Lab, OutOfTime
 from quintain.audit.opening import Subject
 from quintain.audit.pool import WORKERS
 from quintain.audit.probe import Op, Probe, Record, ask, number, same
 from quintain.errors import UsageError
 
 from . import operators
-from .battery import Episode, Tried, probe, scores
+from .battery import Episode, Tried, probe
 from .loading import Mutant
 from .operators import Change
-from .reach import Lines
+from .reach import Lines, Reach
+from .swapping import is_same
+from .trying import Trials, differs
 
 MOST = 60
 """Mutants that are tried, of each part."""
-_SLACK_S = 5.0
-"""A mutant may take so much longer than four times what was needed without it."""
 
 Status = Literal["killed", "survived", "silent"]
 T = TypeVar("T")
@@ -126,79 +126,89 @@ def each(lab: Lab, wanted: Iterable[T], judge: Callable[[T], Verdict]) -> list[V
     def one(item: T) -> Verdict | None:
         if lab.left() <= 0:
             return None
+        try:
+            verdict = judge(item)
+        except OutOfTime:
+            return None
         lab.looking()
-        return judge(item)
+        return verdict
 
     with ThreadPoolExecutor(WORKERS) as executor:
         return [verdict for verdict in executor.map(one, wanted) if verdict is not None]
 
 
-def mutated(lab: Lab, path: str, change: Change, *, is_watched: bool = False) -> Subject:
-    """The subject with a change; with one that remembers what it changed."""
-    at, before, after = change.at, change.before, change.after
-    if is_watched:
-        assert change.watched is not None
-        at, before, after = change.watched
-    return msgspec.structs.replace(lab.subject, mutant=Mutant(path, at, before, after))
+def killed(silent: Verdict) -> Verdict:
+    """The same mutant; somebody is paid otherwise."""
+    return msgspec.structs.replace(silent, status="killed")
+
+
+def mutant_of(path: str, change: Change) -> Mutant:
+    return Mutant(path, change.at, change.before, change.after)
 
 
 # --- mutants of the verifier ---
 
+_TAKEN = ask("quintain.audit.mutants.watch:taken")
 
-def judge_verifier(lab: Lab, battery: Sequence[Tried], mutant: tuple[str, Change]) -> Verdict:
-    """Play all episodes with a mutant of the verifier: a file and its change."""
-    path, change = mutant
-    if not _is_paid_alike(lab, mutated(lab, path, change), battery):
-        return Verdict(path, change, "killed")
-    silent = Verdict(path, change, "silent")
-    if change.watched is None:
+
+class Verdicts:
+    """Episodes that are paid in many ways, for mutants of the verifier.
+
+    Args:
+        lab: The lab.
+        battery: The episodes.
+        reached: Which lines they run.
+    """
+
+    def __init__(self, lab: Lab, battery: Sequence[Tried], reached: Reach) -> None:
+        self._lab, self._battery, self._reached = lab, battery, reached
+
+    def judge(self, path: str, change: Change) -> Verdict:
+        """Play the episodes that run what is changed; where it may be evaluated twice, the expression tells both."""
+        silent, mutant = Verdict(path, change, "silent"), mutant_of(path, change)
+        tried = [one for one in self._battery if self._reached.runs(one.task, path, change.lines)]
+        try:
+            if is_same(mutant):
+                return silent
+            with Trials(self._lab, mutant) as plain:
+                if change.watched is None:
+                    return silent if _is_paid_alike(plain, tried) else killed(silent)
+                with Trials(self._lab, Mutant(path, *change.watched)) as watched:
+                    return self._watched(watched, plain, tried, silent=silent)
+        except (SubjectBroken, UsageError):
+            return killed(silent)  # Whatever a mutant does to its process, it does not go unnoticed.
+
+    def _watched(self, watched: Trials, plain: Trials, tried: Sequence[Tried], *, silent: Verdict) -> Verdict:
+        for place, one in enumerate(tried):
+            record = watched.play(one, probe(one.episodes, around=[_TAKEN]))
+            if differs(record, one):  # Unless to evaluate it twice did something.
+                first = [one, *tried[:place], *tried[place + 1 :]]
+                return silent if _is_paid_alike(plain, first) else killed(silent)
+            for at, episode in enumerate(one.episodes):
+                seen = record.at(f"{at} after").value
+                if seen and one.scores[at] == one.full:
+                    return (
+                        _masked(watched, silent, episode, seen[0]) if _is_paid_alike(plain, tried) else killed(silent)
+                    )
         return silent
-    subject = mutated(lab, path, change, is_watched=True)
-    taken = ask("quintain.audit.mutants.watch:taken")
-    try:
-        with Child(subject) as child:
-            for one in battery:
-                wanted = probe(one.episodes, around=[taken])
-                record = child.play(wanted, _limit(lab, one))
-                if record.died or scores(record, len(one.episodes)) != one.scores:
-                    return silent  # To evaluate it twice did something: nothing can be said.
-                for place, episode in enumerate(one.episodes):
-                    seen = record.at(f"{place} after").value
-                    if seen and one.scores[place] == one.full:
-                        return _masked(child, silent, episode, lab=lab, differs=seen[0])
-    except SubjectBroken:
-        return silent
-    return silent
 
 
-def _masked(child: Child, silent: Verdict, episode: Episode, *, lab: Lab, differs: list[str]) -> Verdict:
+def _is_paid_alike(plain: Trials, tried: Sequence[Tried]) -> bool:
+    return not any(differs(plain.play(one, probe(one.episodes)), one) for one in tried)
+
+
+def _masked(watched: Trials, silent: Verdict, episode: Episode, values: list[str]) -> Verdict:
     """It survived in this episode, in which an expression has two values and nobody is paid otherwise."""
-    wanted = probe([episode], around=[ask("quintain.audit.mutants.watch:taken")])
+    subject, shown, record = watched.shown(probe([episode], around=[_TAKEN]))
     return msgspec.structs.replace(
         silent,
         status="survived",
         episode=episode,
-        differs={silent.change.told: differs},
-        subject=mutated(lab, silent.path, silent.change, is_watched=True),
-        probe=wanted,
-        record=child.play(wanted, lab.limit),
+        differs={silent.change.told: values},
+        subject=subject,
+        probe=shown,
+        record=record,
     )
-
-
-def _is_paid_alike(lab: Lab, subject: Subject, battery: Sequence[Tried]) -> bool:
-    try:
-        with Child(subject) as child:
-            for one in battery:
-                record = child.play(probe(one.episodes), _limit(lab, one))
-                if record.died or scores(record, len(one.episodes)) != one.scores:
-                    return False
-    except (SubjectBroken, UsageError):
-        return False  # Whatever a mutant does to its process, it does not go unnoticed.
-    return True
-
-
-def _limit(lab: Lab, one: Tried) -> float:
-    return min(lab.limit, 4 * one.seconds + _SLACK_S)
 
 
 # --- mutants of the tools ---
@@ -210,40 +220,45 @@ class Worlds:
     Args:
         lab: The lab.
         battery: Episodes that are paid in full.
+        reached: Which lines they run.
     """
 
-    def __init__(self, lab: Lab, battery: Sequence[Tried]) -> None:
-        self._lab, self._battery = lab, battery
+    def __init__(self, lab: Lab, battery: Sequence[Tried], reached: Reach) -> None:
+        self._lab, self._battery, self._reached = lab, battery, reached
         # A digest costs less than a state, where there is one.
         self._look = Op("digest") if "digest" in lab.offers else Op("changes")
         self._sound = lab.play_all([probe(one.episodes, [self._look]) for one in battery])
 
     def judge(self, path: str, change: Change) -> Verdict:
-        """Play all episodes with a mutant of a tool: is it paid for, or does it only leave another world behind?"""
-        subject = mutated(self._lab, path, change)
+        """Play the episodes that run what is changed: is it paid for, or does it only leave another world behind?"""
+        silent, mutant = Verdict(path, change, "silent"), mutant_of(path, change)
         elsewhere: list[Episode] = []
         try:
-            with Child(subject) as child:
+            if is_same(mutant):
+                return silent
+            with Trials(self._lab, mutant) as trials:
                 for one, sound in zip(self._battery, self._sound, strict=True):
-                    record = child.play(probe(one.episodes, [self._look]), _limit(self._lab, one))
-                    if record.died or scores(record, len(one.episodes)) != one.scores:
-                        return Verdict(path, change, "killed")
+                    if not self._reached.runs(one.task, path, change.lines):
+                        continue
+                    record = trials.play(one, probe(one.episodes, [self._look]))
+                    if differs(record, one):
+                        return killed(silent)
                     elsewhere += [
                         episode
                         for place, episode in enumerate(one.episodes)
                         if not self._is_same(record, sound, f"{place} {self._look.do}")
                     ]
-                return self._shown(child, Verdict(path, change, "silent", subject=subject), elsewhere)
+                return self._shown(trials, silent, elsewhere)
         except (SubjectBroken, UsageError):
-            return Verdict(path, change, "killed")
+            return killed(silent)
 
     def _is_same(self, record: Record, sound: Record, mark: str) -> bool:
         return same(record.at(mark), sound.at(mark), self._lab.volatile)
 
-    def _shown(self, child: Child, silent: Verdict, elsewhere: Sequence[Episode]) -> Verdict:
+    def _shown(self, trials: Trials, silent: Verdict, elsewhere: Sequence[Episode]) -> Verdict:
         for episode in elsewhere[:4]:
             wanted = probe([episode], [Op("changes")])
-            record = child.play(wanted, self._lab.limit)
+            subject, shown, record = trials.shown(wanted)
             sound = self._lab.play_probe(wanted)
             if found := differing(self._lab, sound.at("0 changes").value, record.at("0 changes").value):
                 end = {path: pair[1] for path, pair in sound.at("0 changes").value.items()}
@@ -253,7 +268,8 @@ class Worlds:
                     episode=episode,
                     differs=found,
                     sound=end,
-                    probe=wanted,
+                    subject=subject,
+                    probe=shown,
                     record=record,
                 )
         return silent

@@ -49,11 +49,21 @@ def install(mutant: Mutant) -> None:
     Raises:
         UsageError: The file is not as it was, or has been imported already.
     """
-    path, text = Path(mutant.path).resolve(), mutant.text()
+    path = Path(mutant.path).resolve()
     for module in list(sys.modules.values()):
         file = getattr(module, "__file__", None)
         if isinstance(file, str) and Path(file).resolve() == path:
             raise UsageError(f"{mutant.path} cannot be mutated: it was imported before the subject was")
+    hook(mutant)
+
+
+def hook(mutant: Mutant) -> None:
+    """From now on an import of the file in this process runs the mutant, whether or not it was imported before.
+
+    Raises:
+        UsageError: The file is not as it was.
+    """
+    path, text = Path(mutant.path).resolve(), mutant.text()
     original = SourceFileLoader.get_code
 
     def get_code(loader: SourceFileLoader, fullname: str) -> CodeType | None:

@@ -17,9 +17,12 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.data import is_dict
 from quintain.audit.lab import Lab
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, ask
+from quintain.audit.probe import Op, Probe, ask, reset
+
+from .battery import Tried, probe
 
 _HERE = __name__
 _ACTS = ("call", "answer", "advance")
@@ -29,30 +32,55 @@ Lines = dict[str, frozenset[int]]
 
 
 class Reach(msgspec.Struct, frozen=True):
-    """Lines of the verifier, and lines of the tools."""
+    """Lines of the verifier, and lines of the tools.
+
+    Attributes:
+        by_task: Every line that an episode of the task runs; a task is missing when that is not known.
+    """
 
     verifier: Lines
     tools: Lines
+    by_task: dict[str, Lines]
+
+    def runs(self, task: str, path: str, lines: tuple[int, int]) -> bool:
+        """Whether a task's episodes run one of these lines of a file: the first to the last."""
+        known = self.by_task.get(task)
+        return known is None or not known.get(path, frozenset()).isdisjoint(range(lines[0], lines[1] + 1))
 
 
-def reach(lab: Lab, episodes: Sequence[Sequence[Op]]) -> Reach:
-    """Play episodes, each in a process of its own, and see what they run."""
+def reach(lab: Lab, tried: Sequence[Tried]) -> Reach:
+    """Play the episodes of each task in a process of its own, and see what they run.
+
+    The task is made before, and begun once: lines that only this needs are nobody's.
+    """
     sources = [(Path(one.path).resolve(), one.part) for one in lab.sources if one.path]
     theirs = {str(path) for path, part in sources if part != "V"}
     value = {
         "folders": sorted({str(path.parent) for path, _ in sources}),
         "judges": sorted({str(path) for path, part in sources if part == "V"} - theirs),
     }
-    probes = [Probe((ask(f"{_HERE}:trace", {**value, "ops": msgspec.to_builtins(ops)}),)) for ops in episodes]
+    probes = [Probe((_traced(one, value),)) for one in tried]
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for record in lab.play_all(probes):
+    by_task: dict[str, Lines] = {}
+    for one, record in zip(tried, lab.play_all(probes), strict=True):
         seen = record.at("ask")
-        run: dict[str, dict[str, list[int]]] = seen.value if seen.fine else {}
+        if not seen.fine or not is_dict(seen.value):
+            continue
+        run: dict[str, dict[str, list[int]]] = seen.value
+        every: dict[str, set[int]] = defaultdict(set)
         for phase, paths in run.items():
             for path, lines in paths.items():
                 found[phase][path].update(lines)
+                every[path].update(lines)
+        by_task[one.task] = {path: frozenset(lines) for path, lines in every.items()}
     acts, scores, resets = found["act"], found["score"], found["reset"]
-    return Reach(_minus(scores, acts, resets), _minus(acts, scores))
+    return Reach(_minus(scores, acts, resets), _minus(acts, scores), by_task)
+
+
+def _traced(one: Tried, value: dict[str, Any]) -> Op:
+    ops = [reset(one.task, mark="first"), *probe(one.episodes).ops]
+    asked = ask(f"{_HERE}:trace", {**value, "ops": msgspec.to_builtins(ops)})
+    return msgspec.structs.replace(asked, lanes=((reset(one.task),),))  # The worker makes the tasks that it sees.
 
 
 def _minus(one: dict[str, set[int]], *others: dict[str, set[int]]) -> Lines:
@@ -68,7 +96,7 @@ def trace(player: Player, on: str, value: Any) -> dict[str, dict[str, list[int]]
     threading.settrace(tracer.enter)
     try:
         for op in msgspec.convert(value["ops"], list[Op]):
-            tracer.phase = "act" if op.do in _ACTS else op.do
+            tracer.phase = op.mark if op.mark == "first" else "act" if op.do in _ACTS else op.do
             sys.settrace(tracer.enter)
             player.do(op.moved(on))
             sys.settrace(None)
