@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from quintain.environments.sales import policy, times
+from quintain.environments.sales.damage import NOTES_SPARE
 from quintain.environments.sales.goals import Mailed, Note, Truth
 
 from .sales_desk import (
@@ -63,8 +64,9 @@ def test_touching_anything_else_costs(family: str, level: str) -> None:
 def test_notes_without_end_cost() -> None:
     task = first("qualify", "easy")
     log = calls_of(task, "crm_log")[0]
-    assert score(task, [*solution(task), ("crm_log", log)]) == 1.0
-    assert score(task, [*solution(task), *[("crm_log", log)] * 9]) == 0.5
+    spare: Calls = [("crm_log", log)] * NOTES_SPARE
+    assert score(task, [*solution(task), *spare]) == 1.0
+    assert score(task, [*solution(task), *spare, ("crm_log", log)]) == 0.5
 
 
 # -- freedoms
@@ -128,6 +130,14 @@ def test_an_undone_mistake_is_no_damage() -> None:
     slip = {"rep_id": goal.rep, "attendee": goal.attendee, "start": start, "minutes": 45, "title": "Demo"}
     undone: Calls = [("calendar_book", slip), ("calendar_cancel", {"meeting_id": "E-90001"})]
     assert score(task, [*undone, *solution(task)]) == 1.0
+
+
+def test_a_letter_that_was_cancelled_counts_for_no_limit() -> None:
+    task = first("revive", "easy", is_delayed)
+    (letter,) = calls_of(task, "mail_schedule")
+    slip: Calls = [("mail_schedule", letter)]
+    assert score(task, [*slip, ("mail_cancel", {"mail_id": "M-90001"}), *solution(task)]) == 1.0
+    assert score(task, [*slip, *solution(task)]) <= 0.5
 
 
 def test_times_may_be_told_in_any_usual_way() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from quintain.environments.sales import policy, times
 from quintain.environments.sales.goals import Field, Merged, Truth
+from quintain.environments.sales.records import Account, Contact
 
 from .sales_desk import (
     Call,
@@ -97,6 +98,15 @@ def test_writing_outside_the_hours_costs() -> None:
     trace = play(task, _sentstart_of(task))
     assert trace.score == 0.5
     assert "outside the hours for writing" in reasons(trace)
+
+
+def test_a_contact_lives_by_its_own_clock_before_that_of_its_country() -> None:
+    then = "2025-03-10T09:00Z"
+    account = Account(name="A", country="Deutschland", updated=then)
+    abroad = Contact(name="B", zone="Asia/Tokyo", created=then, updated=then)
+    at_home = Contact(name="C", created=then, updated=then)
+    assert [policy.zone_of(one, account) for one in (abroad, at_home)] == ["Asia/Tokyo", "Europe/Berlin"]
+    assert [policy.zone_of(one, None) for one in (abroad, at_home)] == ["Asia/Tokyo", "UTC"]
 
 
 def test_writing_twice_on_a_day_costs() -> None:

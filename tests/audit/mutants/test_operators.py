@@ -10,7 +10,7 @@ import pytest
 
 import quintain
 from quintain.audit.mutants.loading import Mutant
-from quintain.audit.mutants.operators import Change, Part, changes
+from quintain.audit.mutants.operators import WATCH, Change, Part, changes
 
 
 def made(code: str, part: Part) -> dict[str, list[str]]:
@@ -118,6 +118,14 @@ def test_what_may_do_something_is_not_evaluated_twice() -> None:
     assert all(one.watched is None for one in changes(once.encode(), "V"))
     twice = "def f(a):\n    return a.b() == 1\n"
     assert all(one.watched is not None for one in changes(twice.encode(), "V"))
+
+
+def test_of_a_condition_only_its_truth_is_compared() -> None:
+    code = "def f(a):\n    if a.b:\n        return 1\n    return a.c == 2\n"
+    watched = {one.lines[0]: one.watched for one in changes(code.encode(), "V") if one.watched is not None}
+    assert watched[2] == (code.index("a.b"), "a.b", f"{WATCH}(bool(a.b), bool(False))")
+    assert watched[4] is not None
+    assert "bool(" not in watched[4][2]
 
 
 def test_all_mutants_of_our_own_environments_are_python() -> None:

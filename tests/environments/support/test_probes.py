@@ -7,6 +7,7 @@ from datetime import date, timedelta
 import pytest
 
 from quintain.environments.support import policy
+from quintain.environments.support.damage import REPLIES_SPARE
 from quintain.environments.support.goals import Field, Told
 from quintain.environments.support.schema.people import Customer
 
@@ -274,13 +275,30 @@ def test_touching_anything_else_costs(kind: tuple[str, str, str]) -> None:
     ]
     assert score(task, [*solution(task), *strays[:1]]) <= 0.5
     assert score(task, [*solution(task), *strays]) == 0.0
-    assert rewards(task, [*solution(task), strays[1]])["untouched"] == 0.5
+    untouched = [rewards(task, [*solution(task), stray])["untouched"] for stray in strays[1:]]
+    assert untouched == [0.5, 0.0, 0.5]  # A reply changes the ticket, too.
+
+
+def test_letters_without_end_cost() -> None:
+    task = first("outage", "medium", "over")
+    note = ("add_note", {"ticket_id": ticket_of(task), "body": "I am at it."})
+    told = sum(name in ("reply", "add_note") for name, _ in solution(task))
+    spare: Calls = [note] * (REPLIES_SPARE - told)
+    assert score(task, [*spare, *solution(task)]) == 1.0
+    assert rewards(task, [*spare, note, *solution(task)])["untouched"] == 0.5
 
 
 def test_the_same_repair_twice_is_worth_nothing() -> None:
     task = first("outage", "medium", "over")
     (credit,) = [call for call in solution(task) if call[0] == "grant_credit"]
     assert score(task, _with(task, credit)) == 0.0
+
+
+def test_another_sum_beside_the_right_one_costs() -> None:
+    task = first("outage", "medium", "over")
+    (credit,) = [given for name, given in solution(task) if name == "grant_credit"]
+    more = ("grant_credit", credit | {"amount_cents": credit["amount_cents"] - 1})
+    assert rewards(task, _with(task, more))["untouched"] == 0.5
 
 
 def test_merging_nothing_leaves_the_second_ticket_open_and_is_worth_nothing() -> None:

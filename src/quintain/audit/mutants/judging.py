@@ -28,7 +28,7 @@ from quintain.audit.probe import Op, Probe, Record, ask, number, same
 from quintain.errors import UsageError
 
 from . import operators
-from .battery import Episode, Tried, probe
+from .battery import Episode, Tried, probe, scores
 from .loading import Mutant
 from .operators import Change
 from .reach import Lines, Reach
@@ -182,22 +182,34 @@ class Verdicts:
         for place, one in enumerate(tried):
             record = watched.play(one, probe(one.episodes, around=[_TAKEN]))
             if differs(record, one):  # Unless to evaluate it twice did something.
-                first = [one, *tried[:place], *tried[place + 1 :]]
+                first = [*_first(record, one), one, *tried[:place], *tried[place + 1 :]]
                 return silent if _is_paid_alike(plain, first) else killed(silent)
             for at, episode in enumerate(one.episodes):
                 seen = record.at(f"{at} after").value
                 if seen and one.scores[at] == one.full:
                     return (
-                        _masked(watched, silent, episode, seen[0]) if _is_paid_alike(plain, tried) else killed(silent)
+                        _masked(watched, silent, episode, values=seen[0])
+                        if _is_paid_alike(plain, tried)
+                        else killed(silent)
                     )
         return silent
+
+
+def _first(record: Record, one: Tried) -> list[Tried]:
+    """The first episode that is paid otherwise, alone."""
+    paid = zip(scores(record, len(one.episodes)), one.scores, strict=True)
+    return [
+        msgspec.structs.replace(one, episodes=(one.episodes[at],), scores=(one.scores[at],), refused=(one.refused[at],))
+        for at, (now, was) in enumerate(paid)
+        if now != was
+    ][:1]
 
 
 def _is_paid_alike(plain: Trials, tried: Sequence[Tried]) -> bool:
     return not any(differs(plain.play(one, probe(one.episodes)), one) for one in tried)
 
 
-def _masked(watched: Trials, silent: Verdict, episode: Episode, values: list[str]) -> Verdict:
+def _masked(watched: Trials, silent: Verdict, episode: Episode, *, values: list[str]) -> Verdict:
     """It survived in this episode, in which an expression has two values and nobody is paid otherwise."""
     subject, shown, record = watched.shown(probe([episode], around=[_TAKEN]))
     return msgspec.structs.replace(

@@ -111,7 +111,8 @@ def _of_function(text: _Text, owner: str, function: _Function, *, part: Part) ->
             for operator, node, after in found:
                 if _told(node) == _told(ast.parse(after, mode="eval").body):
                     continue  # It says so already.
-                yield _change(text, owner, _Edit(operator, node, after, whole, _is_pure(one, whole)))
+                is_truth = isinstance(one, ast.If | ast.While) and whole is one.test
+                yield _change(text, owner, _Edit(operator, node, after, whole, _is_pure(one, whole), is_truth))
 
 
 def _told(node: ast.expr) -> str:
@@ -126,6 +127,8 @@ class _Edit(msgspec.Struct, frozen=True):
     after: str
     whole: ast.expr
     is_pure: bool
+    is_truth: bool
+    """Nothing but its truth counts."""
 
 
 def _change(text: _Text, owner: str, edit: _Edit) -> Change:
@@ -134,7 +137,8 @@ def _change(text: _Text, owner: str, edit: _Edit) -> Change:
     before, around = text.of(edit.node), text.of(edit.whole)
     cut = around.encode()
     mutated = (cut[: first - begin] + edit.after.encode() + cut[last - begin :]).decode()
-    watched = (begin, around, f"{WATCH}(({around}), ({mutated}))") if edit.is_pure else None
+    both = (f"bool({one})" if edit.is_truth else f"({one})" for one in (around, mutated))
+    watched = (begin, around, f"{WATCH}({', '.join(both)})") if edit.is_pure else None
     lines = edit.whole.lineno, edit.whole.end_lineno or edit.whole.lineno
     told = f"`{_flat(around)}` becomes `{_flat(mutated)}`"
     return Change(edit.operator, told, owner, lines, first, before, edit.after, watched)
