@@ -36,7 +36,11 @@ class Desk:
             tool("list_tickets", "List the tickets, newest first, at most 3 results.", page={**NUMBER, "default": 1}),
             tool("get_ticket", "Show one ticket. See also `ticket_id`.", ["ticket_id"], ticket_id=TEXT),
             tool("set_status", "Set it.", ["ticket_id"], ticket_id=TEXT, status=STATUS, reason=TEXT),
+            tool("target", "Hours until an answer."),
         ]
+
+    def _target(self):
+        return {"hours": 12.25}
 
     def reset(self, task, seed):
         self.rows = {f"T{n}": {"id": f"T{n}", "created": f"2026-01-0{n}", "status": "open"} for n in range(1, 6)}
@@ -84,7 +88,7 @@ class Desk:
 
     def production(self):
         return {"tools": Desk.tools(self), "calls": [["get_ticket", {"ticket_id": "T2"}, {
-            "id": "T2", "created": "2025-07-01", "status": "closed"}]]}
+            "id": "T2", "created": "2025-07-01", "status": "closed"}], ["target", {}, {"hours": 12.25}]]}
 '''
 
 DRIFTED = """
@@ -99,7 +103,11 @@ class Drifted(Desk):
                  status={"type": "string", "enum": ["open", "closed", "paused"]}, reason=TEXT),
             tool("merge_tickets", "Merge two.", ["ticket_id"], ticket_id=TEXT),
         ]
+        listed.append(tool("target", "Hours until an answer."))
         return listed[:3] if self.used else listed
+
+    def _target(self):
+        return {"hours": 735}
 
     def call(self, name, arguments):
         if name == "wipe":
@@ -143,7 +151,14 @@ def audited(spec: str) -> Report:
 def test_a_desk_that_does_what_it_says_is_silent(subjects: Path) -> None:
     report = audited(f"{subjects}:Desk")
     assert report.findings == ()
-    unasked = {"x.claims_hold", "x.edits_as_told", "x.last_one_counts", "x.schema_is_kept", "x.sums_are_right"}
+    unasked = {
+        "x.claims_hold",
+        "x.edits_as_told",
+        "x.last_one_counts",
+        "x.narrower_lists_are_parts",
+        "x.schema_is_kept",
+    }
+    unasked.add("x.sums_are_right")
     assert {one.check for one in report.checks if one.status != "checked"} == unasked
 
 
@@ -170,6 +185,7 @@ def drifted(subjects: Path) -> Report:
         "enum of status of set_status is not as in production",
         "default of page of list_tickets is not as in production",
         "get_ticket answers in another form than production",
+        "target gives hours turned round, or in another unit than production",
     ],
 )
 def test_each_drift_is_proven(drifted: Report, title: str) -> None:
@@ -179,4 +195,4 @@ def test_each_drift_is_proven(drifted: Report, title: str) -> None:
 
 
 def test_nothing_else_is_said_of_it(drifted: Report) -> None:
-    assert len(drifted.findings) == 15, [one.title for one in drifted.findings]
+    assert len(drifted.findings) == 16, [one.title for one in drifted.findings]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
-from quintain.audit.data import is_dict, is_list
+from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
@@ -125,4 +125,78 @@ def behaviour(lab: Lab) -> Iterator[Finding | None]:
                 expected=answer,
                 observed=lab.play_probe(probe).at("call").value,
                 teaches="to read answers that production does not give",
+            )
+
+
+# --- what does not depend on the world ---
+
+
+def turned(records: Sequence[Record], evidence: Evidence) -> bool:
+    """In every task a number of the answer is production's turned round, with another sign, or in another unit."""
+    where, answer = evidence.data
+    theirs = dict(_numbers(answer)).get(where)
+    ours = [dict(_numbers(record.at("call").value)).get(where) for record in records if record.at("call").fine]
+    if theirs is None or len(ours) != len(records) or len({*ours}) != 1 or ours[0] is None:
+        return False
+    return not any(_holds(record, ours[0]) for record in records) and _is_turned(ours[0], theirs)
+
+
+def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
+    value = parsed(value)
+    if is_dict(value):
+        for name, one in value.items():
+            yield from _numbers(one, f"{path}/{name}")
+    elif is_list(value):
+        for place, one in enumerate(value[:20]):
+            yield from _numbers(one, f"{path}/{place}")
+    elif is_number(value):
+        yield path, float(value)
+
+
+def _is_turned(ours: float, theirs: float) -> bool:
+    """By a law that no chance keeps: the number has three digits at least that count."""
+    if not ours or not theirs or len(f"{abs(theirs):.9g}".replace(".", "").strip("0")) < 3:
+        return False
+    ratio = ours / theirs
+    is_inverse = abs(ours * theirs - 1) < 5e-4 and abs(ratio - 1) > 1e-3
+    return is_inverse or any(abs(ratio / one - 1) < 1e-6 for one in (-1, 0.001, 0.01, 60, 100, 1 / 60, 1000, 1024))
+
+
+def _holds(record: Record, number: float) -> bool:
+    """Whether the world has that number, so that it is a datum."""
+    seen = record.at("world")
+    return seen.fine and any(one == number for _, one in _numbers(seen.value))
+
+
+@check("x.production_counts_the_same", "action_drift", needs=("call", "production", "tasks"), value=73)
+def counted(lab: Lab) -> Iterator[Finding | None]:
+    """What does not depend on the world is neither turned round nor in another unit than in production."""
+    real = lab.play(Op("production", mark="production")).at("production").value
+    pairs = real.get("calls") if is_dict(real) else None
+    if not pairs:
+        raise NotChecked("production() gives no calls with their answers")
+    told: set[str] = set()
+    for name, arguments, answer in pairs[:40]:
+        places = [where for where, _ in _numbers(answer)][:20]
+        probes = [
+            Probe((reset(task, seed=seed), Op("state", mark="world"), call(name, arguments, mark="call")))
+            for task in lab.some(2)
+            for seed in (0, 1)
+        ]
+        records = lab.play_all(probes) if places and name not in told else []
+        lab.looking()
+        for where in places if records else ():
+            if name in told or not turned(records, Evidence("", data=[where, answer])):
+                continue
+            told.add(name)
+            yield lab.finding(
+                f"{name} gives {where.strip('/')} turned round, or in another unit than production",
+                *probes,
+                relation=f"{__name__}:turned",
+                marks=("call",),
+                data=[where, answer],
+                minimise=0,
+                expected=answer,
+                observed=records[0].at("call").value,
+                teaches="to reckon with numbers that production does not give",
             )

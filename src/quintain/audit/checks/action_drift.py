@@ -23,7 +23,8 @@ from quintain.audit.survey import Known
 from ._drift_claims import claims, defaults, last
 from ._drift_edits import edits
 from ._drift_hidden import NOBODY, hidden_tools
-from ._drift_production import behaviour, production
+from ._drift_nested import nested
+from ._drift_production import behaviour, counted, production
 from ._drift_promises import descriptions
 from ._drift_refusals import enough, kept
 from ._drift_rows import ordered_lists
@@ -282,6 +283,6 @@ def prompts(lab: Lab) -> Iterator[Finding | None]:
 
 
 __all__ = [
-    "behaviour", "claims", "declared", "defaults", "descriptions", "done_as_told", "edits", "enough", "exist", "kept",
-    "last", "ordered_lists", "production", "prompts", "stay", "sums", "units",
+    "behaviour", "claims", "counted", "declared", "defaults", "descriptions", "done_as_told", "edits", "enough",
+    "exist", "kept", "last", "nested", "ordered_lists", "production", "prompts", "stay", "sums", "units",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from quintain.audit.probe import Op, Probe, Record, Seen, number, reset, score
 
 from . import _silent_faults as faults
 from . import _silent_score as verdicts
+from ._drift_nested import unread
 from ._drift_rows import filters, pages, whole
 from ._silent_faults import Cell, accepted, cells, read_sweep
 from ._silent_limits import effects, limits, misspelt, unknown_tasks
@@ -221,5 +222,6 @@ def _grade(seen: Seen) -> Any:
 
 __all__ = [
     "effects", "filters", "judge_faults", "limits", "misspelt", "nothing", "pages", "swallowed", "tool_faults",
-    "unknown_names", "unknown_tasks", "unread_reference", "user_faults", "verifier_faults", "whole",
+    "unknown_names", "unknown_tasks", "unread", "unread_reference", "user_faults", "verifier_faults",
+    "whole",
 ]  # fmt: skip

@@ -1,0 +1,245 @@
+"""Lists beside each other: what is asked for more narrowly is a part of the rest; what cannot be read finds nothing.
+
+Nobody says what the right rows are; but "at least 8" cannot show what "at least 4" leaves out, nor a longer word what
+a part of it does not find.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_number, parsed
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.generate import fits
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
+from quintain.audit.survey import Known
+
+from ._drift_words import rows_of
+
+HERE = f"{__name__}:"
+_LEAST = re.compile(r"at least|minimum|or more|no (?:fewer|less) than|not below", re.IGNORECASE)
+_UP_TO = re.compile(r"at most|maximum|or (?:less|fewer)|no more than|not above", re.IGNORECASE)
+_PART = re.compile(r"\bpart of|contain|substring|that holds? ", re.IGNORECASE)
+_RANKED = re.compile(
+    r"best|top\b|nearest|closest|similar|fuzzy|relevan|recommend|suggest|semantic|random|sample|page", re.IGNORECASE
+)
+_LIMITS = re.compile(r"limit|max_results|top|per_page|page|offset|first|count|cursor|days|hours|minutes|seconds")
+_CUT = (10, 20, 25, 30, 50, 100, 200)
+"""Lengths at which lists are cut without a word."""
+GARBAGE = ("zzz-wrong", "9999-99-99", "#")
+TOLD = 4
+
+
+def keys_of(seen: Seen) -> dict[str, Any] | None:
+    """Rows by what they are known by; None where an answer is an error or no list."""
+    rows = None if seen.is_error else rows_of(seen.value)
+    if rows is None:
+        return None
+    return {_key(row): row for row in rows}
+
+
+def _key(row: Any) -> str:
+    named = next((row[name] for name in ("id", "name", "key") if row.get(name)), None) if is_dict(row) else None
+    return json.dumps(row if named is None else named, sort_keys=True, default=str)
+
+
+def is_whole(seen: Seen) -> bool:
+    """Whether a list gives no reason to think that there is more."""
+    rows, value = rows_of(seen.value) or [], parsed(seen.value)
+    told = [one for one in value.values() if not isinstance(one, list)] if is_dict(value) else []
+    return len(rows) not in _CUT and all(one in (None, False, len(rows)) for one in told)
+
+
+def sticks_out(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The narrower list has a row that the wider one, which is whole, does not have."""
+    wide, narrow = records[0].at("wide"), records[0].at("narrow")
+    mine, theirs = keys_of(narrow), keys_of(wide)
+    return mine is not None and theirs is not None and is_whole(wide) and not mine.keys() <= theirs.keys()
+
+
+@check("x.narrower_lists_are_parts", "action_drift", needs=("tools", "call", "tasks"), value=69)
+def nested(lab: Lab) -> Iterator[Finding | None]:
+    """What is asked for more narrowly is a part of what is asked for more widely."""
+    told: set[str] = set()
+    looked = False
+    for known in _lists(lab):
+        for name, how in _narrowing(lab, known):
+            if f"{known.op.name} {name}" in told or len(told) >= TOLD:
+                continue
+            looked = True
+            for wide, narrow in _pairs(lab, known, name, how=how):
+                lab.looking()
+                if not sticks_out([lab.play_probe(_beside(known, wide, narrow))], Evidence("")):
+                    continue
+                told.add(f"{known.op.name} {name}")
+                yield lab.finding(
+                    f"{known.op.name} shows rows for {name}={narrow[name]!r} that {name}={wide[name]!r} leaves out",
+                    _beside(known, wide, narrow),
+                    relation=f"{HERE}sticks_out",
+                    marks=("wide", "narrow"),
+                    minimise=0,
+                    expected=f"a part of the rows for {wide}",
+                    observed=f"further rows for {narrow}",
+                    teaches="that what it asks for does not mean what it says",
+                )
+                break
+    if not looked:
+        raise NotChecked("no list can be asked for more narrowly")
+
+
+def _lists(lab: Lab) -> list[Known]:
+    """One call of each reading tool that gives rows, the longest."""
+    best: dict[str, Known] = {}
+    for known in lab.survey.reads():
+        count = len(rows_of(known.seen.value) or ())
+        if (
+            count
+            and not known.writes
+            and count > len(rows_of(best[known.op.name].seen.value) or () if known.op.name in best else ())
+        ):
+            best[known.op.name] = known
+    return list(best.values())[:40]
+
+
+def _narrowing(lab: Lab, known: Known) -> Iterator[tuple[str, str]]:
+    """Parameters that leave out rows: "least", "most", or "part" of a text."""
+    tool = next(one for one in lab.about.tools if one.name == known.op.name)
+    for name, schema in tool.properties.items():
+        text = f"{schema.get('description') or ''}" if is_dict(schema) else ""
+        if not is_dict(schema) or _LIMITS.search(name) or _RANKED.search(f"{tool.description} {text}"):
+            continue
+        kinds = schema.get("type")
+        least = bool(_LEAST.search(text)) or name.startswith("min_")
+        most = bool(_UP_TO.search(text)) or name.startswith("max_")
+        if kinds in ("integer", "number") and least != most:
+            yield name, "least" if least else "most"
+        elif kinds == "string" and not schema.get("enum") and _is_part(f"{text} {tool.description}"):
+            yield name, "part"
+
+
+def _is_part(text: str) -> bool:
+    """Whether a text is looked for wherever it stands, and not word by word."""
+    return _PART.search(text) is not None and not re.search(r"\b(?:key)?words?\b|\bterms?\b|exact", text, re.IGNORECASE)
+
+
+def _pairs(lab: Lab, known: Known, name: str, *, how: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Arguments that ask for more, and for less."""
+    base: dict[str, Any] = known.op.value
+    if how == "part":
+        text = base.get(name)
+        if isinstance(text, str) and len(text.strip()) >= 3:
+            yield {**base, name: text.strip()[:-1]}, base
+        for row in (rows_of(known.seen.value) or [])[:2]:
+            words = [
+                one
+                for value in (row.values() if is_dict(row) else ())
+                if isinstance(value, str)
+                for one in value.split()
+            ]
+            yield from (({**base, name: one[:3]}, {**base, name: one}) for one in words[:3] if len(one) > 3)
+        return
+    for low, high in itertools.pairwise(_numbers(lab, known, name)):
+        pair = ({**base, name: low}, {**base, name: high})
+        yield pair if how == "least" else pair[::-1]
+
+
+def _numbers(lab: Lab, known: Known, name: str) -> list[Any]:
+    """Values at which rows come or go: those of the field that the parameter is called like, else of all fields."""
+    rows = [row for row in rows_of(known.seen.value) or [] if is_dict(row)]
+    stem = re.sub(r"^(min|max)(imum)?_|_(min|max)$", "", name)
+    own = {row[field] for row in rows for field in row if field in (name, stem) and is_number(row[field])}
+    every = own or {one for row in rows for one in row.values() if is_number(one)}
+    seen = [one for one in (known.op.value.get(name), *lab.survey.values.of(name)) if is_number(one)]
+    tool = next(one for one in lab.about.tools if one.name == known.op.name)
+    found = sorted(one for one in {*every, *seen} if fits(one, tool.properties[name]))
+    return found[:: max(1, len(found) // 6)][:8]
+
+
+def _beside(known: Known, wide: dict[str, Any], narrow: dict[str, Any]) -> Probe:
+    name = known.op.name
+    return Probe((reset(known.task), *known.before, call(name, wide, mark="wide"), call(name, narrow, mark="narrow")))
+
+
+# --- what cannot be read ---
+
+
+def of_another(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Good lists have only rows of what was asked for; the one for a value that is none has rows of another."""
+    name, record = evidence.data, records[0]
+    for mark in ("one", "other"):
+        rows = _fields(record, mark, name)
+        if not rows or any(one != _asked(record, mark, name) for one in rows):
+            return False
+    wrong = _fields(record, "call", name)
+    return bool(wrong) and all(one != _asked(record, "call", name) for one in wrong)
+
+
+def _fields(record: Record, mark: str, name: str) -> list[Any]:
+    seen = record.at(mark)
+    rows = [] if seen.is_error else rows_of(seen.value) or []
+    return [row[name] for row in rows] if all(is_dict(row) and name in row for row in rows) else []
+
+
+def _asked(record: Record, mark: str, name: str) -> Any:
+    return next(op.value[name] for op in record.ops if op.mark == mark)
+
+
+@check("x.unread_filters_find_nothing", "silent_default", needs=("tools", "call", "tasks"), value=68)
+def unread(lab: Lab) -> Iterator[Finding | None]:
+    """A list for a value that cannot be read is an error or empty, not that for another value."""
+    looked = False
+    for known in _lists(lab):
+        for name, (one, other) in _equal(lab, known).items():
+            looked = True
+            marked = (reset(known.task), *known.before, one.marked("one"), other.marked("other"))
+            for value in GARBAGE:
+                wrong = call(known.op.name, {**one.value, name: value}, mark="call")
+                probe = Probe((*marked, wrong))
+                lab.looking()
+                record = lab.play_probe(probe)
+                if not of_another([record], Evidence("", data=name)):
+                    continue
+                yield lab.finding(
+                    f"{known.op.name} shows the rows of another {name} when it cannot read the one that it is told",
+                    probe,
+                    relation=f"{HERE}of_another",
+                    marks=("one", "other", "call"),
+                    data=name,
+                    minimise=0,
+                    expected="an error, or no rows",
+                    observed=sorted({str(found) for found in _fields(record, "call", name)})[:4],
+                    teaches="that what it asks for is what it was shown",
+                )
+                break
+    if not looked:
+        raise NotChecked("no list is of one value of a field")
+
+
+def _equal(lab: Lab, known: Known) -> dict[str, tuple[Op, Op]]:
+    """Parameters of text by which rows are chosen, each with two calls that show it."""
+    found: dict[str, tuple[Op, Op]] = {}
+    tool = next(one for one in lab.about.tools if one.name == known.op.name)
+    if _RANKED.search(tool.description):
+        return {}
+    rows = [row for row in rows_of(known.seen.value) or [] if is_dict(row)]
+    for name, value in known.op.value.items():
+        if not isinstance(value, str) or not rows or any(row.get(name) != value for row in rows):
+            continue
+        calls = [one.op for one in lab.survey.of(tool.name)] + [one.op for one in lab.trials.of(tool.name) if one.works]
+        texts = list(
+            dict.fromkeys([str(one.value.get(name)) for one in calls] + list(map(str, lab.survey.values.of(name))))
+        )
+        for text in [one for one in texts if one != value][:6]:
+            other = call(tool.name, {**known.op.value, name: text})
+            record = lab.play(reset(known.task), *known.before, other.marked("other"))
+            there = _fields(record, "other", name)
+            if there and all(one == text for one in there):
+                found[name] = (call(tool.name, known.op.value), other)
+                break
+    return found
