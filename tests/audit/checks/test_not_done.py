@@ -9,12 +9,13 @@ import pytest
 
 from quintain.audit.auditor import BROKE, audit
 from quintain.audit.check import Check
-from quintain.audit.checks import false_resolution, reward_hack
+from quintain.audit.checks import false_resolution, reward_hack, unsolvable
 from quintain.audit.finding import Finding
 from quintain.audit.opening import Subject
 
 SUBJECTS = Path(__file__).with_name("_not_done_subjects.py")
 MINE = (reward_hack.observed_argument, false_resolution.described_effect, false_resolution.undo)
+TRIES, MEANT = reward_hack.many_answers, unsolvable.one_is_meant
 
 
 def found(name: str, *checks: Check) -> Sequence[Finding]:
@@ -34,6 +35,8 @@ def test_a_sound_kennel_is_let_alone() -> None:
         ("AnySum", MINE[0], "charge is paid with any cents, where each solution gives what it has read"),
         ("DogsStay", MINE[1], "hand_over works and does not do what its description says: Move all dogs"),
         ("NoMoney", MINE[1], "pay_back works and does not do what its description says: Give the money"),
+        ("OneOfThem", TRIES, "of many answers that are handed in, whichever is right counts"),
+        ("Namesakes", MEANT, "two records of patients fit what the task says, and only one is meant"),
         ("OnceLocked", MINE[2], "what lock did is taken back by unlock, and paid for all the same"),
     ],
 )
@@ -41,6 +44,13 @@ def test_what_is_not_done_is_proven(name: str, check: Check, title: str) -> None
     [one] = found(name, check)
     assert one.title == title
     assert one.stops
+
+
+@pytest.mark.parametrize(
+    ("name", "check"), [("Riddles", TRIES), ("Guesses", TRIES), ("Clinic", MEANT), ("ToldApart", MEANT)]
+)
+def test_what_is_meant_is_let_alone(name: str, check: Check) -> None:
+    assert not found(name, check)
 
 
 def test_what_is_promised_for_later_is_no_promise() -> None:

@@ -24,6 +24,8 @@ _TAKES_BACK = names(
 )
 _MOST = 14
 """Ways back that are tried for one write."""
+_FEWER = 8
+"""The same for a write after which the solution goes on."""
 
 
 @check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=82)
@@ -60,19 +62,25 @@ def _halfway(lab: Lab, one: Solved, told: set[str]) -> Iterator[Finding | None]:
     for place in one.writes:
         less, more = steps[place].score, steps[place + 1].score if place + 1 < len(steps) else one.full
         name = one.ops[place].name
-        if name in told or less is None or more is None or more <= less + 1e-9:
-            continue
-        back = list(_ways_back(lab, one, place))[:_MOST]
-        ways = [one.ops[:place], *((*one.ops[: place + 1], op) for op in back)]
-        before, *found = runs(lab, one, ways, look=True)
+        if name in told or less is None or more is None or more <= less + 1e-9 or more >= (one.full or 0.0) - 1e-9:
+            continue  # What is paid in full has been taken back at the solution's end.
+        done = one.ops[: place + 1]
+        back = list(_ways_back(lab, one, place))[:_FEWER]
+        tried = zip(back, runs(lab, one, [(*done, op) for op in back]), strict=True)
         lab.looking(len(back))
-        for op, run in zip(back, found, strict=True):
-            kept = run.score is not None and run.score >= more - 1e-9 and place + 1 not in run.errors
-            finding = _still_paid(lab, one, place, back=op) if kept and _touched(run) == _touched(before) else None
-            if finding is not None:
-                told.add(name)
-                yield finding
-                break
+        kept = [
+            op
+            for op, run in tried
+            if run.score is not None and run.score >= more - 1e-9 and place + 1 not in run.errors
+        ]
+        if not kept:
+            continue
+        before, *found = runs(lab, one, [done[:-1], *((*done, op) for op in kept)], look=True)
+        alike = [op for op, run in zip(kept, found, strict=True) if _touched(run) == _touched(before)]
+        finding = next(filter(None, (_still_paid(lab, one, place, back=op) for op in alike)), None)
+        if finding is not None:
+            told.add(name)
+            yield finding
 
 
 def _touched(run: Run) -> set[Path]:

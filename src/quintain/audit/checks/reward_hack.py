@@ -39,6 +39,7 @@ from ._reward_search import shortest_path
 from ._reward_shotgun import every_candidate
 from ._reward_tamper import verifier_tampering
 from ._reward_tasks import Asked, asked
+from ._reward_tries import many_answers
 from ._reward_twice import done_twice
 from ._reward_watch import verifier_files
 
@@ -53,6 +54,7 @@ __all__ = [
     "forged_result",
     "hollow_work",
     "labelled_cases",
+    "many_answers",
     "observed_argument",
     "oracle_ablation",
     "partial_work",

@@ -21,13 +21,15 @@ from ._reward_origin import provenance
 from ._reward_random import aimless
 from ._reward_strict import strictness
 from ._unsolv_gold import gold_rule
+from ._unsolv_meant import one_is_meant
 from ._unsolv_prompt import one_for_all, prompt_rule, room_to_look
 from ._unsolv_refused import refused_look, solution_in_bounds
 from ._unsolv_seeds import solved_under_seeds
 
 __all__ = [
-    "aimless", "budget", "floor_gap", "gold_rule", "one_for_all", "oracle_max", "prompt_rule", "provenance",
-    "refused_look", "room_to_look", "solution_in_bounds", "solved_under_seeds", "strictness", "task_set",
+    "aimless", "budget", "floor_gap", "gold_rule", "one_for_all", "one_is_meant", "oracle_max", "prompt_rule",
+    "provenance", "refused_look", "room_to_look", "solution_in_bounds", "solved_under_seeds", "strictness",
+    "task_set",
 ]  # fmt: skip
 
 TOP = 1.0

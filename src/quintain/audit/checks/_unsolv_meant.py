@@ -1,0 +1,138 @@
+"""Two records that fit what a task says, of which one is meant: who acts on the other has done what it was told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab, solves
+from quintain.audit.probe import Record, number, reset, state
+
+from ._reward_acts import scalars
+from ._reward_kin import Family, Kin, families
+from ._reward_redirect import translated
+from ._reward_runs import Solved, solve
+
+SOLVED = 12
+"""Tasks that are looked at: ambiguity is one task's own."""
+_ID = re.compile(r"\S*\d\S*")
+_RELATIVE = re.compile(
+    r"\b(\w+est|most|least|last|first|second|third|next|previous|other|another|both|all|each|every|any|some|only|recent"
+    r"\w*|earlier|later|than|before|after|since|yesterday|today|whose|which|where|without)\b",
+    re.IGNORECASE,
+)
+"""Words that may tell one record from another, or mean none in particular."""
+
+
+@check("x.one_is_meant", "unsolvable", needs=("oracle", "state", "tasks", "tools"), value=56)
+def one_is_meant(lab: Lab) -> Iterator[Finding | None]:
+    """What a task says of a record that it names by its fields fits no second record."""
+    found: list[tuple[Solved, str, Kin]] = []
+    for one in [one for one in solve(lab, lab.some(SOLVED)) if one.full and not one.errors]:
+        lab.looking()
+        for name, family in families(lab, one).items() if _unnamed(one) else ():
+            kin = _double(one, name, family)
+            if kin is not None and not _is_pointed_at(lab, one, name):
+                found.append((one, name, kin))
+                break
+    for one, name, kin in found[:3]:
+        finding = _ambiguous(lab, one, name, kin=kin)
+        if finding is not None:
+            yield finding
+            return
+
+
+def _unnamed(one: Solved) -> bool:
+    """Whether the solution acts on something by a name that the prompt does not say."""
+    given = [str(value) for place in one.writes for value in scalars(one.ops[place].value)]
+    return any(_ID.fullmatch(value) and not _stands(value, one.told) for value in given)
+
+
+def _double(one: Solved, name: str, family: Family) -> Kin | None:
+    """Another row of which all is true that the prompt says of the one that the solution acts on."""
+    acts = [place for place in one.writes if name in map(str, scalars(one.ops[place].value))]
+    if not acts or _stands(name, one.told):
+        return None
+    mine = {str(value) for value in scalars(family.own) if _stands(value, one.told)}
+    fields = [key for key, value in family.own.items() if isinstance(value, str) and value in mine]
+    if not any(_is_proper(family.own[key]) for key in fields):
+        return None
+    for kin in family.others:
+        theirs = {str(value) for value in scalars(kin.row)}
+        if mine <= theirs and all(kin.row.get(key) == family.own[key] for key in fields):
+            return kin
+    return None
+
+
+def _is_proper(value: str) -> bool:
+    """Whether a value is a name that somebody goes by, and no word of a few that many records share."""
+    return len(value) >= 5 and (" " in value.strip() or "@" in value)
+
+
+def _stands(value: Any, told: str) -> bool:
+    said = str(value)
+    if isinstance(value, bool) or len(said) < 2:
+        return False
+    return re.search(rf"(?<!\w){re.escape(said)}(?!\w)", told, re.IGNORECASE) is not None
+
+
+def _is_pointed_at(lab: Lab, one: Solved, name: str) -> bool:
+    """Whether a record that the prompt names speaks of this one."""
+    world = lab.play(reset(one.task), state()).at("state").value
+    return any(_stands(key, one.told) and name in map(str, scalars(row)) for key, row in _rows(world))
+
+
+def _rows(world: Any) -> Iterator[tuple[str, Any]]:
+    for table in world.values() if is_dict(world) else ():
+        pairs = enumerate(table) if is_list(table) else table.items() if is_dict(table) else ()
+        for key, row in pairs:
+            if is_dict(row):
+                yield str(row.get("id", key)), row
+
+
+def _ambiguous(lab: Lab, one: Solved, name: str, *, kin: Kin) -> Finding | None:
+    family = families(lab, one)[name]
+    other = tuple(translated(one, name, family.own, kin=kin))
+    if other == one.ops:
+        return None
+    sure = not _says_more(one, family)
+    return lab.finding(
+        f"two records of {family.table} fit what the task says, and only one is meant",
+        solves(one.task, other),
+        solves(one.task, one.ops),
+        relation=f"{__name__}:is_double",
+        marks=("score",),
+        data=one.full,
+        minimise=0,
+        part="T",
+        severity="error" if sure else "warning",
+        at_most="proven" if sure else "likely",
+        tasks=[one.task],
+        expected=f"something that tells {name} from {kin.name}",
+        observed={"told": one.told[:300], "also fits": str(kin.row)[:300]},
+        teaches="to guess",
+    )
+
+
+def _says_more(one: Solved, family: Family) -> bool:
+    """Whether a number, or a word that compares, stands in the prompt beside what the record and the calls hold."""
+    values = [*scalars(family.own), *(value for op in one.ops for value in scalars(op.value))]
+    own = sorted({str(value) for value in values if _stands(value, one.told)}, key=len, reverse=True)
+    left, near = one.told, ""
+    for part in re.split(r"(?<=[.!?;])\s", one.told):
+        near += f" {part}" if any(str(value) in part for value in scalars(family.own) if str(value) in own) else ""
+    for value in own:
+        left, near = (re.sub(re.escape(value), " ", text, flags=re.IGNORECASE) for text in (left, near))
+    return bool(_RELATIVE.search(near) or re.search(r"\d", left))
+
+
+def is_double(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The same work on the other record goes as well, call by call, and is paid less."""
+    other, own = (number(record.at("score")) for record in records)
+    full = float(evidence.data)
+    worked = not any(seen.is_error for record in records for seen in record.seen[1:-1])
+    return worked and own is not None and own >= full - 1e-9 and (other is None or other < full - 1e-9)
