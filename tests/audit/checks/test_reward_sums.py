@@ -179,3 +179,4 @@ def test_an_atom_is_far_over_its_neighbours() -> None:
     assert atom([*spread, *[1.0] * 15]) == 1.0
     assert atom([*spread, *[0.0] * 15]) == 0.0
     assert atom([0.0, 1.0] * 20) is None
+    assert atom([*[0.0] * 11, *[0.2] * 9, *[0.4] * 8, 0.6, 0.6, 0.8, 1.0]) is None
