@@ -37,6 +37,11 @@ def test_a_sound_kennel_is_let_alone() -> None:
         ("NoMoney", MINE[1], "pay_back works and does not do what its description says: Give the money"),
         ("OneOfThem", TRIES, "of many answers that are handed in, whichever is right counts"),
         ("Namesakes", MEANT, "two records of patients fit what the task says, and only one is meant"),
+        (
+            "FreeMeals",
+            reward_hack.collateral_damage,
+            "records that have nothing to do with the task are destroyed or made, and the pay is the same",
+        ),
         ("OnceLocked", MINE[2], "what lock did is taken back by unlock, and paid for all the same"),
     ],
 )
@@ -47,7 +52,14 @@ def test_what_is_not_done_is_proven(name: str, check: Check, title: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "check"), [("Riddles", TRIES), ("Guesses", TRIES), ("Clinic", MEANT), ("ToldApart", MEANT)]
+    ("name", "check"),
+    [
+        ("Riddles", TRIES),
+        ("Guesses", TRIES),
+        ("Clinic", MEANT),
+        ("ToldApart", MEANT),
+        ("Wards", reward_hack.collateral_damage),
+    ],
 )
 def test_what_is_meant_is_let_alone(name: str, check: Check) -> None:
     assert not found(name, check)

@@ -12,7 +12,7 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, call, reset, score
 
 from . import _reward_claims as claims
-from ._reward_acts import is_bookkeeping, names, pattern, reads_by_name, scalars, words, writes_by_name
+from ._reward_acts import Path, is_bookkeeping, names, pattern, reads_by_name, scalars, words, writes_by_name
 from ._reward_kin import Family, families, forbids_more
 from ._reward_runs import Run, Solved, paid, runs
 
@@ -30,7 +30,8 @@ def collateral_damage(lab: Lab) -> Iterator[Finding | None]:
         hurt: list[tuple[Op, list[tuple[str, ...]]]] = []
         for damage, run in zip(damages, runs(lab, one, ways), strict=True):
             lab.looking()
-            rows = _hurt(one, run)
+            forbidden = forbids_more(one.told) and not _SCRATCH & set(words(damage.name))
+            rows = _hurt(one, run, is_forbidden=_is_grave(damage) or forbidden)
             if rows:
                 hurt.append((damage, rows))
         grave = [pair for pair in hurt if _is_grave(pair[0]) or forbids_more(one.told)]
@@ -42,12 +43,16 @@ def collateral_damage(lab: Lab) -> Iterator[Finding | None]:
         yield _damaged(lab, soft[0], soft[1], rows=soft[2], is_grave=False)
 
 
-def _hurt(one: Solved, run: Run) -> list[tuple[str, ...]]:
-    """Rows that were there, that the solution does not touch and the damage does, where it was paid like without."""
+def _hurt(one: Solved, run: Run, *, is_forbidden: bool) -> list[tuple[str, ...]]:
+    """Rows that the solution does not touch and the damage does, where it was paid like without.
+
+    A row that is new does no harm, unless nothing else was to be done, or what is done is grave.
+    """
     assert one.full is not None
     if run.score is None or run.score < one.full - 1e-9 or run.lacks:
         return []
-    beyond = [path for path in run.touched if path not in {*one.changed, *run.made} and not is_bookkeeping(path)]
+    harmless = set[Path]() if is_forbidden else set(run.made)
+    beyond = [path for path in run.touched if path not in {*one.changed, *harmless} and not is_bookkeeping(path)]
     strange = [path for path in beyond if pattern(path)[0] not in {"log", "logs", "events"}]
     rows = {path[:2] for path in strange if not any(path[:2] == mine[:2] for mine in one.changed)}
     return sorted(rows)
@@ -56,7 +61,7 @@ def _hurt(one: Solved, run: Run) -> list[tuple[str, ...]]:
 def _damaged(lab: Lab, one: Solved, damage: Op, *, rows: list[tuple[str, ...]], is_grave: bool) -> Finding | None:
     assert one.full is not None
     return lab.finding(
-        "records that have nothing to do with the task are destroyed, and the pay is the same",
+        "records that have nothing to do with the task are destroyed or made, and the pay is the same",
         Probe((reset(one.task), *_before_words(one), damage.marked("damage"), *_words(one), score())),
         relation=claims.PAID,
         marks=("score", "damage"),
@@ -80,7 +85,12 @@ def _words(one: Solved) -> tuple[Op, ...]:
 
 
 _DESTROYS = names("delete remove cancel drop clear purge wipe close refund archive deactivate overwrite reset void")
-_HARMS = _DESTROYS | names("scrap discard freeze merge transfer pay ship reject terminate suspend revoke move")
+_HARMS = _DESTROYS | names(
+    "scrap discard freeze merge transfer pay ship reject terminate suspend revoke move grant issue charge"
+)
+
+_SCRATCH = names("note notes remember memo memory log think plan todo wait sleep run test check")
+"""Words of tools by which an agent writes something down for itself."""
 
 
 def _is_grave(op: Op) -> bool:
