@@ -55,13 +55,25 @@ def test_the_right_words_without_the_repair_are_worth_nothing(kind: tuple[str, s
     assert score(task, [call for call in solution(task) if call[0] in {"reply", "update_ticket", "wait"}]) == 0.0
 
 
+def _in_empty_words(task: Task) -> Calls:
+    return [
+        (name, given | {"body": "Thank you for writing."} if name == "reply" else given)
+        for name, given in solution(task)
+    ]
+
+
 @pytest.mark.parametrize("kind", TO_ANSWER)
 def test_where_nothing_is_broken_the_right_words_are_the_work(kind: tuple[str, str, str]) -> None:
     task = first(*kind)
-    empty = [(name, given | {"body": "Thank you for writing."} if name == "reply" else given)
-             for name, given in solution(task)]  # fmt: skip
-    assert rewards(task, empty)["repaired"] == 0.0
-    assert score(task, empty) == 0.0
+    assert rewards(task, _in_empty_words(task))["repaired"] == 0.0
+    assert score(task, _in_empty_words(task)) == 0.0
+
+
+@pytest.mark.parametrize("kind", TO_REPAIR)
+def test_a_repair_that_nobody_was_told_of_is_a_repair(kind: tuple[str, str, str]) -> None:
+    task = first(*kind)
+    said = rewards(task, _in_empty_words(task))
+    assert (said["repaired"], said["answered"]) == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("kind", EVERY)
@@ -277,6 +289,14 @@ def test_touching_anything_else_costs(kind: tuple[str, str, str]) -> None:
     assert score(task, [*solution(task), *strays]) == 0.0
     untouched = [rewards(task, [*solution(task), stray])["untouched"] for stray in strays[1:]]
     assert untouched == [0.5, 0.0, 0.5]  # A reply changes the ticket, too.
+
+
+def test_the_same_done_to_another_row_costs() -> None:
+    task = first("lockout", "easy", "failed_logins")
+    (given,) = [given for name, given in solution(task) if name == "send_password_reset"]
+    other = value(task.world(), "SELECT min(id) FROM accounts WHERE status = 'active' AND id != ?", given["account_id"])
+    stray = ("send_password_reset", given | {"account_id": other})
+    assert rewards(task, [*solution(task), stray])["untouched"] == 0.5
 
 
 def test_letters_without_end_cost() -> None:
