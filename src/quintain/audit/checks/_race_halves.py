@@ -21,8 +21,8 @@ from quintain.audit.probe import Op, Probe, Record, Seen, ask, reset
 from ._same_scripts import bare, reads
 
 HERE = f"{__name__}:"
-TEXTS, READS = 60, 4
-"""Texts of tools that are tried; calls that read after each."""
+TEXTS, CARRIED, READS = 60, 8, 3
+"""Texts of tools that are tried, those where each call is JSON on its way, and calls that read after each."""
 HALF = " \ud83d"
 KINDS = ("environment", "plain", "scorer")
 """Subjects that live in this process: what stands between must not be what breaks."""
@@ -77,13 +77,13 @@ def half_characters(lab: Lab) -> Iterator[Finding | None]:
 
 
 def _cases(lab: Lab) -> Iterator[Case]:
-    count = 0
+    count, most = 0, CARRIED if lab.about.kind == "environment" else TEXTS
     for tool in lab.about.tools:
         known = min(lab.survey.of(tool.name), key=lambda one: len(one.before), default=None)
         given: dict[str, Any] = known.op.value if known else {}
         for name, schema in tool.properties.items():
             free = is_dict(schema) and schema.get("type") == "string" and not schema.get("enum")
-            if known is None or not free or not isinstance(given.get(name, ""), str) or count >= TEXTS:
+            if known is None or not free or not isinstance(given.get(name, ""), str) or count >= most:
                 continue
             count += 1
             after = (*reads(lab, known.task, READS), Op("score"))

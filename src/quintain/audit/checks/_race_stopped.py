@@ -1,0 +1,347 @@
+"""A call that is stopped midway while another session goes on, at many places of it, one after the other.
+
+Threads that race meet in the wrong moment by luck; here one of them is held before a chosen line of the subject's own
+code until the other has made a whole call (one preemption finds most races: Musuvathi and Qadeer, PLDI 2007). Two
+sessions must each give what they give alone; two calls of one instance that threads share, what some order gives.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from types import FrameType
+from typing import Any
+
+import msgspec
+
+from quintain import codec
+from quintain.audit.check import check
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, Record, Seen, ask, masked, reset, same
+from quintain.audit.survey import Known
+
+from ._same_cache import mistold
+from ._same_scripts import bare, doing, half, others
+from ._same_walks import kinds
+
+HERE = f"{__name__}:"
+PLACES, PAIRS = 8, 6
+"""Places at which each call is stopped; calls of one instance that are stopped."""
+HELD_S = 0.03
+"""Seconds that it is held when the other cannot go on, because it waits for what the first has locked."""
+ENOUGH_S, CARRIED_S, WAITED_S = 0.4, 0.1, 4.0
+"""Seconds of work after which no further place is tried, of a subject that has a framework around each call, and of
+waiting."""
+LINES = 200
+"""Lines of a verdict before which it is stopped."""
+TEACHES = "what other sessions do, as if it were its own doing"
+
+
+def meets(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """Somewhere on the way a call gave what it does not give alone, or what no order of the two gives."""
+    return bool(records[0].at("stopped").value)
+
+
+@check("x.stopped_midway", "races", needs=("tools", "tasks"), value=73)
+def stopped_midway(lab: Lab) -> Iterator[Finding | None]:
+    """While a call stands still in its midst, calls of others are answered as ever, and it ends as ever."""
+    if lab.about.kind not in ("environment", "plain", "scorer"):
+        raise lab.none("its code runs in another process, where it cannot be stopped")
+    files = sorted({source.path for source in lab.sources})
+    if not files:
+        raise lab.none("its sources are not known")
+    for probe, words in _probes(lab, files):
+        lab.looking(PLACES)
+        value: Any = lab.play_probe(probe).at("stopped").value
+        if value:
+            finding = lab.finding(
+                f"{value['name']} gives something else while {words}",
+                probe,
+                relation=f"{HERE}meets",
+                marks=("stopped",),
+                tries=2,
+                minimise=0,
+                part="V" if value["name"].startswith("score") else "S",
+                expected=value["alone"],
+                observed=value["beside"],
+                teaches=TEACHES,
+            )
+            yield finding
+            if finding is not None:
+                return
+
+
+def _probes(lab: Lab, files: Sequence[str]) -> Iterator[tuple[Probe, str]]:
+    for task in kinds(lab, 2)[: 1 if lab.about.kind == "environment" else None]:
+        mine = doing(lab, task)
+        other, wrong = _alike(lab, task), mistold(mine[-1])
+        failed = (*mine[:-1], wrong) if wrong is not None else half(mine)  # A verdict on it is reached all the same.
+        for theirs, whose in ((task, failed), (other, doing(lab, other))):
+            lanes = [_lane(task, mine), _lane(theirs, whose)]
+            words = "a call of another session stands still in its midst, or is made meanwhile"
+            yield _probe(lab, files, lanes, name="beside"), words
+    if lab.attribute("shared") is True:
+        for one, meanwhile in _shared(lab):
+            lanes = [[reset(one.task), *map(bare, one.before), bare(one.op)], [meanwhile]]
+            yield _probe(lab, files, lanes, name="shared"), f"{one.op.name} of the same instance stands still"
+
+
+def _lane(task: str, acts: Sequence[Op]) -> list[Op]:
+    return [reset(task), *map(bare, acts), Op("score")]
+
+
+def _alike(lab: Lab, task: str) -> str:
+    """Another task that is solved by the same tools, where there is one."""
+    names = [op.name for op in doing(lab, task)]
+    rest = [one for one in lab.some(12) if one != task]
+    return next((one for one in rest if [op.name for op in doing(lab, one)] == names), others(lab, task, 1)[0])
+
+
+def _shared(lab: Lab) -> Iterator[tuple[Known, Op]]:
+    """A call that is stopped, and what others do meanwhile: look, ask for the score, do the same."""
+    known: dict[str, Known] = {}
+    for one in sorted(lab.survey.calls, key=lambda one: not one.writes):
+        known.setdefault(one.op.name, one)
+    looks = [one for one in lab.survey.reads() if not one.before]
+    readers = list({one.op.name: bare(one.op) for one in reversed(looks)}.values())
+    for task in kinds(lab, 1):  # What has been solved is scored while somebody only looks.
+        for look in readers[:2]:
+            yield Known(task, tuple(map(bare, doing(lab, task))), look, Seen(), None), Op("score")
+    for number, one in enumerate(list(known.values())[:PAIRS]):
+        for meanwhile in (*readers[number % 3 :: 3], Op("score"), bare(one.op)):
+            yield one, meanwhile
+
+
+def _probe(lab: Lab, files: Sequence[str], lanes: Sequence[Sequence[Op]], *, name: str) -> Probe:
+    value = {
+        "files": list(files),
+        "lanes": msgspec.to_builtins(lanes),
+        "volatile": list(lab.volatile),
+        "seconds": CARRIED_S if lab.about.kind == "environment" else ENOUGH_S,
+    }
+    warm = [op.moved(f"warm {number}") for number, lane in enumerate(lanes) for op in lane] if name == "beside" else []
+    return Probe((*warm, ask(f"{HERE}{name}", value, mark="stopped")))
+
+
+# --- in the subject's process ---
+
+
+class _Stop:
+    """Counts the lines of these files that a thread runs, and does something before one of them."""
+
+    def __init__(self, files: frozenset[str]) -> None:
+        self._files = files
+        self.lines = 0
+        self.at = 0
+        self.then: Any = None
+
+    def enter(self, frame: FrameType, _event: str, _arg: object) -> Any:
+        return self.line if frame.f_code.co_filename in self._files else None
+
+    def line(self, _frame: FrameType, event: str, _arg: object) -> Any:
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.at and self.then is not None:
+                then, self.then = self.then, None
+                then()
+        return self.line
+
+    def do(self, player: Player, op: Op, *, at: int = 0, then: Any = None) -> Seen:
+        """Do an op; before its line `at`, or after it where it has fewer, something else."""
+        self.lines, self.at, self.then = 0, at, then
+        sys.settrace(self.enter)
+        try:
+            seen = player.do(op)
+        finally:
+            sys.settrace(None)
+        if self.then is not None:
+            then, self.then = self.then, None
+            then()
+        return seen
+
+
+class _Other:
+    """A thread that does ops when it is told to, and is waited for no longer than it makes sense."""
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
+        self._todo: list[Op] = []
+        self._begin, self._done = threading.Semaphore(0), threading.Semaphore(0)
+        self._behind = 0
+        self.seen: list[Seen] = []
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        while True:
+            self._begin.acquire()
+            self.seen.append(self._player.do(self._todo.pop(0)))
+            self._done.release()
+
+    def go(self, op: Op, patience: float = HELD_S) -> None:
+        """Have it do an op, and wait for that; what waits for a lock is left to itself for now."""
+        self._todo.append(op)
+        self._behind += 1
+        self._begin.release()
+        self.wait(patience)
+
+    def wait(self, patience: float) -> None:
+        """Wait until it has done all that it was told."""
+        until = time.monotonic() + patience
+        while self._behind and self._done.acquire(timeout=max(0.0, until - time.monotonic())):
+            self._behind -= 1
+
+
+def beside(player: Player, on: str, value: Any) -> dict[str, Any] | None:
+    """Two sessions step by step, each call of the first stopped until the second has made its own; at each place."""
+    mine, theirs = (msgspec.convert(lane, list[Op]) for lane in value["lanes"])
+    both = _Both(player, on, (mine, theirs), files=frozenset(value["files"]), volatile=tuple(value["volatile"]))
+    found = None
+    # What may be asked for again and again is stopped before each of its lines.
+    for line in _while_cheap(min(both.lines[-1], LINES) if both.is_steady else 0, value["seconds"]):
+        found = found or both.again(line)
+    for number in _while_cheap(PLACES, value["seconds"]):
+        found = found or both.walk(number)
+    return found
+
+
+def _while_cheap(count: int, seconds: float) -> Iterator[int]:
+    """Numbers up to a count, until the process has worked so long, or has waited too long."""
+    worked, begun = time.process_time() + seconds, time.monotonic() + WAITED_S
+    for number in range(count):
+        yield number
+        if time.process_time() > worked or time.monotonic() > begun:
+            return
+
+
+class _Both:
+    """Two sessions, and what each of them gives alone, twice."""
+
+    def __init__(
+        self,
+        player: Player,
+        on: str,
+        lanes: tuple[Sequence[Op], Sequence[Op]],
+        *,
+        files: frozenset[str],
+        volatile: tuple[str, ...],
+    ) -> None:
+        self._player, self._on, self._lanes, self._volatile = player, on, lanes, volatile
+        self._stop, self._other = _Stop(files), _Other(player)
+        self.lines: list[int] = []
+        mine = []
+        for op in lanes[0]:
+            mine.append(self._stop.do(player, op.moved(f"{on} alone 0")))
+            self.lines.append(self._stop.lines)
+        self._alone = [mine, self._play(1, "alone")]
+        self._again = [self._play(number, "again") for number in (0, 1)]
+        once_more = [player.do(lane[-1].moved(f"{on} again {number}")) for number, lane in enumerate(lanes)]
+        self.is_steady = all(
+            same(one[-1], two[-1], volatile) and same(one[-1], three, volatile)
+            for one, two, three in zip(self._alone, self._again, once_more, strict=True)
+        )
+
+    def _play(self, number: int, name: str) -> list[Seen]:
+        return [self._player.do(op.moved(f"{self._on} {name} {number}")) for op in self._lanes[number]]
+
+    def again(self, line: int) -> dict[str, Any] | None:
+        """The last op of the first session, stopped before a line of it while that of the second is done."""
+        other = self._other
+        other.seen.clear()
+        one, two = (lane[-1].moved(f"{self._on} again {number}") for number, lane in enumerate(self._lanes))
+        seen = self._stop.do(self._player, one, at=line + 1, then=_all(other, [two]))
+        other.wait(10.0)
+        for op, alone, now in zip((one, two), self._alone, (seen, *other.seen), strict=False):
+            if not same(alone[-1], now, self._volatile):
+                return _told(op, alone[-1], now)
+        return None
+
+    def walk(self, number: int) -> dict[str, Any] | None:
+        """Both sessions from their reset on; each op of the first is stopped at one place of several."""
+        other = _Other(self._player)
+        names = [f"{self._on} {lane} {number}" for lane in ("first", "second")]
+        mine, theirs = self._lanes
+        seen: list[Seen] = []
+        for place, op in enumerate(mine):
+            at = 1 + int(self.lines[place] * (number + 0.5) / PLACES)
+            turn = [one.moved(names[1]) for one in _turn(theirs, place, len(mine))]
+            seen.append(self._stop.do(self._player, op.moved(names[0]), at=at, then=_all(other, turn)))
+            other.wait(10.0)
+        for lane, nows in enumerate((seen, other.seen)):
+            rows = zip(self._lanes[lane], self._alone[lane], self._again[lane], nows, strict=False)
+            for op, alone, again, now in rows:
+                if same(alone, again, self._volatile) and not same(alone, now, self._volatile):
+                    return _told(op, alone, now)
+        for name in names:
+            self._player.handles.pop(name, None)
+        return None
+
+
+def _turn(theirs: Sequence[Op], place: int, count: int) -> Sequence[Op]:
+    """What the second does at a step of the first: first with first, last with last, and between what is left."""
+    if place == count - 1:
+        return theirs[-1:]
+    return theirs[place : place + 1] if place < count - 2 and place < len(theirs) - 1 else theirs[place:-1]
+
+
+def _all(other: _Other, ops: Sequence[Op]) -> Any:
+    def go() -> None:
+        for op in ops:
+            other.go(op)
+
+    return go
+
+
+def _told(op: Op, one: Seen, now: Seen) -> dict[str, Any]:
+    alone, beside_ = (seen.value if seen.fine else f"{seen.how}: {seen.raised}" for seen in (one, now))
+    return {"name": _named(op), "alone": alone, "beside": beside_}
+
+
+def shared(player: Player, on: str, value: Any) -> dict[str, Any] | None:
+    """One instance: the last op of the first lane is stopped at each place while the other op is made."""
+    files, volatile = frozenset(value["files"]), tuple(value["volatile"])
+    (*before, mine), (theirs,) = (msgspec.convert(lane, list[Op]) for lane in value["lanes"])
+    stop = _Stop(files)
+
+    def begun(name: str) -> str:
+        for op in before:
+            player.do(op.moved(name))
+        return name
+
+    def ended(name: str, *seen: Seen) -> list[Any]:
+        world = player.do(Op("state", name)).value
+        return [*(list(masked(one.content(), volatile)) for one in seen), masked(world, volatile)]
+
+    orders: list[list[Any]] = []
+    count = 0
+    for name, order in (("one", (mine, theirs)), ("two", (theirs, mine)), ("again", (mine, theirs))):
+        begun(f"{on} {name}")
+        seen = {id(op): stop.do(player, op.moved(f"{on} {name}")) for op in order}
+        count = stop.lines if name == "two" else count
+        orders.append(ended(f"{on} {name}", seen[id(mine)], seen[id(theirs)]))
+    if codec.dumps(orders[0], repr) != codec.dumps(orders[2], repr):
+        return None
+    for number in range(PLACES // 2):
+        name = begun(f"{on} {number}")
+        other = _Other(player)
+        at = 1 + int(count * (number + 0.5) / (PLACES // 2))
+        first = stop.do(player, mine.moved(name), at=at, then=_all(other, [theirs.moved(name)]))
+        other.wait(10.0)
+        if not other.seen:
+            return {"name": _named(theirs), "alone": "it ends", "beside": "it never comes back"}
+        if any(one.how in ("", "refused") and one.is_error for one in (first, other.seen[0])):
+            continue  # It says that it could not: whoever reads that may try again.
+        found = ended(name, first, other.seen[0])
+        if all(codec.dumps(found, repr) != codec.dumps(order, repr) for order in orders):
+            parts = [place for place in range(3) if found[place] not in (orders[0][place], orders[1][place])] or [2]
+            who = _named((mine, theirs, theirs)[parts[0]])
+            return {"name": who, "alone": orders[0][parts[0]], "beside": found[parts[0]]}
+        player.handles.pop(name, None)
+    return None
+
+
+def _named(op: Op) -> str:
+    return f"{op.name}()" if op.do == "call" else f"{op.do}()"
