@@ -11,6 +11,8 @@ from quintain.audit.checks import stale_cache as stale
 from quintain.audit.opening import Subject
 
 SHELF = '''
+import time
+
 def tool(name, required, **properties):
     return {"name": name, "parameters": {"type": "object", "properties": properties, "required": required}}
 
@@ -81,6 +83,33 @@ class FreedUnseen(Shelf):
     def forget(self, name):
         if name != "free":
             self.kept.clear()
+
+class Behind(Shelf):
+    """Reads come from a copy that follows a few milliseconds later: a slow machine never sees it behind."""
+
+    written = 0.0
+
+    def forget(self, name):
+        super().forget(name)
+        if time.monotonic() - self.written > 0.004:
+            self.copy = {key: dict(row) for key, row in self.rows.items()}
+        self.written = time.monotonic()
+
+    def reset(self, task, seed):
+        self.written = 0.0
+        return super().reset(task, seed)
+
+    def key(self, name, arguments):
+        self.kept.clear()
+        return name, *sorted(arguments.items())
+
+    def read(self, name, arguments):
+        if time.monotonic() - self.written > 0.004:
+            return super().read(name, arguments)
+        now, self.rows = self.rows, self.copy
+        found = super().read(name, arguments)
+        self.rows = now
+        return found
 '''
 
 
@@ -91,7 +120,10 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("name", "proven"), [("OfAnyKind", "cache_keys"), ("FreedUnseen", "read_your_writes")])
+@pytest.mark.parametrize(
+    ("name", "proven"),
+    [("OfAnyKind", "cache_keys"), ("FreedUnseen", "read_your_writes"), ("Behind", "visible_at_once")],
+)
 def test_what_tells_of_a_cache_is_found_first(shelf: Path, name: str, proven: str) -> None:
     check = getattr(stale, proven)
     wrong = audit(Subject(f"{shelf}:{name}"), [check])

@@ -185,6 +185,16 @@ _AHEAD = [0.0]
 """Seconds that this process's clocks have leapt; a child's own, as each probe is played in a fork."""
 
 
+_HELD: dict[str, Any] = {}
+"""What clocks stood at when they were held; empty while they go."""
+
+
+def hold(player: Player, on: str, _value: Any) -> float:
+    """In the child: from now on Python's clocks stand still, but for leaps."""
+    _HELD["is held"] = True
+    return leap(player, on, 0)
+
+
 def leap(_player: Player, _on: str, seconds: Any) -> float:
     """In the child: from now on Python's clocks, wherever the subject has got them from, are so much further ahead."""
     _AHEAD[0] += float(seconds)
@@ -214,7 +224,7 @@ def _replace(module: ModuleType, fakes: dict[int, Any]) -> None:
 
 def _ahead(real: Callable[[], Any], scale: int) -> Any:
     def clock() -> Any:
-        told = real()
+        told = _HELD.setdefault(real.__name__, real()) if _HELD else real()
         return told + type(told)(_AHEAD[0] * scale)
 
     clock.leaps = True  # type: ignore[attr-defined]  # So that it is not replaced a second time.
@@ -233,11 +243,11 @@ def _later_datetime() -> Any:
 
         @classmethod
         def now(cls, tz: Any = None) -> Any:
-            return true.now(tz) + dt.timedelta(seconds=_AHEAD[0])
+            return true.fromtimestamp(time.time(), tz)
 
         @classmethod
         def utcnow(cls) -> Any:
-            return true.now(dt.UTC).replace(tzinfo=None) + dt.timedelta(seconds=_AHEAD[0])
+            return true.fromtimestamp(time.time(), dt.UTC).replace(tzinfo=None)
 
         @classmethod
         def today(cls) -> Any:

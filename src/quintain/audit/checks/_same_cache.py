@@ -10,7 +10,7 @@ from quintain.audit.check import NotChecked
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, call, reset, together
+from quintain.audit.probe import Op, Probe, Record, ask, call, reset, together
 
 from ._same_reads import HERE, Pair, around, crossed, seen, writes
 from ._same_scripts import alone, bare, eye, half, marked, seems_to_read
@@ -19,6 +19,8 @@ from ._same_splits import UNLIKE, apart, least, pair, split
 TEACHES = "not to believe what it reads after it has acted, or to act twice"
 DELAYS = (0.02, 0.2, 1.0)
 """Seconds that are waited after a write, one after the other."""
+CLOCKS = "quintain.audit.checks._flaky_ways:"
+"""Where clocks are held and put forward."""
 OLD, WRITE, NEW = "old", "step write", "step new"
 
 
@@ -174,11 +176,13 @@ def timed(one: Pair, op: Op, *, is_warm: bool, number: int) -> tuple[list[Op], l
     return ready, [[op.moved(on).marked(f"{number} after {delay}")] for delay in DELAYS]
 
 
-def sweep(sessions: Sequence[tuple[list[Op], list[list[Op]]]], *, wait: bool) -> tuple[Op, ...]:
-    """All sessions; they wait together."""
-    ops = [op for ready, _ in sessions for op in ready]
+def sweep(sessions: Sequence[tuple[list[Op], list[list[Op]]]], *, wait: bool, held: bool = False) -> tuple[Op, ...]:
+    """All sessions; they wait together. Where clocks are held no time passes but that, however slow the machine is."""
+    ops = [ask(f"{CLOCKS}hold", mark="")] if held else []
+    ops += [op for ready, _ in sessions for op in ready]
     for place in range(max(len(afterwards) for _, afterwards in sessions)):
-        ops += [Op("wait", value=DELAYS[place])] if wait else []
+        passing = ask(f"{CLOCKS}leap", DELAYS[place], mark="") if held else Op("wait", value=DELAYS[place])
+        ops += [passing] if wait else []
         ops += [op for _, afterwards in sessions for op in afterwards[place]]
     return tuple(ops)
 
