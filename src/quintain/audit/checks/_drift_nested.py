@@ -231,10 +231,8 @@ def _equal(lab: Lab, known: Known) -> dict[str, tuple[Op, Op]]:
     for name, value in known.op.value.items():
         if not isinstance(value, str) or not rows or any(row.get(name) != value for row in rows):
             continue
-        calls = [one.op for one in lab.survey.of(tool.name)] + [one.op for one in lab.trials.of(tool.name) if one.works]
-        texts = list(
-            dict.fromkeys([str(one.value.get(name)) for one in calls] + list(map(str, lab.survey.values.of(name))))
-        )
+        known_to_work = [str(one.op.value.get(name)) for one in lab.survey.of(tool.name)]
+        texts = list(dict.fromkeys([*known_to_work, *map(str, lab.survey.values.of(name))]))
         for text in [one for one in texts if one != value][:6]:
             other = call(tool.name, {**known.op.value, name: text})
             record = lab.play(reset(known.task), *known.before, other.marked("other"))

@@ -23,6 +23,7 @@ from quintain.audit.probe import Op, Probe, Record, call, reset
 
 from . import _leak_beyond as beyond
 from . import _leak_calls as calls
+from . import _leak_order as placing
 from . import _leak_reading as reading
 from . import _leak_secrets as secrets
 from . import _leak_verdict as verdict
@@ -305,3 +306,6 @@ def canaries(lab: Lab) -> Iterator[Finding | None]:
 def _has_canary(value: Any) -> bool:
     named = any("canary" in key.lower() for path, _ in secrets.leaves(value) for key in path)
     return named or "canary" in secrets.text_of(value).lower()
+
+
+order = placing.order  # Registered with the checks of this module.

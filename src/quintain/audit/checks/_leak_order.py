@@ -1,0 +1,137 @@
+"""Lists that begin with what a task needs: a place that tells the answer, since nothing else orders the rows.
+
+The same list is asked for in many tasks and seeds. What the solution names afterwards stands at its head each time,
+though no field that is shown or that the world has sorts the rows so: no chance does that.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, call, reset
+
+from ._drift_rows import joined
+from ._drift_words import rows_of, text_of
+from ._leak_secrets import leaves
+
+HERE = f"{__name__}:"
+LISTS = 8
+"""Lists that are looked at."""
+TASKS, SEEDS = 6, (0, 1)
+SURE = 8.0
+"""Decimal places of the chance that the order is one."""
+_ASKED = re.compile(r"\b(?:first|top|next|latest|newest|oldest|last|earliest|beginning|above)\b", re.IGNORECASE)
+
+
+def at_one_end(records: Sequence[Record], evidence: Evidence) -> bool:
+    """In each task and seed what the solution names stands at one end of the list, by no field and by no chance."""
+    field, end = evidence.data["field"], evidence.data["end"]
+    sure, orders, plain = 0.0, set[tuple[str, bool]](), True
+    for place, record in enumerate(records):
+        rows = rows_of(record.at("list").value) or []
+        found = _placed(rows, field, record.at("oracle").value)
+        if found is None:
+            continue
+        keys, needed = found
+        if {*(keys[: len(needed)] if end == "first" else keys[-len(needed) :])} != needed:
+            return False
+        sure += math.log10(math.comb(len(keys), len(needed)))
+        world = record.at("world")
+        mine = _sorted_by(joined(record.at("list").value, world.value if world.fine else None) or rows)
+        orders = mine if not place else orders & mine
+        plain = plain and not _ASKED.search(text_of(record.at("told")))
+    return sure >= evidence.data["sure"] and not orders and plain
+
+
+def _placed(rows: Sequence[Any], field: str, oracle: Any) -> tuple[list[str], set[str]] | None:
+    """Keys of the rows, and those that the solution names; None where it names none, or all."""
+    if not all(is_dict(row) and isinstance(row.get(field), str) for row in rows) or not is_list(oracle):
+        return None
+    keys = [row[field] for row in rows]
+    named = {one for op in oracle for _, one in leaves(op.get("value")) if isinstance(one, str)}
+    needed = {*keys} & named
+    return (keys, needed) if needed and len(needed) < len(keys) == len({*keys}) else None
+
+
+def _sorted_by(rows: Sequence[Any]) -> set[tuple[str, bool]]:
+    """Fields by which rows stand in order, up or down."""
+    found: set[tuple[str, bool]] = set()
+    for name in rows[0] if rows and is_dict(rows[0]) else ():
+        values = [row.get(name) for row in rows]
+        if not (all(isinstance(one, str) for one in values) or all(map(is_number, values))):
+            continue
+        if len({*map(str, values)}) > 1:
+            found |= {(name, down) for down in (False, True) if values == sorted(values, reverse=down)}
+    return found
+
+
+@check("x.order_tells_nothing", "leak", needs=("oracle", "call", "tools", "tasks"), value=48)
+def order(lab: Lab) -> Iterator[Finding | None]:
+    """Where a row stands in a list does not tell that the task needs it."""
+    ops = list(
+        {
+            known.op.name: known.op for known in lab.survey.reads() if not known.before and rows_of(known.seen.value)
+        }.values()
+    )
+    ops = [op for op in ops if not any(isinstance(one, str) for one in op.value.values())]
+    tasks = [task for task in lab.some(TASKS) if lab.oracle(task)]
+    if not ops or len(tasks) < 2:
+        raise lab.none("no list can be asked for in several tasks with a solution")
+    for op in ops[:LISTS]:
+        few = _probes(op, tasks[:3], SEEDS[:1])
+        records = lab.play_all(few)
+        lab.looking(len(few))
+        for field, end in _candidates(records):
+            data = {"field": field, "end": end, "sure": 0.5}
+            if not at_one_end(records, Evidence("", data=data)):
+                continue
+            yield _told(lab, op, _probes(op, tasks, SEEDS), data={**data, "sure": SURE})
+            break
+
+
+def _candidates(records: Sequence[Record]) -> list[tuple[str, str]]:
+    rows = rows_of(records[0].at("list").value) or []
+    first: Any = rows[0] if rows else None
+    return [(name, end) for name in (first if is_dict(first) else ()) for end in ("first", "last")][:8]
+
+
+def _probes(op: Op, tasks: Sequence[str], seeds: Sequence[int]) -> list[Probe]:
+    return [
+        Probe(
+            (
+                Op("oracle", name=task, mark="oracle"),
+                reset(task, seed=seed, mark="told"),
+                Op("state", mark="world"),
+                call(op.name, op.value, mark="list"),
+            )
+        )
+        for task in tasks
+        for seed in seeds
+    ]
+
+
+def _told(lab: Lab, op: Op, probes: list[Probe], *, data: dict[str, Any]) -> Finding | None:
+    records = lab.play_all(probes)
+    lab.looking(len(probes))
+    if not at_one_end(records, Evidence("", data=data)):
+        return None
+    shown = [str(row.get(data["field"])) for row in (rows_of(records[0].at("list").value) or [])[:5]]
+    return lab.finding(
+        f"{op.name} shows {data['end']} what the task needs, in each task, and orders its rows by nothing else",
+        *probes,
+        relation=f"{HERE}at_one_end",
+        marks=("oracle", "list"),
+        data=data,
+        minimise=0,
+        part="T",
+        expected="an order that does not depend on the solution",
+        observed=shown,
+        teaches="to take what stands at that place, whatever is asked",
+    )
