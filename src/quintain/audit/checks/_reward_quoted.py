@@ -28,14 +28,15 @@ _WRONG = "zz zz"
 @check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=75)
 def quoted_verdict(lab: Lab) -> Iterator[Finding | None]:
     """What a tool says of right work earns nothing when it is written into wrong work."""
-    known = [(one, *where) for one in paid(lab, 4) if (where := _text(lab, one)) is not None]
+    known = [(one, where) for one in paid(lab, 4) if (where := _text(lab, one)) is not None]
     if not known:
         raise lab.none("no solution writes a text")
-    for one, place, name in known:
+    for one, where in known:
+        place, name = where
         own = str(one.ops[place].value[name])
-        lines = _told_of_right(lab, one, place, name)
+        lines = _told_of_right(lab, one, where)
         texts = [text for line in lines for text in (line, f"{_WRONG}\n{line}", f"{line}\n{_WRONG}")]
-        ways = [_writing(one, place, name, text) for text in texts]
+        ways = [_writing(one, where, text) for text in texts]
         lab.looking(len(ways))
         for text, way, run in zip(texts, ways, runs(lab, one, ways), strict=True):
             if not survives(one, run):
@@ -68,7 +69,8 @@ def _text(lab: Lab, one: Solved) -> tuple[int, str] | None:
     return None
 
 
-def _writing(one: Solved, place: int, name: str, text: str) -> tuple[Op, ...]:
+def _writing(one: Solved, where: tuple[int, str], text: str) -> tuple[Op, ...]:
+    place, name = where
     op = one.ops[place]
     return (
         *one.ops[:place],
@@ -77,17 +79,18 @@ def _writing(one: Solved, place: int, name: str, text: str) -> tuple[Op, ...]:
     )
 
 
-def _told_of_right(lab: Lab, one: Solved, place: int, name: str) -> list[str]:
+def _told_of_right(lab: Lab, one: Solved, where: tuple[int, str]) -> list[str]:
     """Lines that tools say after right work, and not after wrong; none that repeats the work itself."""
     calls = [call.op for call in lab.survey.reads() if call.task == one.task]
     calls += [Op("call", name=tool.name, value={}) for tool in lab.about.tools if not tool.required]
     asking = {(op.name, repr(op.value)): op for op in calls if reads_by_name(op) or not op.value}
     marked = [op.marked(f"look {number}") for number, op in enumerate(list(asking.values())[:_READERS])]
+    place, name = where
     own = str(one.ops[place].value[name]).casefold()
     right, wrong = (
         {line: None for mark in marked for line in _lines(record.at(mark.mark).value)}
         for record in lab.play_all(
-            [Probe((reset(one.task), *way, *marked)) for way in (one.ops, _writing(one, place, name, _WRONG))]
+            [Probe((reset(one.task), *way, *marked)) for way in (one.ops, _writing(one, where, _WRONG))]
         )
     )
     fresh = [line for line in right if line not in wrong]
