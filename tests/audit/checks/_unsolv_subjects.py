@@ -139,7 +139,7 @@ class FullOnTuesdays(Garage):
     """Under some seeds the garage is full."""
 
     def book(self, arguments: dict[str, Any]) -> Any:
-        if self.seed == 7 and self.number % 4 == 0:
+        if self.seed == 2 and self.number % 4 == 0:
             return {"error": "the garage is full"}
         return super().book(arguments)
 
