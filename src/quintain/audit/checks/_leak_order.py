@@ -75,12 +75,8 @@ def _sorted_by(rows: Sequence[Any]) -> set[tuple[str, bool]]:
 @check("x.order_tells_nothing", "leak", needs=("oracle", "call", "tools", "tasks"), value=48)
 def order(lab: Lab) -> Iterator[Finding | None]:
     """Where a row stands in a list does not tell that the task needs it."""
-    ops = list(
-        {
-            known.op.name: known.op for known in lab.survey.reads() if not known.before and rows_of(known.seen.value)
-        }.values()
-    )
-    ops = [op for op in ops if not any(isinstance(one, str) for one in op.value.values())]
+    reads = [one for one in lab.survey.reads() if not one.before and rows_of(one.seen.value)]
+    ops = [op for op in {f"{one.op.name} {one.op.value}": one.op for one in reads}.values() if _is_general(lab, op)]
     tasks = [task for task in lab.some(TASKS) if lab.oracle(task)]
     if not ops or len(tasks) < 2:
         raise lab.none("no list can be asked for in several tasks with a solution")
@@ -94,6 +90,15 @@ def order(lab: Lab) -> Iterator[Finding | None]:
                 continue
             yield _told(lab, op, _probes(op, tasks, SEEDS), data={**data, "sure": SURE})
             break
+
+
+def _is_general(lab: Lab, op: Op) -> bool:
+    """Whether a call can be made in any task: its texts are empty, or choices that the schema offers."""
+    tool = next((one for one in lab.about.tools if one.name == op.name), None)
+    properties: dict[str, Any] = tool.properties if tool is not None else {}
+    texts = {name: one for name, one in op.value.items() if isinstance(one, str) and one}
+    offered: dict[str, Any] = {name: properties.get(name) for name in texts}
+    return all(is_dict(schema) and texts[name] in (schema.get("enum") or ()) for name, schema in offered.items())
 
 
 def _candidates(records: Sequence[Record]) -> list[tuple[str, str]]:
