@@ -45,11 +45,15 @@ def rates(lab: Lab) -> Iterator[Finding | None]:
     declared: Any = given.get("rates") if is_dict(given) else None
     if not is_dict(declared) or not declared:
         raise lab.none("production() declares no rates")
-    tasks = lab.some(TASKS)
-    probes = [*ours(lab.some(12)), *(Probe((reset(task), ask(OWN, mark="own"))) for task in tasks)]
+    probes = ours(lab.some(12))
     tables = _counted(lab.play_all(probes))
-    for name, rate in declared.items():
-        found = _observed(str(name), tables) if is_number(rate) and 0 <= rate <= 1 else None
+    wanted = {str(name): rate for name, rate in declared.items() if is_number(rate) and 0 <= rate <= 1}
+    if any(_observed(name, tables) is None for name in wanted):
+        own = [Probe((reset(task), ask(OWN, mark="own"))) for task in lab.some(TASKS)]
+        probes += own
+        tables |= _counted(lab.play_all(own))
+    for name, rate in wanted.items():
+        found = _observed(name, tables)
         if found is None:
             continue
         lab.looking()
@@ -59,7 +63,7 @@ def rates(lab: Lab) -> Iterator[Finding | None]:
                 f"{name} is declared as {rate:g} and seen as {hits / count:.3g}",
                 *probes,
                 relation=f"{__name__}:off_rate",
-                data={"name": str(name), "rate": rate},
+                data={"name": name, "rate": rate},
                 minimise=0,
                 part="C",
                 expected=rate,
@@ -72,7 +76,8 @@ def _counted(records: Sequence[Record]) -> dict[str, list[Row]]:
     """Rows of the tables, and of the tasks themselves, a row each."""
     tables = pooled([record for record in records if record.ops[-1].mark == "ours"])
     tasks: list[Row] = [record.at("own").value for record in records if record.ops[-1].mark == "own"]
-    return tables | {"task": [row for row in tasks if is_dict(row) and row]}
+    rows = [row for row in tasks if is_dict(row) and row]
+    return tables | {"task": rows} if rows else tables
 
 
 def _is_off(hits: int, count: int, rate: float) -> bool:

@@ -20,12 +20,15 @@ _TASKS = 24
 @check("x.unread_reference", "silent_default", needs=("answer", "tasks"), value=84)
 def unread_reference(lab: Lab) -> Iterator[Finding | None]:
     """No task pays the same good reward for all nonsense, where others pay nothing for it."""
+    known = asked(lab, 8)
+    if not known:
+        raise lab.none("no task is solved by words alone")
     ways: list[tuple[Op, ...]] = [(answer(text),) for text in _NONSENSE]
     paid: dict[str, list[float | None]] = {}
-    for task in lab.some(_TASKS):
+    for task in lab.some(_TASKS if lab.about.kind == "scorer" else _TASKS // 2):
         lab.looking()
         paid[task] = [run.score for run in runs_of(lab, task, ways)]
-    top = max((one.full for one in asked(lab, 8)), default=1.0)
+    top = max(one.full for one in known)
     anything = [task for task, scores in paid.items() if all(one is not None and one >= top - 1e-9 for one in scores)]
     strict = [task for task, scores in paid.items() if all(one is not None and one < top - 1e-9 for one in scores)]
     if not anything or not strict:
