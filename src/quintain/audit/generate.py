@@ -53,13 +53,13 @@ class Values:
             found.setdefault(value, None)
 
     def of(self, name: str) -> list[Any]:
-        """Values seen under a field of this name, or of one that ends like it."""
+        """Values seen under a field of this name, or of one that ends like it, or else of its ids or of many such."""
         exact = self.exactly(name)
         if exact:
             return exact
         tail = name.lower().rpartition("_")[2]
         near = [one for key, values in self._by_name.items() if key.endswith(tail) and tail for one in values]
-        return near[:60]
+        return near[:60] or self.exactly(f"{name}_id") or self.exactly(f"{name}s")
 
     def exactly(self, name: str) -> list[Any]:
         """Values seen under a field of just this name."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from .data import is_dict, parsed
-from .generate import Values, valid
+from .generate import Values, fits, valid
 from .handle import ToolSpec
 from .probe import Op, Probe, Record, Seen, call, reset
 
@@ -176,6 +176,7 @@ def _draw(lab: Lab, missing: Sequence[str], *, values: Values, tasks: Sequence[s
     if not tasks:
         return []
     specs = [tool for tool in lab.about.tools if tool.name in set(missing)][:TOOLS_DRAWN]
+    blind = [tool for tool in specs if any(not _seen(tool, name, values) for name in tool.required)]
     tried: list[tuple[str, Op]] = []
     glanced = tasks[:GLANCED]  # Ids that were seen in one task need not be there in another.
     for tool in specs:
@@ -184,6 +185,13 @@ def _draw(lab: Lab, missing: Sequence[str], *, values: Values, tasks: Sequence[s
             (glanced[place * len(glanced) // len(drawn)], call(tool.name, one))
             for place, one in enumerate(drawn.values())
         ]
+    found = _tried(lab, tried, values)
+    met = {one.op.name for one in found}
+    return found + _tried(lab, list(_told(lab, [one for one in blind if one.name not in met], found)), values)
+
+
+def _tried(lab: Lab, tried: Sequence[tuple[str, Op]], values: Values) -> list[Known]:
+    """Of calls, each at the start of its task, those that work, of a tool three at most."""
     found: list[Known] = []
     kept: dict[str, int] = {}
     # Many calls share one probe: going back to its start costs less than beginning again.
@@ -200,6 +208,23 @@ def _draw(lab: Lab, missing: Sequence[str], *, values: Values, tasks: Sequence[s
             after = record.at(f"look {place}").value if sees(lab) else None
             found.append(Known(task, (), op, seen, _changed({}, after)))
     return found
+
+
+def _told(lab: Lab, tools: Sequence[ToolSpec], found: Sequence[Known]) -> Iterator[tuple[str, Op]]:
+    """Calls of tools that were tried before anything was known of their rows: with what was read since in a task."""
+    told: dict[str, Values] = {}
+    for one in found:
+        told.setdefault(one.task, Values()).take(parsed(one.seen.value), one.op.name)
+    for tool in tools:
+        tasks = [task for task, seen in told.items() if any(_seen(tool, name, seen) for name in tool.required)]
+        drawn = [(task, valid(tool, told[task], lab.rng)) for _ in range(DRAWN) for task in tasks[:GLANCED]]
+        once = {f"{task} {one}": (task, call(tool.name, one)) for task, one in drawn}
+        yield from list(once.values())[:DRAWN]
+
+
+def _seen(tool: ToolSpec, name: str, values: Values) -> bool:
+    """Whether a value for a parameter is known."""
+    return any(fits(one, tool.properties.get(name) or {}, tool.parameters) for one in values.of(name))
 
 
 def _tries(lab: Lab, part: Sequence[tuple[str, Op]], *, goes_back: bool) -> Iterator[Op]:
