@@ -24,7 +24,7 @@ from ._drift_words import text_of
 HERE = f"{__name__}:"
 MOST = 6
 """Findings; more of them say nothing new."""
-_SAYS = re.compile(
+SAYS = re.compile(
     r"not? found|no such|unknown|does(n't| not) exist|do(n't| not) (know|have)|there (is|are) no"
     r"|not? (match|result|entr)"
     r"|invalid|missing|unavailable|cannot|can't|unable|nothing|never|must|fail|error",
@@ -69,13 +69,13 @@ def answered(records: Sequence[Record], _evidence: Evidence) -> bool:
         return False
     if records[2:] and not records[2].at("call").is_error:
         return False
-    words = {found.group().lower() for found in _SAYS.finditer(text_of(got))}
-    if words - {found.group().lower() for found in _SAYS.finditer(text_of(good))} or _negative(got.value, good.value):
+    words = {found.group().lower() for found in SAYS.finditer(text_of(got))}
+    if words - {found.group().lower() for found in SAYS.finditer(text_of(good))} or negative(got.value, good.value):
         return False
     return bool(records[2:]) or (_keys(got.value) == _keys(good.value) and not _listing(good.value))
 
 
-def _negative(got: Any, good: Any) -> bool:
+def negative(got: Any, good: Any) -> bool:
     """Whether a flag says that there is nothing: `{"found": false}` beside true."""
     got, good = parsed(got), parsed(good)
     if not (is_dict(got) and is_dict(good)):
@@ -104,13 +104,13 @@ def _keys(value: Any) -> Any:
 def done_elsewhere(records: Sequence[Record], evidence: Evidence) -> bool:
     """The call says that it is done, and what it changed has no word of the name that it was given."""
     got, good = records[0].at("call"), records[1].at("call")
-    if got.is_error or good.is_error or (_SAYS.search(text_of(got)) and not _SAYS.search(text_of(good))):
+    if got.is_error or good.is_error or (SAYS.search(text_of(got)) and not SAYS.search(text_of(good))):
         return False
     made, right = (changed(one.at("was").value, one.at("look").value) for one in records[:2])
     if made is None or not right:
         return False
     is_told = mentions(right, evidence.data["good"])
-    return is_told and not mentions(made, evidence.data["unknown"]) and not _negative(got.value, good.value)
+    return is_told and not mentions(made, evidence.data["unknown"]) and not negative(got.value, good.value)
 
 
 def dangles(records: Sequence[Record], evidence: Evidence) -> bool:

@@ -28,6 +28,7 @@ from ._drift_production import behaviour, counted, production
 from ._drift_promises import descriptions
 from ._drift_refusals import enough, kept
 from ._drift_rows import ordered_lists
+from ._drift_settings import set_is_shown
 from ._drift_sums import sums
 from ._drift_told import done_as_told
 from ._drift_units import units
@@ -284,5 +285,6 @@ def prompts(lab: Lab) -> Iterator[Finding | None]:
 
 __all__ = [
     "behaviour", "claims", "counted", "declared", "defaults", "descriptions", "done_as_told", "edits", "enough",
-    "exist", "kept", "last", "nested", "ordered_lists", "production", "prompts", "stay", "sums", "units",
+    "exist", "kept", "last", "nested", "ordered_lists", "production", "prompts", "set_is_shown", "stay", "sums",
+    "units",
 ]  # fmt: skip

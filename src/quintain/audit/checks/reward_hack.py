@@ -28,6 +28,7 @@ from ._reward_damage import collateral_damage
 from ._reward_form import reward_well_formed, score_asked_twice
 from ._reward_hollow import hollow_work, rest_of_the_file
 from ._reward_observed import observed_argument
+from ._reward_once import tries_are_counted
 from ._reward_other import changed_argument
 from ._reward_partial import partial_work
 from ._reward_quoted import quoted_verdict
@@ -66,6 +67,7 @@ __all__ = [
     "scorer_code",
     "shortest_path",
     "task_swap",
+    "tries_are_counted",
     "verifier_files",
     "verifier_tampering",
     "wrong_argument",

@@ -26,6 +26,7 @@ from ._silent_score import World, worlds
 from ._silent_static import swallowed
 from ._silent_sums import nothing
 from ._silent_unknown import unknown_names
+from ._silent_unlisted import unlisted_names
 from ._silent_user import user_faults
 
 TEACHES = "that a failed look at the world is a fact about the world"
@@ -222,6 +223,6 @@ def _grade(seen: Seen) -> Any:
 
 __all__ = [
     "effects", "filters", "judge_faults", "limits", "misspelt", "nothing", "pages", "swallowed", "tool_faults",
-    "unknown_names", "unknown_tasks", "unread", "unread_reference", "user_faults", "verifier_faults",
+    "unknown_names", "unknown_tasks", "unlisted_names", "unread", "unread_reference", "user_faults", "verifier_faults",
     "whole",
 ]  # fmt: skip

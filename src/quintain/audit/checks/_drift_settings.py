@@ -1,0 +1,189 @@
+"""What a tool is told to set is what another tool then shows, whatever was set before. No state is needed.
+
+Where the answer of a reading tool has a field of a parameter's name, the calls of the writing tool are made one by one
+and two by two. A field that takes what was told after some of them, and after others, which say the same that it is
+done, has something else, follows the number of calls or the first of them, not what they are told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_list, is_number, parsed
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, call, reset, same
+from quintain.audit.survey import Known
+
+from ._reward_acts import reads_by_name, words
+
+HERE = f"{__name__}:"
+TOOLS, VALUES, READS, FIELDS = 16, 3, 4, 4
+_SETS = ("set", "put", "assign", "change", "update")
+"""Words of tools whose numbers become what they say; another one may add them."""
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """A tool that sets, the parameter, the values that it is told, and a call that shows what became of it."""
+
+    tool: ToolSpec
+    known: Known
+    name: str
+    values: tuple[Any, ...]
+    read: Op
+
+    def told(self, value: Any) -> Op:
+        return call(self.tool.name, {**self.known.op.value, self.name: value})
+
+    def probe(self, history: Sequence[Any]) -> Probe:
+        """The world as it was, one call for each value, and the world as it is then."""
+        ops = [self.told(value) for value in history]
+        ops[-1] = ops[-1].marked("call")
+        head = (reset(self.known.task), *self.known.before, self.read.marked("was"))
+        return Probe((*head, *ops, self.read.marked("look")))
+
+
+def _settings(lab: Lab) -> Iterator[Setting]:
+    for tool in [one for one in lab.about.tools if not reads_by_name(call(one.name))][:TOOLS]:
+        known = next((one for one in lab.survey.of(tool.name) if one.writes is not False), None)
+        if known is None:
+            continue
+        for name, schema in tool.properties.items():
+            values = _values(tool, schema, known.op.value.get(name)) if is_dict(schema) else ()
+            for read in _reads(lab, known) if len(values) > 1 else ():
+                yield Setting(tool, known, name, values, read)
+
+
+def _values(tool: ToolSpec, schema: dict[str, Any], known: Any) -> tuple[Any, ...]:
+    """Unlike values that mean themselves: of a flag, of an enum, of a number that is set."""
+    if schema.get("type") == "boolean":
+        return (True, False)
+    if schema.get("enum"):
+        return tuple(schema["enum"][:VALUES])
+    if schema.get("type") in ("integer", "number") and words(tool.name)[:1] and words(tool.name)[0] in _SETS[:1]:
+        low, high = schema.get("minimum", 0), schema.get("maximum", 100)
+        if is_number(low) and is_number(high) and high - low >= 2:
+            middle = known if is_number(known) and low < known < high else low + (high - low) // 2
+            return tuple(dict.fromkeys((middle, low, high)))[:VALUES]
+    return ()
+
+
+def _reads(lab: Lab, known: Known) -> list[Op]:
+    """Calls that show: those without arguments, and those that ask for what the writing call is about."""
+    found: list[Op] = []
+    for tool in lab.about.tools:
+        given = {name: known.op.value[name] for name in tool.required if name in known.op.value}
+        if tool.name != known.op.name and reads_by_name(call(tool.name)) and len(given) == len(tool.required):
+            found.append(call(tool.name, given))
+    return found[:READS]
+
+
+def fields(value: Any, name: str) -> dict[str, Any]:
+    """By path the fields of an answer whose name has all words of a parameter's name."""
+    found: dict[str, Any] = {}
+    wanted = set(words(name))
+
+    def walk(one: Any, path: str) -> None:
+        if is_dict(one):
+            for key, item in one.items():
+                if is_dict(item) or is_list(item):
+                    walk(item, f"{path}/{key}")
+                elif wanted <= set(words(str(key))):
+                    found[f"{path}/{key}"] = item
+        elif is_list(one):
+            for item in one[:50]:  # A list may be in the order of what is set: a row is known by its own name.
+                named = next((text for text in item.values() if isinstance(text, str)), "") if is_dict(item) else ""
+                if named:
+                    walk(item, f"{path}/{named}")
+
+    walk(parsed(value), "")
+    return found
+
+
+# --- the relation ---
+
+
+def follows_not(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A field takes two unlike values that it is told, and another time, said to be done, it has something else."""
+    name, field = evidence.data["name"], evidence.data["field"]
+    told = [next(op.value[name] for op in record.ops if op.mark == "call") for record in records]
+    shown = [fields(record.at("look").value, name) for record in records]
+    if len(records) != 3 or told[0] == told[1] or any(seen.is_error for record in records for seen in record.seen):
+        return False
+    if any(field not in one for one in shown) or not same(records[0].at("call"), records[2].at("call")):
+        return False
+    right = all(_is(one[field], value) for one, value in zip(shown[:2], told[:2], strict=True))
+    return right and told[2] == told[0] and not _is(shown[2][field], told[2])
+
+
+def _is(one: Any, other: Any) -> bool:
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
+# --- the check ---
+
+
+@check("x.set_is_shown", "action_drift", needs=("tools", "call", "tasks"), value=72)
+def set_is_shown(lab: Lab) -> Iterator[Finding | None]:
+    """What a tool was told to set is what is shown, whatever was set before."""
+    looked, told = False, set[tuple[str, str]]()
+    for setting in _settings(lab):
+        if (setting.tool.name, setting.name) in told:
+            continue
+        histories = _histories(setting.values)
+        records = lab.play_all([setting.probe(one) for one in histories])
+        if any(record.at("look").is_error for record in records[:1]):
+            continue
+        seen = dict(zip(histories, records, strict=True))
+        for field in list(fields(records[0].at("look").value, setting.name))[:FIELDS]:
+            looked = True
+            lab.looking()
+            finding = _finding(lab, setting, seen, field=field)
+            if finding is not None:
+                told.add((setting.tool.name, setting.name))
+                yield finding
+                break
+    if not looked:
+        raise NotChecked("nothing is shown of what a tool is told to set")
+
+
+def _histories(values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Each value alone, twice, and after the one before it."""
+    pairs = zip(values, (*values[1:], values[0]), strict=True)
+    return [*((one,) for one in values), *((one, one) for one in values), *pairs]
+
+
+def _finding(lab: Lab, setting: Setting, seen: dict[tuple[Any, ...], Record], *, field: str) -> Finding | None:
+    data = {"name": setting.name, "field": field}
+    fine = {
+        history: fields(record.at("look").value, setting.name).get(field)
+        for history, record in seen.items()
+        if not any(one.is_error for one in record.seen)
+    }
+    right = [history for history, value in fine.items() if _is(value, history[-1])]
+    for wrong in [history for history, value in fine.items() if not _is(value, history[-1])]:
+        one = next((history for history in right if history[-1] == wrong[-1]), None)
+        other = next((history for history in right if history[-1] != wrong[-1]), None)
+        if (
+            one is None
+            or other is None
+            or not follows_not([seen[one], seen[other], seen[wrong]], Evidence("", data=data))
+        ):
+            continue
+        return lab.finding(
+            f"{setting.tool.name} says that it is done, and {field.strip('/')} is not the {setting.name} that was told",
+            *(setting.probe(history) for history in (one, other, wrong)),
+            relation=f"{HERE}follows_not",
+            marks=("was", "call", "look"),
+            data=data,
+            minimise=0,
+            expected={setting.name: wrong[-1]},
+            observed={"told": list(wrong), field: fine[wrong]},
+            teaches="that it was done as told",
+        )
+    return None

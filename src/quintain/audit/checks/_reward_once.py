@@ -1,0 +1,215 @@
+"""So many tries as are told: where a tool or a prompt speaks of one try, or of three, a further one does not count.
+
+No solution need be known. An answer that is refused, or does not change the verdict, ends the search at once; one that
+is taken is followed by others, numbers that can be read and what is reckoned of two of them, names, choices, and a
+ladder of numbers of any size, until the verdict rises.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_list, is_number, parsed
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.generate import fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, Record, ask, call, number, reset, score
+
+from ._reward_acts import submits
+from ._same_scripts import seems_to_read
+
+HERE = f"{__name__}:"
+TASKS, TRIES, READS, PAIRS = 3, 600, 60, 12
+_NUMBERS = {"one": 1, "single": 1, "two": 2, "three": 3, "four": 4, "five": 5}
+_NUMBER = rf"(?:a )?({'|'.join(_NUMBERS)}|\d)"
+_TRIES = r"(?:tr(?:y|ies)|attempts?|guess(?:es)?|chances?|shots?|submissions?)"
+_BEFORE = r"(?:you (?:only )?(?:have|get)|there (?:is|are)|only|at most|exactly|no more than|just|up to|limited to)"
+_TOLD = (
+    re.compile(rf"\b{_BEFORE} (?:only |just |exactly |at most )?{_NUMBER} {_TRIES}\b", re.IGNORECASE),
+    re.compile(rf"\b{_NUMBER} {_TRIES} (?:only|each|in all|per (?:question|task|episode|game))\b", re.IGNORECASE),
+)
+_ONCE = re.compile(
+    rf"\b(only (?:be \w+ |submit |answer |counts? )?once|no (?:second|further|other) {_TRIES}"
+    rf"|the first (?:{_TRIES}|one|answer) (?:that is given )?(?:counts|is (?:counted|graded|scored|taken)))\b",
+    re.IGNORECASE,
+)
+
+
+def tries_told(text: str) -> int:
+    """How many answers a text says that there are; 0 where it says nothing."""
+    for pattern in _TOLD:
+        if found := pattern.search(text):
+            word = found[1].lower()
+            return _NUMBERS.get(word) or int(word)
+    return 1 if _ONCE.search(text) else 0
+
+
+# --- the relation ---
+
+
+def counts_still(records: Sequence[Record], evidence: Evidence) -> bool:
+    """More answers than are told are taken, none refused, and the last one raises the verdict."""
+    record = records[0]
+    said = [seen for op, seen in zip(record.ops, record.seen, strict=True) if op.do == "call"]
+    before, after = number(record.at("before")), number(record.at("score"))
+    if before is None or after is None or any(seen.is_error for seen in said):
+        return False
+    return (
+        len(said) > evidence.data
+        and len({repr(op.value) for op in record.ops if op.do == "call"}) > 1
+        and (after > before + 1e-9)
+    )
+
+
+# --- the check ---
+
+
+@check("x.tries_are_counted", "reward_hack", needs=("tools", "call", "tasks", "score"), value=74)
+def tries_are_counted(lab: Lab) -> Iterator[Finding | None]:
+    """Where an answer may be given so many times, a further one is refused or does not count."""
+    looked = False
+    for tool in lab.about.tools:
+        if len(tool.properties) != 1 or not submits(call(tool.name, dict.fromkeys(tool.properties, ""))):
+            continue
+        for task in lab.some(TASKS):
+            told = tries_told(tool.description) or tries_told(_prompt(lab, task))
+            if not told:
+                continue
+            looked = True
+            lab.looking()
+            finding = _counted(lab, tool, task, told=told)
+            if finding is not None:
+                yield finding
+                break
+    if not looked:
+        raise NotChecked("nothing says how often an answer may be given")
+
+
+def _prompt(lab: Lab, task: str) -> str:
+    further = (Op("prompt", name=task, mark="prompt"),) if "prompt" in lab.offers else ()
+    record = lab.play(reset(task, mark="first"), *further)
+    return str(record.at("prompt" if further else "first").value)
+
+
+def _counted(lab: Lab, tool: ToolSpec, task: str, *, told: int) -> Finding | None:
+    key = next(iter(tool.properties))
+    right = [op.value[key] for op in lab.oracle(task) or () if op.name == tool.name and key in op.value]
+    asked = {
+        "task": task,
+        "tool": msgspec.to_builtins(tool),
+        "told": told,
+        "reads": [msgspec.to_builtins(one) for one in lab.about.tools if seems_to_read(lab, one.name)],
+        "right": right,
+    }
+    seen = lab.play(ask(f"{HERE}guess", asked)).at("ask")
+    if not seen.fine or not seen.value:
+        return None
+    calls = [call(tool.name, {key: value}) for value in seen.value]
+    probe = Probe((reset(task), *calls[:-1], score(mark="before"), calls[-1], score()))
+    if not counts_still([lab.play_probe(probe)], Evidence("", data=told)):
+        return None
+    return lab.finding(
+        f"{tool.name} counts more answers than the {told} that there are said to be",
+        probe,
+        relation=f"{HERE}counts_still",
+        marks=("before", "score"),
+        data=told,
+        minimise=0,
+        part="H",
+        expected=f"a refusal of answer {told + 1}, or the verdict of those before it",
+        observed=seen.value,
+        teaches="to guess until it is right",
+    )
+
+
+# --- in the child ---
+
+
+def guess(player: Player, on: str, value: Any) -> Any:
+    """In the child: as many answers as are told, which are not paid, and a further one that is; None for none.
+
+    Value: {"task", "tool", "told": how many answers there are, "reads": tools that look, "right": answers of the
+    solution, if it is known}.
+    """
+    tool = msgspec.convert(value["tool"], ToolSpec)
+    key, schema = next(iter(tool.properties.items()))
+    player.do(reset(value["task"], on=on))
+    known = list(_read(player, on, [msgspec.convert(one, ToolSpec) for one in value["reads"]]))
+    player.do(reset(value["task"], on=on))
+    tried = list(itertools.islice(_guesses(schema, known), TRIES))
+    wrong = [one for one in tried if one not in value["right"]]
+    tried = [*wrong[: value["told"]], *value["right"], *wrong[value["told"] :]]
+    paid: float | None = None
+    for place, one in enumerate(tried):
+        if player.do(call(tool.name, {key: one}, on=on)).is_error:
+            return None
+        now = number(player.do(score(on=on)))
+        if now is None:
+            return None
+        if place >= value["told"] and paid is not None and now > paid + 1e-9:
+            return [*tried[: value["told"]], one]
+        paid = now if place < value["told"] else paid
+    return None
+
+
+def _read(player: Player, on: str, tools: Sequence[ToolSpec]) -> Iterator[Any]:
+    """All scalars that tools show which need no argument, or only one of a list of choices."""
+    ops: list[Op] = []
+    for tool in tools:
+        choices = [[(name, one) for one in _choices(tool.properties.get(name))] for name in tool.required]
+        ops += [call(tool.name, dict(one), on=on) for one in itertools.islice(itertools.product(*choices), READS)]
+    for op in ops[:READS]:
+        seen = player.do(op)
+        yield from _scalars(parsed(seen.value)) if not seen.is_error else ()
+
+
+def _choices(schema: Any) -> list[Any]:
+    if not is_dict(schema):
+        return []
+    return list(schema.get("enum") or ([True, False] if schema.get("type") == "boolean" else []))
+
+
+def _scalars(value: Any) -> Iterator[Any]:
+    if is_dict(value) or is_list(value):
+        for one in value.values() if is_dict(value) else value:
+            yield from _scalars(one)
+    elif isinstance(value, str) or is_number(value):
+        yield value
+
+
+def _guesses(schema: Any, known: Sequence[Any]) -> Iterator[Any]:
+    """Answers that fit a schema, those that can be read first."""
+    kind = schema.get("type", "string") if is_dict(schema) else "string"
+    choices = _choices(schema)
+    found: Iterator[Any] = iter(choices)
+    if not choices and kind in ("number", "integer"):
+        found = _numbers([one for one in known if is_number(one)], is_whole=kind == "integer")
+    elif not choices:
+        words = ["yes", "no", "true", "false", "A", "B", "C", "D", *(str(one) for one in known)]
+        found = itertools.chain(words, map(str, _numbers([one for one in known if is_number(one)], is_whole=False)))
+    told: set[str] = set()
+    for one in found:
+        if fits(one, schema) and str(one) not in told:
+            told.add(str(one))
+            yield one
+
+
+def _numbers(known: Sequence[float], *, is_whole: bool) -> Iterator[float]:
+    """A few small numbers, those that are known and what two of them make, and a ladder of five percent a step."""
+    yield from range(-3, 21)
+    yield from known
+    for one, other in itertools.permutations(known[:PAIRS], 2):
+        yield from (one + other, one - other, one * other)
+        if other and not is_whole:
+            yield one / other
+    for power in range(63, 410):
+        size = 1.05**power
+        yield from (round(size), -round(size)) if is_whole else (size, -size)

@@ -1,0 +1,205 @@
+"""Names that are in no list: a tool that shows one of several named things has nothing to show for another name.
+
+What the names are says the subject itself: an enum of the schema, or the answer of a tool that lists them. Two names
+that are in no list and get one and the same answer, of the form of a right one and like that of no thing that there
+is, got a default. No state is needed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_list, is_number, parsed
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Probe, Record, Seen, call, reset
+from quintain.audit.survey import Known
+
+from ._drift_words import text_of
+from ._silent_unknown import SAYS, empty, negative
+
+HERE = f"{__name__}:"
+NAMES = 12
+"""Listed names that are asked for."""
+LEAST = 3
+"""Answers of listed names that must differ, so that the answer is known to be about the name."""
+TOOLS = 12
+STRANGERS = ("Qazwell", "Vexholm 7")
+"""What stands in no list."""
+_NAMES = re.compile(r"(^|_)(name|id|key|code|number|no|sku|path|ref|slug|symbol|title)$", re.IGNORECASE)
+_COUNTS = re.compile(r"count|total|found|hits|results|match|score|balance|sum$|number_of", re.IGNORECASE)
+_SEARCHES = re.compile(r"search|find|filter|quer|match|count|check|exists|classif|has_|is_|translat", re.IGNORECASE)
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """A parameter of a tool that names a thing, a call that works, and the names that there are."""
+
+    tool: ToolSpec
+    known: Known
+    name: str
+    listed: tuple[str, ...]
+    is_enum: bool
+
+
+def _cells(lab: Lab) -> Iterator[Cell]:
+    told = _lists(lab)
+    for tool in lab.about.tools:
+        known = next((one for one in lab.survey.of(tool.name) if not one.writes), None)
+        if known is None or _SEARCHES.search(tool.name):
+            continue
+        for name, schema in tool.properties.items():
+            kind: Any = schema.get("type", "string") if is_dict(schema) else None
+            if kind != "string" or name not in tool.required or not isinstance(known.op.value.get(name), str):
+                continue
+            enum = [one for one in schema.get("enum") or () if isinstance(one, str)]
+            if len(enum) >= LEAST:
+                yield Cell(tool, known, name, tuple(enum[:NAMES]), is_enum=True)
+            elif not schema.get("enum") and _NAMES.search(name):
+                for names in [names for of, names in told.items() if of != tool.name][:2]:
+                    yield Cell(tool, known, name, tuple(names[:NAMES]), is_enum=False)
+
+
+def _lists(lab: Lab) -> dict[str, list[str]]:
+    """By tool the names that it lists when it is asked for nothing in particular."""
+    found: dict[str, list[str]] = {}
+    for one in lab.survey.calls:
+        if not one.op.value and not one.writes and one.op.name not in found:
+            names = names_in(parsed(one.seen.value))
+            if len(names) >= LEAST:
+                found[one.op.name] = names
+    return found
+
+
+def names_in(value: Any) -> list[str]:
+    """The texts of a list, the keys of a dict of dicts, or the first short text of each row."""
+    if is_dict(value):
+        if value and all(map(is_dict, value.values())):
+            return [str(one) for one in value]
+        return next((names for one in value.values() if len(names := names_in(one)) >= LEAST), [])
+    rows: list[Any] = value if is_list(value) else []
+    first = [next((one for one in row.values() if isinstance(one, str)), "") if is_dict(row) else row for row in rows]
+    texts = [one for one in first if isinstance(one, str) and 0 < len(one) <= 60]
+    return list(dict.fromkeys(texts)) if len(texts) == len(rows) else []
+
+
+# --- the relation: the records are those of two strangers, then those of listed names ---
+
+
+def made_up(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Two names of no list are answered alike, in the form of a right answer, as nothing that there is is answered."""
+    name = evidence.data["name"]
+    seen = [record.at("call") for record in records]
+    asked = [next(str(op.value[name]) for op in record.ops if op.mark == "call") for record in records]
+    if any(one.is_error for one in seen):
+        return False
+    strangers, listed = seen[:2], seen[2:]
+    plain = [bare(one.value, word) for one, word in zip(seen, asked, strict=True)]
+    if plain[0] != plain[1] or plain[0] in plain[2:] or len({*plain[2:]}) < LEAST:
+        return False
+    if any(form(strangers[0], asked[0]) != form(one, word) for one, word in zip(listed, asked[2:], strict=True)):
+        return False
+    words = {found.group().lower() for found in SAYS.finditer(text_of(strangers[0]))}
+    if words - {found.group().lower() for one in listed for found in SAYS.finditer(text_of(one))}:
+        return False
+    values = [parsed(one.value) for one in seen]
+    if empty(values[0]) or any(negative(values[0], one) or _lacks(values[0], one) for one in values[2:]):
+        return False
+    return evidence.data["is_enum"] or _is_nothing(values[0], asked[0])
+
+
+def bare(value: Any, word: str) -> str:
+    """An answer without the name that it was asked for."""
+    text = json.dumps(parsed(value), ensure_ascii=False, sort_keys=True, default=str)
+    return re.sub(re.escape(json.dumps(word, ensure_ascii=False)[1:-1]), "\0", text, flags=re.IGNORECASE)
+
+
+def form(seen: Seen, word: str) -> Any:
+    """What answers of one kind have in common: their keys, or their words without numbers."""
+    value = parsed(seen.value)
+    if is_dict(value):
+        return sorted(value)
+    if isinstance(value, str):
+        return re.sub(r"[-\d.,]+", "0", bare(value, word))
+    return "number" if is_number(value) else type(value).__name__
+
+
+def _lacks(got: Any, good: Any) -> bool:
+    """Whether something is plainly not there: nothing, or an empty list, where a listed name has something."""
+    if not (is_dict(got) and is_dict(good)):
+        return False
+    return any(got.get(key) in (None, [], {}) and good.get(key) not in (None, [], {}) for key in good)
+
+
+def _is_nothing(value: Any, word: str) -> bool:
+    """Whether an answer is of zeros and empty texts alone, none of which is the right answer to "how many?"."""
+    if is_dict(value):
+        kept = {key: one for key, one in value.items() if str(one).casefold() != word.casefold()}
+        numbers = [key for key, one in kept.items() if is_number(one)]
+        plain = all(one in (0, "", False) for one in kept.values() if not is_list(one) and not is_dict(one))
+        return bool(numbers) and plain and not any(_COUNTS.search(key) for key in kept)
+    told = re.findall(r"\d[\d.,]*", value.replace(word, "")) if isinstance(value, str) else []
+    return bool(told) and not any(re.search(r"[1-9]", one) for one in told) and not _COUNTS.search(str(value))
+
+
+# --- the check ---
+
+
+@check("x.unlisted_names", "silent_default", needs=("tools", "call", "tasks"), value=79)
+def unlisted_names(lab: Lab) -> Iterator[Finding | None]:
+    """Who is asked about a name that stands in no list of names says so."""
+    found = list(_cells(lab))[:TOOLS]
+    if not found:
+        raise NotChecked("no tool takes a name of which a list is known")
+    told: set[tuple[str, str]] = set()
+    for cell in found:
+        lab.looking()
+        probes = [] if (cell.tool.name, cell.name) in told else _asked(lab, cell)
+        data = {"name": cell.name, "is_enum": cell.is_enum}
+        records = lab.play_all(probes)
+        if not probes or not made_up(records, Evidence("", data=data)):
+            continue
+        told.add((cell.tool.name, cell.name))
+        yield lab.finding(
+            f"{cell.tool.name} answers for a {cell.name} that is in no list with a default",
+            *probes,
+            relation=f"{HERE}made_up",
+            marks=("call",),
+            data=data,
+            minimise=0,
+            expected=f"an error: {cell.name} is one of {list(cell.listed[:4])}",
+            observed=records[0].at("call").value,
+            teaches="that a name need not be right, and that nothing is something",
+        )
+
+
+def _asked(lab: Lab, cell: Cell) -> list[Probe]:
+    """Calls for two strangers and for some listed names with unlike answers; none where a stranger is refused.
+
+    All are tried in one probe, each on an instance of its own.
+    """
+    asks = [*STRANGERS, *cell.listed]
+    head = (reset(cell.known.task), *cell.known.before)
+    calls = {word: call(cell.tool.name, {**cell.known.op.value, cell.name: word}, mark="call") for word in asks}
+    sweep = lab.play(
+        *(
+            op.moved(f"s{place}")
+            for place, word in enumerate(asks)
+            for op in (*head, calls[word].marked(f"call {place}"))
+        )
+    )
+    seen = {word: sweep.at(f"call {place}") for place, word in enumerate(asks)}
+    if any(seen[word].is_error for word in STRANGERS):
+        return []
+    unlike: dict[str, str] = {}
+    for word in cell.listed:
+        if not seen[word].is_error:
+            unlike.setdefault(bare(seen[word].value, word), word)
+    chosen = [*STRANGERS, *list(unlike.values())[: LEAST + 1]] if len(unlike) >= LEAST else []
+    return [Probe((*head, calls[word])) for word in chosen]
