@@ -18,6 +18,7 @@ from quintain.audit.checks import (
     _drift_units,
     _silent_unknown,
 )
+from quintain.audit.checks._drift_told import takes
 from quintain.audit.opening import Subject
 
 CHECKS = [
@@ -319,3 +320,10 @@ def test_each_bug_is_proven(file: Path, name: str) -> None:
     for case in CASES[name]:
         assert case in found, [one.title for one in report.findings]
         assert (found[case].confidence, found[case].severity) == ("proven", "error")
+
+
+def test_a_number_is_taken_in_each_spelling() -> None:
+    assert takes(7, "007")
+    assert takes(7.5, "7.50")
+    assert not takes(7, "70")
+    assert not takes(7, "7 of them")

@@ -60,6 +60,8 @@ def takes(value: Any, asked: Any) -> bool:
         return one == other or (bool(other) and other in one)
     if is_list(value) and not is_list(asked):
         return any(takes(one, asked) for one in value)
+    if is_number(value) and isinstance(asked, str) and re.fullmatch(r"-?\d{1,15}(\.\d{1,15})?", asked.strip()):
+        asked = float(asked)
     if is_number(value) and is_number(asked):
         return abs(value - asked) <= 1e-9 * max(1, abs(asked))
     return bool(value == asked) or (not is_dict(value) and str(value) == str(asked))

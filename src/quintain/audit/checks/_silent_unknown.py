@@ -40,6 +40,8 @@ def is_name(trial: Trial) -> bool:
         return False
     if re.search(r"(^|_)(id|key|code|number|no|sku|path|ref|uuid|slug)$", trial.name):
         return True
+    if value.isdigit():
+        return False  # A number as text; 007 is another way to write it.
     return any(value in values and _is_key(trial, column) for column, values in trial.moment.columns.items())
 
 
