@@ -68,7 +68,7 @@ class Walked(msgspec.Struct, frozen=True):
     """What came of a walk.
 
     Attributes:
-        stale, other: Reads that give what they gave just before, or some time ago, and should not.
+        stale, other: Reads that give what they gave just before, or some time ago or in a part, and should not.
         looked: How many comparisons were made.
         ended: So many calls were too many for an episode.
     """
@@ -121,11 +121,48 @@ def _steps(lab: Lab, task: str) -> Iterator[Op]:
     acts = [bare(op) for op in doing(lab, task) if op.do == "call" and not seems_to_read(lab, op.name)]
     known = [bare(one.op) for one in lab.survey.calls if one.task == task and not one.before]
     more = [op for op in known if not seems_to_read(lab, op.name)]
-    distinct = list({f"{op.name} {op.value!r}": op for op in (*acts, *more)}.values())
+    again = [one for op in acts for one in _moved_on(lab, task, op)]
+    distinct = list({f"{op.name} {op.value!r}": op for op in (*acts, *more[:STEPS], *again)}.values())
     for place, op in enumerate(distinct[:STEPS]):
         yield op
         if "advance" in lab.offers and place < len(ADVANCED):
             yield Op("advance", value=ADVANCED[place])
+
+
+def _moved_on(lab: Lab, task: str, op: Op) -> Iterator[Op]:
+    """The same write once more, to another of the rows that stand beside what its last argument names.
+
+    What is moved away from must show it as much as what is moved to.
+    """
+    for name, value in reversed(op.value.items()):
+        if isinstance(value, str | int) and not isinstance(value, bool):
+            other = _beside(lab, task, value)
+            yield from [call(op.name, {**op.value, name: other})] if other is not None else []
+            return
+
+
+def _beside(lab: Lab, task: str, value: Any) -> Any:
+    """What the row after the one that is named by a value is named by, in a list that was read in a task."""
+    for one in lab.survey.calls:
+        for rows in _lists(read(one.seen.value)) if one.task == task else ():
+            keys = [key for row in rows for key, cell in row.items() if cell == value and type(cell) is type(value)]
+            names = [row[keys[0]] for row in rows if keys and keys[0] in row]
+            if keys and len(names) > 1 and len(set(map(repr, names))) == len(names):
+                return names[(names.index(value) + 1) % len(names)]
+    return None
+
+
+def _lists(value: Any) -> Iterator[list[dict[str, Any]]]:
+    """Every list of rows in plain data."""
+    if is_dict(value):
+        for one in value.values():
+            yield from _lists(one)
+    elif is_list(value):
+        rows = [one for one in value if is_dict(one)]
+        if rows:
+            yield rows
+        for one in value:
+            yield from _lists(one)
 
 
 # --- the proof ---
@@ -159,7 +196,7 @@ def shown(lab: Lab, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
 
 
 def moved(lab: Lab, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
-    """The finding that a read gives what it gave some time ago, in one and the same world."""
+    """The finding that a read gives what it gave some time ago, if only in a part, in one and the same world."""
     world = (Op(eye(lab), mark="step world"),) if eye(lab) else ()
     one = Pair(asked.task, asked.steps[: old.step - 1], asked.steps[old.step - 1], found.reads)
     return cache.is_moved(lab, one, found.reads.index(old.read), world=world)
@@ -178,6 +215,7 @@ def walk(player: Player, on: str, value: Any) -> Any:
     earlier = [[seen] for seen in before]
     stale: list[Old] = []
     other: list[Old] = []
+    partly: list[Old] = []
     ended = False
     for step, op in enumerate(asked.steps, 1):
         mine = player.do(op.moved(on))
@@ -192,13 +230,13 @@ def walk(player: Player, on: str, value: Any) -> Any:
             if same(after[place], clean[place], asked.volatile) or not tells(one, after[place]):
                 continue
             is_old = same(after[place], before[place], asked.volatile)
-            if is_old or any(same(after[place], seen, asked.volatile) for seen in earlier[place]):
-                (stale if is_old else other).append(Old(step, one))
+            was = is_old or any(same(after[place], seen, asked.volatile) for seen in earlier[place])
+            (stale if is_old else other if was else partly).append(Old(step, one))
         player.handles.pop(alone)
         before = after
         for place, seen in enumerate(after):
             earlier[place].append(seen)
-    found = Walked(tuple(stale[:20]), tuple(other[:20]), tuple(reads), len(reads) * len(asked.steps), ended)
+    found = Walked(tuple(stale[:20]), tuple([*other, *partly][:20]), tuple(reads), len(reads) * len(asked.steps), ended)
     return msgspec.to_builtins(found)
 
 
