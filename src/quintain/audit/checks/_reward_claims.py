@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence
 from quintain.audit.probe import Record, number, same
 
@@ -28,7 +28,8 @@ def paid_anyway(records: Sequence[Record], evidence: Evidence) -> bool:
 
     Data:
         full: The pay.
-        lacks: [[path, value], ...]: what the state at "state" does not hold; one of them at least.
+        lacks: [[path, value], ...]: what the state at "state", or what a tool shows of it there, does not hold; one of
+            them at least.
         has: [[path, value], ...]: what it does hold, all of it.
         done: Marks of ops that must have worked.
     """
@@ -43,8 +44,9 @@ def paid_anyway(records: Sequence[Record], evidence: Evidence) -> bool:
     if not lacks and not has:
         return True
     end = record.at("state")
-    missing = not lacks or any(at(end.value, path) != value for path, value in lacks)
-    return end.fine and missing and all(at(end.value, path) == value for path, value in has)
+    world = parsed(end.value)
+    missing = not lacks or any(at(world, path) != value for path, value in lacks)
+    return end.fine and missing and all(at(world, path) == value for path, value in has)
 
 
 def malformed(records: Sequence[Record], evidence: Evidence) -> bool:

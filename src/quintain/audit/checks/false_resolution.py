@@ -19,6 +19,7 @@ from ._reward_described import described_effect
 from ._reward_facts import facts
 from ._reward_promised import status_stops
 from ._reward_runs import Run, Solved, lacking, paid, runs, seeing, survives, weight
+from ._reward_sight import undone_in_sight
 from ._reward_undo import undo
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "status_stops",
     "status_without_work",
     "undo",
+    "undone_in_sight",
 ]
 
 SOLVED = 6
