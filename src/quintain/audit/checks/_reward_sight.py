@@ -30,7 +30,7 @@ def undone_in_sight(lab: Lab) -> Iterator[Finding | None]:
     told: set[str] = set()
     for one in known:
         places = [place for place in one.writes if writes_by_name(one.ops[place])]
-        places = [place for place in places if is_spoken_of(lab, one.ops[place], one, known)]
+        places = [place for place in places if is_spoken_of(lab, one, place, known=known)]
         ways = [one.without(place) for place in places if len(one.ops) > 1]
         lab.looking(len(ways))
         for place, way, run in zip(places, ways, runs(lab, one, ways), strict=False):
@@ -56,11 +56,12 @@ def looks_of(lab: Lab, one: Solved) -> list[Op]:
     return list({f"{op.name} {op.value}": op.marked("") for op in found}.values())[:_LOOKS]
 
 
-def is_spoken_of(lab: Lab, op: Op, one: Solved, known: Sequence[Solved]) -> bool:
+def is_spoken_of(lab: Lab, one: Solved, place: int, *, known: Sequence[Solved]) -> bool:
     """Whether a task asks for a call: for its verb or a value, or for a thing that this tool alone is named after.
 
     A thing counts that the prompts of some tasks do not speak of, so that it is not what the world is about.
     """
+    op = one.ops[place]
     if asked_for(op, one.told):
         return True
     others = {word for tool in lab.about.tools if tool.name != op.name for word in words(tool.name)}

@@ -16,6 +16,7 @@ from quintain.audit.probe import Op, Probe, answer, call, reset, same, score
 from . import _reward_claims as claims
 from ._reward_acts import SUCCESS, is_status, reads_by_name, words, writes_by_name
 from ._reward_described import described_effect
+from ._reward_effect import paid_without_effect
 from ._reward_facts import facts
 from ._reward_promised import status_stops
 from ._reward_runs import Run, Solved, lacking, paid, runs, seeing, survives, weight
@@ -26,6 +27,7 @@ __all__ = [
     "already_true",
     "described_effect",
     "downstream",
+    "paid_without_effect",
     "say_the_outputs",
     "status_only",
     "status_stops",

@@ -1,0 +1,176 @@
+"""Calls that say that they worked and did nothing, by what they do with other values: and the solution that is paid.
+
+A tool that moves a sum shows elsewhere by how much, for every sum; a tool that sets a field shows the value, for every
+value. Where it answers the solution's value just the same, and nothing has moved, the work is not done.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_number, parsed
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.generate import fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, number, reset, score
+
+from ._reward_acts import Path, at, is_bookkeeping, is_id, writes_by_name
+from ._reward_runs import Solved, paid
+from ._reward_sight import looks_of
+from ._unsolv_walks import decimal, leaves
+
+_OTHERS = 3
+"""Other values that a tool is tried with; each must have its effect."""
+_TASKS = 2
+"""Tasks in which a tool is tried."""
+_LATER = re.compile(
+    r"\b(later|pending|queue\w*|schedul\w*|approv\w*|review\w*|limit\w*|cap|capped|threshold\w*|above|over|more than"
+    r"|at most|at least|maximum|minimum|up to|exceed\w*|overnight|batch\w*|tomorrow|accepted|unless|asynchron\w*"
+    r"|eventual\w*|rounded)\b",
+    re.IGNORECASE,
+)
+"""Words by which a tool or a task says that a value may be treated otherwise, or not at once."""
+
+
+@check("x.paid_without_effect", "false_resolution", needs=("oracle", "tasks", "tools"), value=90)
+def paid_without_effect(lab: Lab) -> Iterator[Finding | None]:
+    """A call of a solution that is paid has the effect that it has with other values."""
+    tools = {tool.name: tool for tool in lab.about.tools if not _LATER.search(f"{tool.description} {_described(tool)}")}
+    tried: Counter[str] = Counter()
+    told: set[str] = set()
+    for one, place in _calls(paid(lab, 6)):
+        name = one.ops[place].name
+        looks = [op.marked(f"look {count}") for count, op in enumerate(looks_of(lab, one))]
+        if name not in tools or name in told or tried[name] >= _TASKS or not looks or _LATER.search(one.told):
+            continue
+        tried[name] += 1
+        for finding in _tried(lab, one, place, spec=tools[name], looks=looks):
+            told.add(name)
+            yield finding
+
+
+def _calls(known: Sequence[Solved]) -> list[tuple[Solved, int]]:
+    """Writes of the solutions, those with the largest numbers first: what goes wrong beyond a limit does so there."""
+    found = [
+        (one, place)
+        for one in known
+        for place, op in enumerate(one.ops)
+        if writes_by_name(op) and place not in one.errors
+    ]
+    return sorted(found, key=lambda pair: -max(filter(is_number, pair[0].ops[pair[1]].value.values()), default=0))
+
+
+def _described(spec: ToolSpec) -> str:
+    return " ".join(str(one.get("description", "")) for one in spec.properties.values())
+
+
+def _tried(lab: Lab, one: Solved, place: int, *, spec: ToolSpec, looks: Sequence[Op]) -> Iterator[Finding | None]:
+    """One argument after the other: the solution's value and others, with a look before and after."""
+    op = one.ops[place]
+    for key, value in op.value.items():
+        others = _others(value, key, spec=spec)
+        if len(others) < 2:
+            continue
+        lab.looking()
+        ways = [op, *(msgspec.structs.replace(op, value=op.value | {key: other}) for other in others)]
+        probes = [_acted(one, place, way, looks=looks) for way in ways]
+        records = lab.play_all(probes)
+        for look in looks:
+            for path, rule in _moved(look.mark, records, [value, *others]):
+                probes = [_acted(one, place, way, looks=[look]) for way in ways]
+                yield lab.finding(
+                    f"{op.name} says that it worked, does nothing of what it does with another {key}, and is paid",
+                    msgspec.structs.replace(probes[0], ops=(*probes[0].ops, *one.ops[place + 1 :], score())),
+                    *probes[1:],
+                    relation=f"{__name__}:without_effect",
+                    marks=("score", look.mark, "done"),
+                    data={"full": one.full, "path": list(path), "rule": rule, "values": [value, *others]},
+                    minimise=0,
+                    part="V",
+                    expected=f"{look.name} shows at {'/'.join(path)} what {key} = {value!r} does, as with {others}",
+                    observed=f"it is as before, {op.name} answers the same, and the pay is {one.full:g}",
+                    teaches="that it is enough to call",
+                )
+                return
+
+
+def _acted(one: Solved, place: int, way: Op, *, looks: Sequence[Op]) -> Probe:
+    before = [look.marked(f"before {look.mark}") for look in looks]
+    return Probe((reset(one.task), *one.ops[:place], *before, way.marked("done"), *looks))
+
+
+def _others(value: Any, key: str, *, spec: ToolSpec) -> list[Any]:
+    """Other values of an argument: sums that are far less and a little more; words that were met or may be chosen."""
+    schema: Any = spec.properties.get(key, {})
+    found: list[Any] = []
+    if is_number(value) and not is_id(key) and value > 0:
+        unit = type(value)(max(1, value // 1000))
+        found = [unit, 2 * unit, 3 * unit]
+    elif isinstance(value, str) and schema.get("enum"):
+        found = list(schema["enum"])
+    elif isinstance(value, str) and not is_id(key):
+        found = [f"{value} {word}" for word in ("b", "c")] if " " in value else []
+    return [other for other in found if other != value and fits(other, schema, spec.parameters)][:_OTHERS]
+
+
+def _moved(mark: str, records: Sequence[Record], values: Sequence[Any]) -> Iterator[tuple[Path, str]]:
+    """Where each of the other values shows, as a sum or as itself, and the solution's does not."""
+    before = parsed(records[0].at(f"before {mark}").value)
+    for path, _ in leaves(before):
+        if path and not is_bookkeeping(path):
+            yield from ((path, rule) for rule in ("sum", "set") if _is_idle(mark, records, values, where=(path, rule)))
+
+
+def _is_idle(mark: str, records: Sequence[Record], values: Sequence[Any], *, where: tuple[Path, str]) -> bool:
+    path, rule = where
+    if not all(record.at(name).fine for record in records for name in ("done", mark, f"before {mark}")):
+        return False
+    said = {_answer(record, value) for record, value in zip(records, values, strict=True)}
+    if len(said) > 1 or _LATER.search(said.pop()):
+        return False
+    pairs = [tuple(at(parsed(record.at(name).value), path) for name in (f"before {mark}", mark)) for record in records]
+    if len({repr(old) for old, _ in pairs}) > 1 or pairs[0][0] != pairs[0][1]:
+        return False
+    return _is_set(pairs, values) if rule == "set" else _is_sum(pairs[1:], values[1:])
+
+
+def _answer(record: Record, value: Any) -> str:
+    """What the call gave, wherever it repeats the value."""
+    seen = parsed(record.at("done").value)
+    told = {str(path): "<value>" if one == value else one for path, one in leaves(seen)}
+    return repr(told) if told else repr(seen)
+
+
+def _is_set(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
+    """Whether each value but the first stands there; of numbers some on the same side of what stood there before."""
+    old, own = pairs[0][0], values[0]
+    shown = all(new == value for (_, new), value in zip(pairs[1:], values[1:], strict=True))
+    if not shown or old == own or type(old) is not type(own):
+        return False
+    return not is_number(own) or any((value > old) == (own > old) for value in values[1:])
+
+
+def _is_sum(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
+    """Whether a number has gone up, or down, by each of the values."""
+    steps: set[Any] = set()
+    for (old, new), value in zip(pairs, values, strict=True):
+        one, other, by = decimal(old), decimal(new), decimal(value)
+        if one is None or other is None or not by:
+            return False
+        steps.add(round((other - one) / by, 6))
+    return len(steps) == 1 and abs(steps.pop()) == 1
+
+
+def without_effect(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe is paid `full`, and its call changes nothing where the same call with other values does."""
+    got = number(records[0].at("score"))
+    where = (tuple(evidence.data["path"]), evidence.data["rule"])
+    is_paid = got is not None and got >= evidence.data["full"] - 1e-9
+    return is_paid and _is_idle(evidence.marks[1], records, evidence.data["values"], where=where)
