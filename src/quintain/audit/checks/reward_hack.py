@@ -37,6 +37,7 @@ from ._reward_redirect import another_record
 from ._reward_refused import refused_work
 from ._reward_runs import Run, Solved, lacking, paid, runs, runs_of, seeing, survives, weight
 from ._reward_search import shortest_path
+from ._reward_shift import right_in_sum
 from ._reward_shotgun import every_candidate
 from ._reward_tamper import verifier_tampering
 from ._reward_tasks import Asked, asked
@@ -63,6 +64,7 @@ __all__ = [
     "refused_work",
     "rest_of_the_file",
     "reward_well_formed",
+    "right_in_sum",
     "score_asked_twice",
     "scorer_code",
     "shortest_path",

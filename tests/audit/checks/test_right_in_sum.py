@@ -1,0 +1,69 @@
+"""Numbers of which a verifier asks the sum alone are proven to be; who asks each, and who may share, is let alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import BROKE, audit
+from quintain.audit.checks.reward_hack import right_in_sum
+from quintain.audit.opening import Subject
+
+PURSES = '''
+class Purses:
+    """Wages go into the purses of two people."""
+
+    asks = "Pay the wages of {task} as the list says."
+
+    def tasks(self):
+        return ["may", "june"]
+
+    def tools(self):
+        properties = {"who": {"type": "string"}, "coins": {"type": "integer", "minimum": 1}}
+        return [{"name": "pay_wage", "description": "", "parameters": {
+            "type": "object", "properties": properties, "required": list(properties)}}]
+
+    def reset(self, task, seed):
+        self.task, self.purses = task, {"Ada": 0, "Ben": 0}
+        return self.asks.format(task=task)
+
+    def call(self, name, given):
+        self.purses[given["who"]] += given["coins"]
+        return "ok"
+
+    def state(self):
+        return {"purses": dict(self.purses)}
+
+    def oracle(self, task):
+        return [["pay_wage", {"who": "Ada", "coins": 41}], ["pay_wage", {"who": "Ben", "coins": 27}]]
+
+    def score(self):
+        return float(self.purses == {"Ada": 41, "Ben": 27})
+
+
+class Together(Purses):
+    def score(self):
+        return float(sum(self.purses.values()) == 68)
+
+
+class Shared(Together):
+    """Here the sum is what is asked for."""
+
+    asks = "Distribute 68 coins for {task}."
+
+
+class Enough(Purses):
+    """More is as well as what is due: neither number is asked for exactly."""
+
+    def score(self):
+        return float(sum(self.purses.values()) >= 60)
+'''
+
+
+@pytest.mark.parametrize(("name", "count"), [("Purses", 0), ("Together", 1), ("Shared", 0), ("Enough", 0)])
+def test_a_sum_that_stands_for_its_parts_is_proven(tmp_path: Path, name: str, count: int) -> None:
+    (tmp_path / "purses.py").write_text(PURSES)
+    report = audit(Subject(f"{tmp_path}/purses.py:{name}"), [right_in_sum])
+    assert not [one.reason for one in report.checks if one.reason.startswith(BROKE)]
+    assert len([one for one in report.findings if one.stops]) == count
