@@ -9,7 +9,7 @@ from quintain.audit.check import NotChecked, check
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
+from quintain.audit.probe import Op, Probe, Record, Seen, call, reset, same
 
 from ._drift_units import units_in
 from ._drift_words import form_of, promised_order
@@ -176,6 +176,9 @@ def counted(lab: Lab) -> Iterator[Finding | None]:
     if not pairs:
         raise NotChecked("production() gives no calls with their answers")
     told: set[str] = set()
+    for finding in _reckoned(lab, pairs[:40]):
+        told |= {finding.title.partition(" ")[0]}
+        yield finding
     for name, arguments, answer in pairs[:40]:
         places = [where for where, _ in _numbers(answer)][:20]
         probes = [
@@ -200,3 +203,74 @@ def counted(lab: Lab) -> Iterator[Finding | None]:
                 observed=records[0].at("call").value,
                 teaches="to reckon with numbers that production does not give",
             )
+
+
+# --- what is reckoned from numbers alone ---
+
+ALIKE = 2
+"""Calls that must be answered as in production before another answer to a third is held against the environment."""
+
+
+def reckoned_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Calls that differ in numbers alone: two are answered as in production, in each task, and one never is.
+
+    What is answered so does not hang on the world; the last answer is the same everywhere and differs in a number.
+    """
+    answers = evidence.data
+    size = len(records) // len(answers)
+    groups = [[record.at("call") for record in records[start : start + size]] for start in range(0, len(records), size)]
+    if any(seen.is_error for group in groups for seen in group):
+        return False
+    alike = [all(parsed(seen.value) == answer for seen in group) for group, answer in zip(groups, answers, strict=True)]
+    last = groups[-1]
+    is_steady = all(same(seen, last[0]) for seen in last) and form_of(last[0].value) == form_of(answers[-1])
+    return is_steady and alike == [True] * (len(answers) - 1) + [False] and _numbers_differ(last[0].value, answers[-1])
+
+
+def _numbers_differ(one: Any, other: Any) -> bool:
+    return dict(_numbers(one)) != dict(_numbers(other))
+
+
+def _reckoned(lab: Lab, pairs: Sequence[Any]) -> Iterator[Finding]:
+    groups: dict[str, list[tuple[str, dict[str, Any], Any]]] = {}
+    for name, arguments, answer in pairs:
+        words = {key: one for key, one in arguments.items() if not is_number(one)}
+        is_plain = not Seen(answer).is_error and any(True for _ in _numbers(answer))
+        if is_plain and len(words) < len(arguments):
+            groups.setdefault(f"{name} {sorted(arguments)} {sorted(words.items())}", []).append(
+                (name, arguments, answer)
+            )
+    for calls in groups.values():
+        if len({str(answer) for _, _, answer in calls}) <= ALIKE:
+            continue
+        probes = [[_asked(task, seed, one) for task in lab.some(2) for seed in (0, 1)] for one in calls]
+        records = lab.play_all([each[0] for each in probes])
+        lab.looking()
+        right = [place for place, record in enumerate(records) if parsed(record.at("call").value) == calls[place][2]]
+        wrong = [place for place in range(len(calls)) if place not in right]
+        unlike = list({str(calls[place][2]): place for place in right}.values())[:ALIKE]
+        if len(unlike) < ALIKE or not wrong:
+            continue
+        chosen = [*unlike, wrong[0]]
+        data = [calls[place][2] for place in chosen]
+        played = [probe for place in chosen for probe in probes[place]]
+        if not reckoned_otherwise(lab.play_all(played), Evidence("", data=data)):
+            continue
+        name, arguments, answer = calls[wrong[0]]
+        finding = lab.finding(
+            f"{name} reckons otherwise than production",
+            *played,
+            relation=f"{__name__}:reckoned_otherwise",
+            marks=("call",),
+            data=data,
+            minimise=0,
+            expected={"arguments": arguments, "answer": answer},
+            observed=records[wrong[0]].at("call").value,
+            teaches="to reckon with numbers that production does not give",
+        )
+        if finding is not None:
+            yield finding
+
+
+def _asked(task: str, seed: int, one: tuple[str, dict[str, Any], Any]) -> Probe:
+    return Probe((reset(task, seed=seed), call(one[0], one[1], mark="call")))
