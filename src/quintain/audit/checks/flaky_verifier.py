@@ -19,21 +19,22 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import HOME, Context, Op, Probe, Record, number, reset
 from quintain.audit.shifted import shim
 
+from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, verdicts
+from ._flaky_near import verdict_near_the_solution
 from ._flaky_spelling import spelling_by_task, turned_lists
 from ._flaky_threads import verdict_by_thread
 from ._flaky_ways import verdict_by_session, verdict_by_way, verdict_early, verdict_later
-from ._same_scripts import doing, elsewhere, eye, half, misses_locale, others, parts, reads
-from ._same_splits import UNLIKE, Split, pair, split, through
+from ._same_scripts import doing, elsewhere, eye, half, others, reads
+from ._same_splits import UNLIKE, pair, split
 from ._same_splits import wavers as wavering
 from ._same_static import order_hints, verifier_hints
 
 __all__ = [
     "equivalent_spelling", "spelling_by_task", "verdict_by_session", "verdict_by_thread", "verdict_by_way",
-    "verdict_early", "verdict_later", "verifier_code", "verifier_determinism", "verifier_order", "verifier_portability",
-    "verifier_purity",
+    "verdict_early", "verdict_later", "verdict_near_the_solution", "verifier_code", "verifier_determinism",
+    "verifier_order", "verifier_portability", "verifier_purity",
 ]  # fmt: skip
 
-TEACHES = "the same act is now paid and now not, so that it learns from noise"
 REPEATS = (29, 59)
 """Verdicts on one end: they find a flake of 10 %, or of 5 %, with a chance of 95 %."""
 CHEAP_S = 1.5
@@ -41,7 +42,6 @@ CHEAP_S = 1.5
 PAUSE_S = 0.3
 HALF_A_DAY = 200 + 43201 / 86400
 """Days ahead: another season, half of the day, and another second."""
-WAVERS = "quintain.audit.checks.flaky_verifier:wavers"
 CHANGED = "quintain.audit.checks.flaky_verifier:changed"
 
 
@@ -57,8 +57,8 @@ def verifier_determinism(lab: Lab) -> Iterator[Finding | None]:
     records = lab.play_all([Probe((*ops, *later)) for _, _, ops in ends])
     for (task, how, ops), record in zip(ends, records, strict=True):
         lab.looking(times + 1)
-        by_itself = len(_kinds(record, ("many",))) > 1
-        if by_itself or len(_kinds(record, ("many", "later"))) > 1:
+        by_itself = len(kinds(record, ("many",))) > 1
+        if by_itself or len(kinds(record, ("many", "later"))) > 1:
             yield lab.finding(
                 f"one and the same {how} episode is not always scored alike"
                 if by_itself
@@ -71,7 +71,7 @@ def verifier_determinism(lab: Lab) -> Iterator[Finding | None]:
                 part="V",
                 tasks=(task,),
                 expected=f"{times + 1} equal verdicts",
-                observed=_counted(_verdicts(record, ("many", "later"))),
+                observed=counted(verdicts(record, ("many", "later"))),
                 teaches=TEACHES,
             )
             return
@@ -100,7 +100,7 @@ def verifier_portability(lab: Lab) -> Iterator[Finding | None]:
             apart = split(usual, record, [f"{place}"], volatile=lab.volatile)
             if apart is not None and how not in found and not wavering(lab, scripts[place], SCORE.mark):
                 found.add(how)
-                yield _elsewhere(lab, task, scripts[place], apart=apart, context=context, how=how)
+                yield by_process(lab, task, scripts[place], apart=apart, context=context, how=how)
 
 
 @check("x.verifier_order", "flaky_verifier", needs=("tasks",), value=63)
@@ -243,11 +243,6 @@ def verifier_code(lab: Lab) -> Iterator[Finding | None]:
 # --- relations ---
 
 
-def wavers(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The verdicts on one end are not all equal."""
-    return len(_kinds(records[0], evidence.marks)) > 1
-
-
 def changed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The world stood still from "first" to "before", and is another one "after"."""
     first, before, after = (Record((Op("state", mark="at"),), (records[0].at(mark),)) for mark in evidence.marks)
@@ -266,8 +261,6 @@ def paid_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
 
 # --- what is common ---
 
-SCORE = Op("score", mark="step score")
-
 
 def _ends(lab: Lab, count: int) -> Iterator[tuple[str, str, tuple[Op, ...]]]:
     """Ends of episodes: (task, "solved", "half-solved" or "untouched", ops)."""
@@ -282,47 +275,6 @@ def _ends(lab: Lab, count: int) -> Iterator[tuple[str, str, tuple[Op, ...]]]:
                 yield task, how, (reset(task), *some)
     if not there:
         raise NotChecked("there is no task")
-
-
-def _verdicts(record: Record, marks: Sequence[str]) -> list[Any]:
-    """What was given for the end, as often as it was asked; what an op raised counts as one verdict."""
-    found: list[Any] = []
-    for op in record.ops:
-        seen = record.at(op.mark) if op.mark in marks else None
-        if seen is not None and seen.how not in ("hung", "absent"):
-            raised = seen.raised.partition(":")[0]
-            found += [raised] if not seen.fine else list(seen.value) if op.times > 1 else [seen.value]
-    return found
-
-
-def _kinds(record: Record, marks: Sequence[str]) -> set[str]:
-    return {repr(value) for value in _verdicts(record, marks)}
-
-
-def _counted(values: Sequence[Any]) -> str:
-    kinds = [repr(value) for value in values]
-    return "; ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
-
-
-def _elsewhere(lab: Lab, task: str, ops: Sequence[Op], *, apart: Split, context: Context, how: str) -> Finding | None:
-    if misses_locale(context, apart.one, apart.other):
-        return None
-    for words, part in (*parts(context), ("the process", context)):
-        probes = pair(lab, through(ops, SCORE.mark), SCORE.mark, context=part)
-        if probes is not None:
-            return lab.finding(
-                f"the verdict on a {how} episode depends on {words}",
-                *probes,
-                relation=UNLIKE,
-                marks=(SCORE.mark,),
-                minimise=0,
-                part="V",
-                tasks=(task,),
-                expected=apart.one,
-                observed=apart.other,
-                teaches=TEACHES,
-            )
-    return None
 
 
 def reordered(op: Op, _tool: ToolSpec | None) -> Op:

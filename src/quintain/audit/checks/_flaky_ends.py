@@ -1,0 +1,66 @@
+"""Verdicts on the end of an episode: counted, compared, and traced to what makes one differ from another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Context, Op, Record
+
+from ._same_scripts import misses_locale, parts
+from ._same_splits import UNLIKE, Split, pair, through
+
+TEACHES = "the same act is now paid and now not, so that it learns from noise"
+WAVERS = f"{__name__}:wavers"
+SCORE = Op("score", mark="step score")
+
+
+def wavers(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The verdicts on one end are not all equal."""
+    return len(kinds(records[0], evidence.marks)) > 1
+
+
+def verdicts(record: Record, marks: Sequence[str]) -> list[Any]:
+    """What was given for the end, as often as it was asked; what an op raised counts as one verdict."""
+    found: list[Any] = []
+    for op in record.ops:
+        seen = record.at(op.mark) if op.mark in marks else None
+        if seen is not None and seen.how not in ("hung", "absent"):
+            raised = seen.raised.partition(":")[0]
+            found += [raised] if not seen.fine else list(seen.value) if op.times > 1 else [seen.value]
+    return found
+
+
+def kinds(record: Record, marks: Sequence[str]) -> set[str]:
+    """The different ones of these verdicts."""
+    return {repr(value) for value in verdicts(record, marks)}
+
+
+def counted(values: Sequence[Any]) -> str:
+    """How often which verdict was reached, in a sentence."""
+    kinds = [repr(value) for value in values]
+    return "; ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
+
+
+def by_process(lab: Lab, task: str, ops: Sequence[Op], *, apart: Split, context: Context, how: str) -> Finding | None:
+    """The finding that the score at the end of a script is another one there, with the one difference that does it."""
+    if misses_locale(context, apart.one, apart.other):
+        return None
+    for words, part in (*parts(context), ("the process", context)):
+        probes = pair(lab, through(ops, SCORE.mark), SCORE.mark, context=part)
+        if probes is not None:
+            return lab.finding(
+                f"the verdict on a {how} episode depends on {words}",
+                *probes,
+                relation=UNLIKE,
+                marks=(SCORE.mark,),
+                minimise=0,
+                part="V",
+                tasks=(task,),
+                expected=apart.one,
+                observed=apart.other,
+                teaches=TEACHES,
+            )
+    return None

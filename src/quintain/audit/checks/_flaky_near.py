@@ -1,0 +1,147 @@
+"""Verdicts on what is nearly right, or right with damage beside it: what a verifier looks at first, or at all.
+
+A verifier that takes one entry of a set, or a sample of the facts, agrees with itself on a solution, where all are
+right, and on nothing done, where all are wrong. Where one thing among several is wrong, it depends on which it meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.finding import Finding
+from quintain.audit.generate import fits
+from quintain.audit.lab import Lab
+from quintain.audit.probe import HOME, Context, Op, Probe, reset
+
+from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, verdicts
+from ._same_scripts import doing, elsewhere
+from ._same_splits import split
+from ._same_splits import wavers as wavering
+from ._same_static import order_hints
+from ._same_wide import known
+
+TASKS = 3
+CHANGED = 8
+"""Ends of a task at which an argument is another one."""
+DAMAGED = 4
+"""Ends of a task at which something else has been done, too."""
+TIMES = 20
+"""Verdicts on an end."""
+CHEAP_S = 0.4
+"""Seconds that they may take together; of a slow verifier fewer are asked for."""
+SEEDS = (3, 4, 5, 6)
+"""Further hash seeds, where the code of the subject goes through a set."""
+
+
+class End(NamedTuple):
+    """An episode that was not solved as meant: what it is called, and its ops."""
+
+    task: str
+    how: str
+    ops: tuple[Op, ...]
+
+
+@check("x.verdict_near_the_solution", "flaky_verifier", needs=("tasks", "tools"), value=74)
+def verdict_near_the_solution(lab: Lab) -> Iterator[Finding | None]:
+    """What is nearly right, or right with damage beside it, is scored alike each time and by every process."""
+    ends = [end for task in _tasks(lab) for end in _ends(lab, task)]
+    if not ends:
+        raise lab.none("no call is known that could be made otherwise")
+    [once] = lab.play_all([_all(ends)])
+    cost = sum(once.at(f"{place}").seconds for place in range(len(ends)))
+    times = max(3, min(TIMES, int(CHEAP_S / max(cost, 1e-6))))
+    contexts = list(elsewhere())
+    if any("set" in hint.title or "hash" in hint.title for hint in order_hints(lab)):
+        contexts += [Context(hash_seed=seed) for seed in SEEDS]
+    many, *records = lab.play_all([_all(ends, times=times), *(_all(ends, context=one) for one in contexts)])
+    lab.looking(len(ends) * (times + len(contexts)))
+    for place, end in enumerate(ends):
+        if len(kinds(many, (f"{place}",))) > 1:
+            yield _wavers(lab, end, verdicts(many, (f"{place}",)))
+            return
+    for context, record in zip(contexts, records, strict=True):
+        for place, (task, how, ops) in enumerate(ends):
+            apart = split(once, record, [f"{place}"], volatile=lab.volatile)
+            script = (*(op.marked(f"step {step}") for step, op in enumerate(ops)), SCORE)
+            if apart is not None and not wavering(lab, script, SCORE.mark):
+                yield by_process(lab, task, script, apart=apart, context=context, how=how)
+                return
+
+
+def _all(ends: Sequence[End], *, times: int = 1, context: Context = HOME) -> Probe:
+    scored = ((*end.ops, Op("score", times=times, mark=f"{place}")) for place, end in enumerate(ends))
+    return Probe(tuple(op for ops in scored for op in ops), context)
+
+
+def _wavers(lab: Lab, end: End, seen: Sequence[Any]) -> Finding | None:
+    return lab.finding(
+        f"one and the same {end.how} episode is not always scored alike",
+        Probe((*end.ops, Op("score", times=59, mark="many"))),
+        relation=WAVERS,
+        marks=("many",),
+        tries=3,
+        minimise=10,
+        part="V",
+        tasks=(end.task,),
+        expected="equal verdicts",
+        observed=counted(seen),
+        teaches=TEACHES,
+    )
+
+
+# --- ends ---
+
+
+def _tasks(lab: Lab) -> list[str]:
+    """One of each kind: a call twice is another kind than once, for only then is there a first of several."""
+    found: dict[tuple[str, ...], str] = {}
+    for task in lab.some(12):
+        found.setdefault(tuple(op.name or op.do for op in lab.oracle(task) or ()), task)
+    by_length = sorted(found.items(), key=lambda one: len(one[0]), reverse=True)
+    return [task for _, task in by_length[:TASKS]]
+
+
+def _ends(lab: Lab, task: str) -> Iterator[End]:
+    ops = doing(lab, task)
+    words = tuple(op for op in ops[-1:] if op.do == "answer")
+    calls = ops[: len(ops) - len(words)]
+    bent = [[(place, one) for one in _others(lab, op)] for place, op in enumerate(calls)]
+    turns = [several[turn] for turn in range(CHANGED) for several in bent if turn < len(several)]
+    for place, other in turns[:CHANGED]:
+        yield End(task, "nearly right", (reset(task), *calls[:place], other, *calls[place + 1 :], *words))
+    mine = {(op.name, repr(op.value)) for op in calls}
+    beside = [op for op in known(lab, task).acts if (op.name, repr(op.value)) not in mine]
+    for act in beside[:: max(1, len(beside) // DAMAGED)][:DAMAGED]:
+        yield End(task, "more than right", (reset(task), *calls, act, *words))
+
+
+def _others(lab: Lab, op: Op) -> Iterator[Op]:
+    """The call with one of its arguments another one that its schema allows."""
+    tool = next((one for one in lab.about.tools if one.name == op.name), None)
+    if op.do != "call" or tool is None or not is_dict(op.value):
+        return
+    for name, value in op.value.items():
+        schema: Any = tool.properties.get(name, {})
+        fit = (one for one in _values(lab, name, value, schema) if one != value and fits(one, schema, tool.parameters))
+        other = next(fit, None)
+        if other is not None:
+            yield msgspec.structs.replace(op, value={**op.value, name: other})
+
+
+def _values(lab: Lab, name: str, value: Any, schema: Any) -> Iterator[Any]:
+    if isinstance(value, bool):
+        yield not value
+    elif isinstance(value, int | float):
+        yield from (value - 1, value + 1)
+    elif is_list(value):
+        yield value[:-1]
+    elif is_dict(schema) and is_list(schema.get("enum")):
+        yield from schema["enum"]
+    elif isinstance(value, str):
+        yield from (one for one in lab.survey.values.of(name) if isinstance(one, str))
+        yield f"{value}x"
