@@ -64,7 +64,7 @@ def verdict_near_the_solution(lab: Lab) -> Iterator[Finding | None]:
         raise lab.none("no call is known that could be made otherwise")
     cost = len(ends) * max(way.seconds for way in ways)
     times = max(5, min(TIMES, int(CHEAP_S / max(cost, 1e-6))))
-    contexts = list(elsewhere()[:1])
+    contexts = list(elsewhere())
     if any("set" in hint.title or "hash" in hint.title for hint in order_hints(lab)):
         contexts += [Context(hash_seed=seed) for seed in SEEDS]
     many, *records = lab.play_all([_all(ends, times=times), *(_all(ends, context=one) for one in contexts)])
@@ -157,13 +157,17 @@ def _others(lab: Lab, op: Op) -> Iterator[Op]:
         return
     for name, value in op.value.items():
         schema: Any = tool.properties.get(name, {})
-        fit = (one for one in _values(lab, name, value, schema) if one != value and fits(one, schema, tool.parameters))
+        fit = (
+            one
+            for one in _values(lab, name, value, schema=schema)
+            if one != value and fits(one, schema, tool.parameters)
+        )
         other = next(fit, None)
         if other is not None:
             yield msgspec.structs.replace(op, value={**op.value, name: other})
 
 
-def _values(lab: Lab, name: str, value: Any, schema: Any) -> Iterator[Any]:
+def _values(lab: Lab, name: str, value: Any, *, schema: Any) -> Iterator[Any]:
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int | float):
