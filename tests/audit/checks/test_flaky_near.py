@@ -83,12 +83,6 @@ class Tags(Sound):
 
     def score(self):
         return float({*self.tags} == {"oak", "ash", "yew"})
-
-
-class OneOfTheTags(Tags):
-    def score(self):
-        left = {*self.tags, *self.oracle("")[0][1]["tags"]}
-        return float(bool(self.tags) and left.pop() in self.tags)
 """
 
 
@@ -114,7 +108,6 @@ def test_a_verifier_that_looks_at_all_is_let_alone(subjects: Path, name: str) ->
     ("name", "title"),
     [
         ("FirstOfASet", "PYTHONHASHSEED"),
-        ("OneOfTheTags", "PYTHONHASHSEED"),
         ("DamageInASample", "more than right episode is not always scored alike"),
     ],
 )
