@@ -41,6 +41,8 @@ ENDINGS = ("write", "refused", "read", "unknown", "time", "score", "fault", "res
 """How episodes end, the last being left where it stands."""
 DIRTY = 24
 """Calls that are drawn for one episode, beside those of a solution."""
+ROWS = 160
+"""Rows that are asked about in one episode, by all tools that read one."""
 RESETS = 24
 """Episodes that hardly begin."""
 
@@ -177,6 +179,21 @@ def wide(lab: Lab, task: str, *, seed: int = 0) -> tuple[Op, ...]:
         reset(task, seed=seed), Op("score"), *look, *asked, *soon, *asked[::-1][:left], *acts, *doing(lab, task),
         *later, *asked[:left], *look, Op("score"),
     )  # fmt: skip
+
+
+def rows(lab: Lab, task: str) -> tuple[Op, ...]:
+    """Reset, and what each tool that reads one row says of as many rows as are known; nothing is marked.
+
+    What hangs on an order of chance may show in one row alone: of that which has two of something.
+    """
+    tools = [tool for tool in lab.about.tools if len(tool.required) == 1 and seems_to_read(lab, tool.name)]
+    each = max(EACH, ROWS // max(1, len(tools)))
+    asked: list[Op] = []
+    for tool in tools[: ROWS // EACH]:
+        (name,) = tool.required
+        fitting = [one for one in lab.survey.values.of(name) if fits(one, tool.properties.get(name) or {})]
+        asked += [call(tool.name, {name: one}) for one in fitting[:each]]
+    return (reset(task), *asked) if asked else ()
 
 
 def budget(lab: Lab) -> int:

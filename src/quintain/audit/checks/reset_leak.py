@@ -36,7 +36,7 @@ from ._same_scripts import (
 from ._same_splits import UNLIKE, Split, fewest, pair, split, through, wavers
 from ._same_splits import apart as differ
 from ._same_static import reset_hints
-from ._same_wide import between, detours, dirty, kinds, wide
+from ._same_wide import between, detours, dirty, kinds, rows, wide
 
 TEACHES = "what it learned in one episode does not hold in the next: the same acts in the same place have other results"
 MOST = 2
@@ -59,9 +59,11 @@ def episode_determinism(lab: Lab) -> Iterator[Finding | None]:
     for task in kinds(lab, 2) if lab.about.tools else ():
         plan.append((task, 0))
         scripts.append(marked([op for op in wide(lab, task) if op.do != "score"]))
-    if searches := broad(lab):
-        plan.append((lab.tasks[0], 0))
-        scripts.append(marked((reset(lab.tasks[0]), *searches)))
+    first = lab.tasks[0]
+    for some in ((reset(first), *broad(lab)), rows(lab, first)):
+        if len(some) > 1:
+            plan.append((first, 0))
+            scripts.append(marked(some))
     ops = _side_by_side(scripts)
     usual = lab.play(*ops)
     found: set[str] = set()
