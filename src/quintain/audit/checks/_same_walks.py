@@ -21,12 +21,12 @@ from quintain.audit.generate import fits
 from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Seen, ask, call, reset, same
+from quintain.audit.probe import Op, Probe, Seen, ask, call, reset, same
 
 from . import _same_cache as cache
 from ._same_reads import Pair, tells
 from ._same_scripts import SEARCHED, bare, doing, eye, marked, seems_to_read
-from ._same_splits import read
+from ._same_splits import apart, read
 
 HERE = f"{__name__}:"
 STEPS, READS, EACH = 9, 26, 5
@@ -184,6 +184,12 @@ def shown(lab: Lab, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
     """The finding that a read is old: asked once before, or twice, or among all the others."""
     before, write = asked.steps[: old.step - 1], asked.steps[old.step - 1]
     start = marked((reset(asked.task), *before))
+    asks = old.read.marked(cache.NEW)
+    without, brought = (
+        record.at(cache.NEW) for record in lab.play_all([Probe((*start, asks)), Probe((*start, write, asks))])
+    )
+    if not apart(without, brought, lab.volatile):
+        return None  # It brought nothing: what differs is what the reads before did to the world.
     last = (old.read.marked(cache.OLD), write.marked(cache.WRITE), old.read.marked(cache.NEW))
     marks = (cache.OLD, cache.WRITE, cache.NEW)
     title = f"{old.read.name} does not show what {write.name or 'the passing of time'} brought, if it was read"

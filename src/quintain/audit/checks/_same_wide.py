@@ -41,7 +41,7 @@ ENDINGS = ("write", "refused", "read", "unknown", "time", "score", "fault", "res
 """How episodes end, the last being left where it stands."""
 DIRTY = 24
 """Calls that are drawn for one episode, beside those of a solution."""
-ROWS = 160
+ROWS = 48
 """Rows that are asked about in one episode, by all tools that read one."""
 RESETS = 24
 """Episodes that hardly begin."""
