@@ -325,5 +325,6 @@ def test_each_bug_is_proven(file: Path, name: str) -> None:
 def test_a_number_is_taken_in_each_spelling() -> None:
     assert takes(7, "007")
     assert takes(7.5, "7.50")
+    assert takes("from 12 to 7", "07")
     assert not takes(7, "70")
     assert not takes(7, "7 of them")

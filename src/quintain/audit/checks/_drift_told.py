@@ -57,6 +57,7 @@ def takes(value: Any, asked: Any) -> bool:
     """Whether a field has the value, in whatever spelling, or among others."""
     if isinstance(asked, str) and isinstance(value, str):
         one, other = " ".join(value.split()).casefold(), " ".join(asked.split()).casefold()
+        other = other.lstrip("0") if other.isdigit() else other  # 07 may be taken as 7.
         return one == other or (bool(other) and other in one)
     if is_list(value) and not is_list(asked):
         return any(takes(one, asked) for one in value)

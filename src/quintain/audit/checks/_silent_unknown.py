@@ -40,8 +40,6 @@ def is_name(trial: Trial) -> bool:
         return False
     if re.search(r"(^|_)(id|key|code|number|no|sku|path|ref|uuid|slug)$", trial.name):
         return True
-    if value.isdigit():
-        return False  # A number as text; 007 is another way to write it.
     return any(value in values and _is_key(trial, column) for column, values in trial.moment.columns.items())
 
 
@@ -56,8 +54,10 @@ def _is_key(trial: Trial, column: str) -> bool:
 
 
 def mentions(value: Any, text: str) -> bool:
-    """Whether a value speaks of a text, in whatever case."""
+    """Whether a value speaks of a text, in whatever case; 07 as text may be taken as 7."""
     told = json.dumps(value, ensure_ascii=False, default=str).casefold()
+    if text.isdigit():
+        text = text.lstrip("0") or "0"
     return json.dumps(text, ensure_ascii=False)[1:-1].strip().casefold() in told
 
 
