@@ -175,3 +175,26 @@ def test_what_was_raised_on_purpose_is_a_refusal(act: Callable[[], Any], how: st
     error = _raised(act)
     assert how_raised(error) == how
     assert where_raised(error).startswith(__file__)
+
+
+def test_a_helper_that_has_the_name_of_a_method_is_told() -> None:
+    class Quiz:
+        def tasks(self) -> list[str]:
+            return ["sum"]
+
+        def reset(self, task: str, seed: int) -> str:
+            return "What is 1 + 1?"
+
+        def answer(self) -> int:
+            return 2
+
+        def score(self) -> float:
+            return 0.0
+
+    with pytest.raises(UsageError, match=r"answer\(text\) is a method of a subject, and Quiz has answer\(\)"):
+        Handle(Quiz())
+
+    class Named(Quiz):
+        absent = ("answer",)
+
+    assert "answer" not in Handle(Named()).offers

@@ -79,7 +79,7 @@ class UntilRight(Quiz):
         return said
 
     def off(self, value: float) -> float:
-        return abs(value - self.answer())
+        return abs(value - self.right())
 
 
 @seeded("silent_default", "H", also=("action_drift",))
@@ -118,7 +118,7 @@ class AnswerInTheTable(Quiz):
 
     def reset(self, task: Data, seed: int) -> str:
         told = super().reset(task, seed)
-        self.table["_answer"] = {"value": self.answer()}
+        self.table["_answer"] = {"value": self.right()}
         return told
 
     def town(self, name: Data) -> Data:

@@ -77,7 +77,7 @@ class Quiz:
         self.given = float(value)
         return {"submitted": value}
 
-    def answer(self) -> float:
+    def right(self) -> float:
         one, other = self.table[self.one], self.table[self.other]
         if self.kind == "density":
             return float(one["people"] / one["area_km2"])
@@ -86,6 +86,6 @@ class Quiz:
     def score(self) -> Data:
         if self.task is None:
             return None
-        off = abs(self.given - self.answer()) / max(abs(self.answer()), 1) if self.given is not None else 1.0
+        off = abs(self.given - self.right()) / max(abs(self.right()), 1) if self.given is not None else 1.0
         exact, close = 0.5 * (off <= 0.01), 0.5 * (off <= 0.1)
         return {"score": exact + close, "exact": exact, "close": close}

@@ -25,6 +25,12 @@ OPTIONAL = (
     "tools", "call", "oracle", "state", "snapshot", "restore", "inject", "hidden", "production", "prompt", "answer",
     "advance", "judge", "user", "close", "digest", "explain", "responses", "cases",
 )  # fmt: skip
+GIVEN = {
+    "call": "name, arguments", "oracle": "task", "hidden": "task", "prompt": "task", "answer": "text",
+    "restore": "snapshot", "inject": "fault", "advance": "seconds", "judge": "task, answer, complete",
+    "user": "task, said, complete", "reset": "task, seed",
+}  # fmt: skip
+"""What the methods are called with that take something."""
 ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent", "models")
 
 
@@ -55,7 +61,7 @@ class Handle:
         subject: What the factory returned.
 
     Raises:
-        UsageError: It lacks a method without which nothing can be audited.
+        UsageError: It lacks a method without which nothing can be audited, or a method takes other arguments.
     """
 
     def __init__(self, subject: Any) -> None:
@@ -68,6 +74,8 @@ class Handle:
         self.offers = frozenset(
             name for name in (*REQUIRED, *OPTIONAL) if callable(getattr(subject, name, None)) and name not in absent
         )
+        for name in sorted(self.offers & GIVEN.keys()):
+            _must_take(subject, name)
         self._tasks: dict[str, Any] | None = None
 
     @property
@@ -113,6 +121,22 @@ class Handle:
         if "prompt" in self.offers:
             return str(self.subject.prompt(self.task(name)))
         return first if isinstance(first, str) else codec.json(plain(first)[0]).decode()
+
+
+def _must_take(subject: Any, name: str) -> None:
+    """Raise where a method cannot be called as it will be: often it is a helper that happens to have the name."""
+    try:
+        signature = inspect.signature(getattr(subject, name))
+    except (TypeError, ValueError):
+        return  # Written in C, or wrapped by something that does not say.
+    try:
+        signature.bind(*GIVEN[name].split(", "))
+    except TypeError:
+        owner = type(subject).__name__
+        raise UsageError(
+            f"{name}({GIVEN[name]}) is a method of a subject, and {owner} has {name}{signature}; "
+            f'rename it, or say `absent = ("{name}",)`'
+        ) from None
 
 
 def _task_name(task: Any, place: int) -> str:
