@@ -139,7 +139,7 @@ class FullOnTuesdays(Garage):
     """Under some seeds the garage is full."""
 
     def book(self, arguments: dict[str, Any]) -> Any:
-        if self.seed == 2 and self.number % 4 == 0:
+        if self.seed % 3 == 2 and self.number % 4 == 0:
             return {"error": "the garage is full"}
         return super().book(arguments)
 
@@ -357,3 +357,39 @@ class Twins(Sums):
 
     def oracle(self, task: str) -> list[Any]:
         return [["read_list", {"name": "L10"}], ["submit", {"answer": self.gold(int(task[-1]))}]]
+
+
+class Lamps:
+    """Lamps to be lit, each in its room; nothing is offered but what must be there."""
+
+    def tasks(self) -> list[str]:
+        return ["hall", "attic", "cellar"]
+
+    def tools(self) -> list[dict[str, Any]]:
+        schemas = {"look": _schema(), "light": _schema(room={"type": "string", "enum": self.tasks()})}
+        return [{"name": name, "description": name, "parameters": schema} for name, schema in schemas.items()]
+
+    def reset(self, task: str, seed: int) -> str:
+        dice = random.Random(f"{task} {seed}")
+        self.task = task
+        self.lit = {room: dice.random() < self.share(room) for room in self.tasks()}
+        return f"Light the lamp in the {task}."
+
+    def share(self, room: str) -> float:
+        return 0.0 if room == self.task else 0.5
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        if name == "light" and arguments.get("room") in self.lit:
+            self.lit[arguments["room"]] = True
+            return {"ok": True}
+        return dict(self.lit) if name == "look" and not arguments else {"error": "unknown tool or wrong arguments"}
+
+    def score(self) -> float:
+        return float(self.lit[self.task])
+
+
+class LitBefore(Lamps):
+    """Which lamps burn at the start is drawn for all of them."""
+
+    def share(self, room: str) -> float:
+        return 0.3

@@ -21,14 +21,14 @@ def asked(name: str, *checks: Check, tasks: int = 30) -> Report:
 ALL = (
     unsolvable.oracle_max, unsolvable.solved_under_seeds, unsolvable.provenance, unsolvable.gold_rule,
     unsolvable.strictness, unsolvable.task_set, unsolvable.prompt_rule, unsolvable.room_to_look,
-    unsolvable.one_for_all, unsolvable.refused_look, unsolvable.solution_in_bounds,
+    unsolvable.idle_under_seeds, unsolvable.one_for_all, unsolvable.refused_look, unsolvable.solution_in_bounds,
     flaky_verifier.verdict_early, flaky_verifier.verdict_by_session,
     flaky_verifier.verdict_later, flaky_verifier.verdict_by_way, flaky_verifier.spelling_by_task,
     flaky_verifier.equivalent_spelling, flaky_verifier.verifier_purity,
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["Garage", pytest.param("Sums", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["Garage", "Lamps", pytest.param("Sums", marks=pytest.mark.slow)])
 def test_a_sound_subject_is_let_alone(name: str) -> None:
     assert not [one for one in asked(name, *ALL).findings if one.confidence != "hint"]
 
@@ -66,6 +66,7 @@ def test_a_price_that_the_agent_is_told_of_is_no_error() -> None:
         ("Hasty", unsolvable.strictness, "V", "more looks than it needs", None),
         ("Hasty", flaky_verifier.verdict_by_way, "V", "ends in the same world", None),
         ("FullOnTuesdays", unsolvable.solved_under_seeds, "T", "not under another", {"service 0", "service 4"}),
+        ("LitBefore", unsolvable.idle_under_seeds, "T", "under some seeds", None),
         ("OldGold", unsolvable.gold_rule, "T", "of calculate is the answer of all", {"sum 6"}),
         ("Coarse", unsolvable.gold_rule, "S", "calculate rounds off digits", None),
         ("Barred", unsolvable.solution_in_bounds, "T", "book_service is given a price", None),

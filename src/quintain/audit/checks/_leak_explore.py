@@ -331,12 +331,18 @@ class Walker:
                     if bases and is_dict(schema):
                         yield tool["name"], bases[0], name, schema
 
+    def _names(self) -> list[str]:
+        return [tool["name"] for tool in self.asked["tools"]]
+
     def _wrong(self) -> None:
         """Calls that are wrong in one place, of every tool; those of writers each in an episode of its own."""
         writers = set(self.asked["writers"])
-        wrong = [
-            op for tool in self.asked["tools"] for op in wrong_calls(tool, self.asked["bases"].get(tool["name"], ()))
-        ]
+        own: dict[str, list[Any]] = {}
+        for op in msgspec.convert(self.asked["oracle"], list[Op]):
+            if op.do == "call" and is_dict(op.value):
+                own.setdefault(op.name, []).append(op.value)
+        bases = {name: [*own.get(name, ()), *self.asked["bases"].get(name, ())] for name in self._names()}
+        wrong = [op for tool in self.asked["tools"] for op in wrong_calls(tool, bases[tool["name"]])]
         self._reads([op for op in wrong if op.name not in writers], ERRORS, is_honest=False)
         turns = in_turn([op for op in wrong if op.name in writers])
         for op in itertools.islice(turns, int(WRITES * float(self.asked["share"]))):

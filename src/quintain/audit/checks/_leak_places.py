@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -194,7 +195,7 @@ class Sorter:
             sure: dict[str, Sure | None] = {"told": "proven", "random": None, "object": None}
             return sure.get(leak.how, "likely")
         if is_there:
-            return "likely" if leak.how == "told" else None
+            return "proven" if _is_test(leak) else "likely" if leak.how == "told" else None
         return "proven" if place.other or leak.how in ("told", "long", *ENCODED) else "likely"
 
     def _in_prompt(self, place: Place) -> bool:
@@ -231,6 +232,17 @@ class Sorter:
             return None
         seen = self._lab.play(reset(task), Op("state", mark="state")).at("state")
         return (seen.value, folded(text_of(seen.value))) if seen.fine else None
+
+
+TEST = re.compile(r"(?i)(?:^|_)(?:tests?|checks?|asserts?|assertions?|graders?|verifier)(?:_|$)")
+"""Where the code stands by which an episode is judged."""
+CODE = re.compile(r"\bassert\b|\bdef \w+\(|==|!=|\breturn\b|\bself\.|\bexpect\(|\bit\(|#!/|\bexit \d")
+
+
+def _is_test(leak: Shown) -> bool:
+    """Whether the whole code by which a task is judged is shown; the world has no data that looks like that."""
+    is_code = leak.how == "long" and bool(CODE.search(str(leak.needle)))
+    return is_code and any(TEST.search(key) for key in leak.path)
 
 
 def _first(leak: Shown) -> Sure | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.data import is_dict
+from quintain.audit.data import is_dict, is_number
 from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, call, reset
@@ -151,13 +151,23 @@ def in_turn(ops: Sequence[Op]) -> Iterator[Op]:
 
 
 def wrong_calls(tool: dict[str, Any], bases: Sequence[Any]) -> Iterator[Op]:
-    """Calls of a tool that a hurried agent gets wrong: empty, missing, of another kind, of another task."""
+    """Calls of a tool that a hurried agent gets wrong: too much, empty, missing, of another kind, of another task.
+
+    What the schema allows comes first, since more than the schema has looked at it; then each parameter in its turn.
+    """
     base: dict[str, Any] = dict(bases[0]) if bases else {}
-    yield call(tool["name"], {})
+    allowed: list[Op] = []
+    odd: list[list[Op]] = []
     for name, schema in list(tool["properties"].items())[:5]:
         kind = schema.get("type", "string") if is_dict(schema) else "string"
-        odd: tuple[Any, ...] = (0, -1, 10**9, "zzz") if kind in ("integer", "number") else ("", "zzz-wrong", "0", None)
-        for value in odd if kind != "boolean" else (None,):
-            yield call(tool["name"], {**base, name: value})
+        values: tuple[Any, ...] = ("", "zzz-wrong", "0", None) if kind != "boolean" else (None,)
+        if kind in ("integer", "number"):
+            values = (0, -1, 10**9, "zzz")
+            ends = [schema[end] for end in ("maximum", "minimum") if is_number(schema.get(end))]
+            allowed += [call(tool["name"], {**base, name: value}) for value in ends]
+        odd.append([call(tool["name"], {**base, name: value}) for value in values])
+    yield from allowed
+    yield call(tool["name"], {})
+    yield from (op for turn in itertools.zip_longest(*odd) for op in turn if op is not None)
     for other in bases[1:4]:
         yield call(tool["name"], dict(other))

@@ -103,6 +103,13 @@ def loses_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
     return (one is None or one < full - 1e-9) and other is not None and other >= full - 1e-9
 
 
+def pays_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first probe, nothing under another seed, is paid `data` or more; the second is paid less."""
+    one, other = (number(record.at("score")) for record in records)
+    full = float(evidence.data)
+    return one is not None and one >= full - 1e-9 and other is not None and other < full - 1e-9
+
+
 def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The oracle at the mark has more calls than `data`."""
     ops: Any = records[0].at(evidence.marks[0]).value

@@ -16,6 +16,8 @@ from ._reward_acts import writes_by_name
 
 _PART = 10
 """Tasks that one child plays."""
+TOP = 1.0
+"""The best reward of an environment that pays within [0, 1]."""
 BEYOND_S = 0.6
 """Seconds after which no further tasks are begun that were not chosen."""
 
@@ -106,6 +108,18 @@ def seeded(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
             player.do(op.moved(on))
         paid = number(player.do(score(on=on))) if known else None
         found.append({"known": known, "paid": paid, "ops": msgspec.to_builtins(ops)})
+        player.do(Op("close", on))
+        player.handles.pop(on, None)
+    return found
+
+
+def rested(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
+    """In the child: what is paid for nothing under other seeds."""
+    found: list[dict[str, Any]] = []
+    for place, (task, seed) in enumerate(pairs):
+        on = f"rested {place}"
+        begun = player.do(reset(task, on=on, seed=seed))
+        found.append({"paid": number(player.do(score(on=on))) if begun.fine else None})
         player.do(Op("close", on))
         player.handles.pop(on, None)
     return found

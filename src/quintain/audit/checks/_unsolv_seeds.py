@@ -1,8 +1,10 @@
-"""A task is the same task under every seed: what solves it under one solves it under the others."""
+"""A task is the same task under every seed: what solves it, solves it under all, and what is nothing never does."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -12,12 +14,16 @@ from quintain.audit.finding import Finding
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, ask, reset, score
 
-from ._reward_facts import beyond, facts
+from ._reward_facts import TOP, beyond, facts
 
-_SEEDS = (1, 2, 7)
-_TASKS = 12
-_FEW = 24
-"""Where there are no more tasks, all are tried, under two seeds."""
+_PAIRS = 36
+"""Pairs of a task and a seed in which the solution is played, where not all tasks can be tried."""
+_FEW = 30
+"""Where there are no more tasks, all are tried, under three seeds each."""
+_IDLE = 48
+"""Pairs of a task and a seed in which nothing is done."""
+_MOST = 12
+"""Seeds of one task in which nothing is done."""
 _PART = 6
 
 
@@ -28,14 +34,17 @@ def solved_under_seeds(lab: Lab) -> Iterator[Finding | None]:
     if max(full.values(), default=0.0) > 1.0 + 1e-9:
         raise lab.none("rewards go beyond 1: nobody knows what the best is under a seed")
     few = len(lab.about.tasks) <= _FEW
-    full |= {task: fact.full for task, fact in (beyond(lab) if few else {}).items() if fact.full is not None}
-    tasks, seeds = (lab.about.tasks, _SEEDS[:2]) if few else (lab.some(_TASKS), _SEEDS)
-    pairs = [(task, seed) for task in tasks if full.get(task, 0.0) > 0 for seed in seeds]
+    if few:
+        full |= {task: fact.full for task, fact in beyond(lab).items() if fact.full is not None}
+        known = {task: lab.solved(task) for task in lab.about.tasks if task not in full}
+        full |= {task: paid for task, paid in known.items() if paid is not None}
+    tasks = [task for task in (lab.about.tasks if few else lab.some(_PAIRS)) if full.get(task, 0.0) > 0]
+    pairs = list(_pairs(tasks, max(_PAIRS, 3 * len(tasks)) if few else _PAIRS, most=3))
     if not pairs:
         raise lab.none("no solution is paid under the first seed")
     lost: list[tuple[str, int, tuple[Op, ...], float | None]] = []
     looked = 0
-    for (task, seed), one in zip(pairs, _played(lab, pairs), strict=True):
+    for (task, seed), one in zip(pairs, _played(lab, "seeded", pairs), strict=True):
         if not one["known"]:
             continue
         looked += 1
@@ -65,12 +74,57 @@ def solved_under_seeds(lab: Lab) -> Iterator[Finding | None]:
         )
 
 
-def _played(lab: Lab, pairs: list[tuple[str, int]]) -> list[Any]:
+@check("x.idle_under_seeds", "unsolvable", needs=("tasks",), value=63)
+def idle_under_seeds(lab: Lab) -> Iterator[Finding | None]:
+    """What is not paid for nothing under one seed is paid for nothing under no other."""
+    known = facts(lab)
+    most = max([0.0, *(one for fact in known.values() for one in (fact.full, fact.floor) if one is not None)])
+    if most > TOP + 1e-9:
+        raise lab.none("rewards go beyond 1: nobody knows what the best is under a seed")
+    ceiling = {task: fact.full if fact.full is not None and fact.full > 0 else TOP for task, fact in known.items()}
+    poor = {task for task, fact in known.items() if fact.floor is not None and fact.floor < ceiling[task] - 1e-9}
+    may_rest = bool(lab.attribute("refusal_ok"))
+    tasks = [task for task in lab.some(_IDLE) if task in poor and not (may_rest and not known[task].calls)]
+    pairs = list(_pairs(tasks, _IDLE if len(lab.about.tasks) <= _FEW else _IDLE // 2, most=_MOST))
+    if not pairs:
+        raise lab.none("no task pays less for nothing than for its solution")
+    paid = [one["paid"] for one in _played(lab, "rested", pairs)]
+    lab.looking(len(pairs))
+    free = [pair for pair, got in zip(pairs, paid, strict=True) if got is not None and got >= ceiling[pair[0]] - 1e-9]
+    # Without a solution beside it, more than 1 shows that 1 was never the best.
+    if free and max(one for one in paid if one is not None) <= TOP + 1e-9:
+        task, seed = free[0]
+        yield lab.finding(
+            "doing nothing is paid as much as solving the task, under some seeds",
+            Probe((reset(task, seed=seed), score())),
+            Probe((reset(task), score())),
+            relation="quintain.audit.checks._reward_claims:pays_by_seed",
+            marks=("score",),
+            data=ceiling[task],
+            minimise=0,
+            part="T",
+            tasks=list(dict.fromkeys(one for one, _ in free)),
+            expected=f"less than {ceiling[task]:g}, as under seed 0",
+            observed=f"{ceiling[task]:g} or more in {len(free)} of {len(pairs)} pairs of a task and a seed",
+            teaches="to do nothing",
+        )
+
+
+def _pairs(tasks: Sequence[str], count: int, *, most: int) -> Iterator[tuple[str, int]]:
+    """Up to so many pairs of a task and a seed: each task in its turn, under a seed that no other one has."""
+    # Coprime to small numbers, so that a task meets odd seeds and even ones, and all that remains of a third.
+    step = next(step for step in itertools.count(max(len(tasks), 1)) if math.gcd(step, 30) == 1)
+    rounds = range(min(most, -(-count // len(tasks)))) if tasks else ()
+    every = [(task, 1 + place + turn * step) for turn in rounds for place, task in enumerate(tasks)]
+    yield from every[:count]
+
+
+def _played(lab: Lab, how: str, pairs: Sequence[tuple[str, int]]) -> list[Any]:
     parts = [pairs[start : start + _PART] for start in range(0, len(pairs), _PART)]
-    played = "quintain.audit.checks._reward_facts:seeded"
+    played = f"quintain.audit.checks._reward_facts:{how}"
     probes = [Probe((ask(played, [list(one) for one in part]),)) for part in parts]
     found: list[Any] = []
     for part, record in zip(parts, lab.play_all(probes), strict=True):
         seen = record.at("ask")
-        found += seen.value if seen.fine else [{"known": False} for _ in part]
+        found += seen.value if seen.fine else [{"known": False, "paid": None} for _ in part]
     return found

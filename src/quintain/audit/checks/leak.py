@@ -23,6 +23,7 @@ from quintain.audit.probe import Op, Probe, Record, call, reset
 
 from . import _leak_beyond as beyond
 from . import _leak_calls as calls
+from . import _leak_names as names
 from . import _leak_order as placing
 from . import _leak_reading as reading
 from . import _leak_secrets as secrets
@@ -309,3 +310,4 @@ def _has_canary(value: Any) -> bool:
 
 
 order = placing.order  # Registered with the checks of this module.
+under_other_names = names.under_other_names
