@@ -136,7 +136,11 @@ def _entries(kind: type[Dataset], version: str) -> Questions:
 
 
 def _made(kind: type[Dataset], version: str) -> Questions:
-    module = installed.load(installed.reasoning_gym(version), f"reasoning_gym.{kind.module}")
+    release = installed.reasoning_gym(version)
+    installed.load(
+        release, "reasoning_gym.coaching"
+    )  # It and `factory` import each other, and work in this order only.
+    module = installed.load(release, f"reasoning_gym.{kind.module}")
     config = getattr(module, f"{kind.name}Config")(seed=7, size=kind.size)
     dataset = getattr(module, f"{kind.name}Dataset")(config)
 
