@@ -21,7 +21,8 @@ TEACHES = "that the description of a tool need not be read"
 _DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)", re.IGNORECASE)
 _ONCE = re.compile(r"\b(only once|once (for|per)|no more than once|at most once|a single time)\b", re.IGNORECASE)
 _NOT_EMPTY = re.compile(r"not (be )?(empty|blank)|non-?empty|must say something", re.IGNORECASE)
-_ONE_WORD = re.compile(r"^(a |one |single )+word\b", re.IGNORECASE)
+_ONE_WORD = re.compile(r"^((exactly |only )?one|(a )?single) word\b", re.IGNORECASE)
+"""A word to search for is no such promise."""
 _SUBMITS = re.compile(r"submit|answer|final|finish|guess", re.IGNORECASE)
 _PART = re.compile(r"\bpart of\b|substring|contain|that hold|holds? a text", re.IGNORECASE)
 _LAST = re.compile(
