@@ -234,7 +234,7 @@ def rows_alike(mine: Sequence[Row], other: Sequence[Row]) -> list[Unlike]:
     """The test of rows that are nearly others, of as many rows on both sides."""
     sides = [things(side) for side in (mine, other)]
     size = min(map(len, sides))
-    again = [near_rows(side[:size]) for side in sides] if size >= LEAST else [[]]
+    again: list[list[bool]] = [near_rows(side[:size]) for side in sides] if size >= LEAST else [[]]
     if min(map(len, again)) < LEAST:
         return []
     return [share_of("share of nearly repeated rows", *again, holds=bool)]

@@ -146,7 +146,7 @@ def _pairs(lab: Lab, known: Known, name: str, *, how: str) -> Iterator[tuple[dic
         return
     for low, high in itertools.pairwise(_numbers(lab, known, name)):
         pair = ({**base, name: low}, {**base, name: high})
-        yield pair if how == "least" else pair[::-1]
+        yield pair if how == "least" else (pair[1], pair[0])
 
 
 def _numbers(lab: Lab, known: Known, name: str) -> list[Any]:

@@ -127,7 +127,9 @@ def at_odds(tools: Sequence[Any], parameter: tuple[str, str], field: str) -> tup
     A field's unit is that of its name; for money without one, the only one that the tools' descriptions speak of.
     """
     tool = next((one for one in tools if one["name"] == parameter[0]), None)
-    schema: Any = ((tool or {}).get("parameters") or {}).get("properties", {}).get(parameter[1])
+    parameters: Any = tool.get("parameters") if tool is not None else None
+    properties: Any = parameters.get("properties") if is_dict(parameters) else None
+    schema: Any = properties.get(parameter[1]) if is_dict(properties) else None
     text = str(schema.get("description") or "") if is_dict(schema) else ""
     mine = units_in(text) or _named(parameter[1])
     theirs = _named(field)

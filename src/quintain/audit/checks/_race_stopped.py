@@ -232,7 +232,7 @@ class _Both:
         self._player, self._on, self._lanes, self._volatile = player, on, lanes, volatile
         self._stop, self._other = _Stop(files), _Other(player)
         self.lines: list[int] = []
-        mine = []
+        mine: list[Seen] = []
         for op in lanes[0]:
             mine.append(self._stop.do(player, op.moved(f"{on} alone 0")))
             self.lines.append(self._stop.lines)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -63,7 +64,7 @@ def _text(lab: Lab, one: Solved) -> tuple[int, str] | None:
     for place in reversed(one.writes):
         spec = next((tool for tool in lab.about.tools if tool.name == one.ops[place].name), None)
         for name, value in one.ops[place].value.items():
-            schema = spec.properties.get(name, {}) if spec else {}
+            schema: Any = spec.properties.get(name, {}) if spec else {}
             if isinstance(value, str) and " " in value.strip() and "enum" not in schema:
                 return place, name
     return None

@@ -146,7 +146,8 @@ def _in_order(tool: ToolSpec, values: dict[str, Any]) -> dict[str, Any]:
 
 
 def _functions(tool: ToolSpec, name: str, words: list[str], *, offered: list[str]) -> Iterator[Pair]:
-    is_list = (tool.properties[name] or {}).get("type") == "array"
+    schema: Any = tool.properties[name] or {}
+    is_list = schema.get("type") == "array"
     for word in offered:
         extra = {words[0]: word} if words else {}
         if is_list and word.lower() in _LISTED:

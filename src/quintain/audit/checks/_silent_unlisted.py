@@ -82,7 +82,8 @@ def names_in(value: Any) -> list[str]:
     if is_dict(value):
         if value and all(map(is_dict, value.values())):
             return [str(one) for one in value]
-        return next((names for one in value.values() if len(names := names_in(one)) >= LEAST), [])
+        none: list[str] = []
+        return next((names for one in value.values() if len(names := names_in(one)) >= LEAST), none)
     rows: list[Any] = value if is_list(value) else []
     first = [next((one for one in row.values() if isinstance(one, str)), "") if is_dict(row) else row for row in rows]
     texts = [one for one in first if isinstance(one, str) and 0 < len(one) <= 60]
