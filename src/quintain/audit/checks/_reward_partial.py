@@ -69,7 +69,8 @@ def _alike(one: Solved) -> list[int]:
     by_tool: dict[str, list[int]] = {}
     for place in one.writes:
         by_tool.setdefault(one.ops[place].name, []).append(place)
-    found: list[int] = max(by_tool.values(), key=len, default=[])
+    none: list[int] = []
+    found = max(by_tool.values(), key=len, default=none)
     said = {repr(one.ops[place].value) for place in found}
     return found if len(found) >= 2 and len(said) == len(found) else []
 
