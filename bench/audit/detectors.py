@@ -1,14 +1,15 @@
 """How good the audit is: what it catches of environments with known bugs, and how silent it is on sound ones.
 
-    python bench/audit/detectors.py [--suite twins|seeded|scorers|history|clean] [--half tuned|blind] [--out FILE]
+    python bench/audit/detectors.py [--suite twins|seeded|scorers|history|clean] [--half early|late] [--out FILE]
 
 Suites: the poisoned twins of `sales` and `support`; seeded bugs, written without a look at the detectors (`seeded/`);
 bugs that public projects really had, before and after their fix (`history/`); sound subjects. A bug is *caught* when a
 finding names its class, or one under which it is named as rightly, and the sound counterpart has no finding of that
 check. "proven" counts only proven errors, "told" all but hints. Bounds are Clopper and Pearson's, 95 %.
 
-False alarms and misses of most seeded bugs were looked at while the detectors were made better ("tuned"). Those of the
-worlds in `seeded.BLIND` were not: they were written last, by people who had seen no detector, and played once.
+All misses were looked at in the end, so what is caught today says little of bugs that nobody has seen. What it was at
+first sight: 59 of 85 in worlds of which the other bugs were known ("early"), 26 of 57 in worlds that were written last,
+by people who had seen no detector ("late").
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def cases() -> Iterator[Case]:
         yield Case("clean", name, Subject(str(ROOT / spec)))
     for bug in seeded.BUGS:
         spec = Subject(str(ROOT / seeded.spec(bug)))
-        half = "blind" if bug.environment in seeded.BLIND else "tuned"
+        half = "late" if bug.environment in seeded.LATE else "early"
         yield Case("seeded", bug.name, spec, (bug.klass, *bug.also), bug.environment, half)
     folder = ROOT / "bench/audit/seeded"
     for name in (*seeded.CLEAN_SCORERS, *seeded.SCORERS):
@@ -158,10 +159,10 @@ def print_tables(done: Sequence[tuple[Case, dict[str, Any]]]) -> None:
 
 
 def print_misses(done: Sequence[tuple[Case, dict[str, Any]]]) -> None:
-    """What was not caught, and what was found there instead; not for the blind half."""
+    """What was not caught, and what was found there instead."""
     by_name = {case.name: result for case, result in done}
     for case, result in done:
-        if case.half == "blind" or not case.classes:
+        if not case.classes:
             continue
         if not caught(case, result, by_name.get(case.beside), proven=True):
             told = [f"{one['confidence']} {one['check']}" for one in result["found"]]
@@ -174,7 +175,7 @@ def print_misses(done: Sequence[tuple[Case, dict[str, Any]]]) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=SUITES, action="append")
-    parser.add_argument("--half", choices=("tuned", "blind"))
+    parser.add_argument("--half", choices=("early", "late"))
     parser.add_argument("--only", default="", help="names that contain this")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, help="results, a line each; those that are there are not played again")

@@ -40,10 +40,10 @@ CLEAN: dict[str, str] = {
     "small_shop": f"{HERE}/small_shop.py:Shop",
     "small_todo": f"{HERE}/small_todo.py:Todo",
 }
-BLIND: tuple[str, ...] = (
+LATE: tuple[str, ...] = (
     "deploy", "parcels", "small_bank", "small_home", "small_notes", "small_quiz", "small_shop", "small_todo",
 )  # fmt: skip
-"""The worlds whose misses nobody looked at while the detectors were made."""
+"""The worlds that were written when the detectors were there already, by people who had seen none."""
 SCORERS: dict[str, str] = {
     # A scorer that is wrong: its class. The sound ones have no "__"; the cases lie in `cases/NAME.jsonl`.
     "math_answer__contains": "reward_hack",
@@ -75,7 +75,7 @@ MODULES = (
 )
 BUGS: tuple[Bug, ...] = tuple(bug for bug, _ in FOUND.values())
 
-__all__ = ["BLIND", "BUGS", "CLEAN", "CLEAN_SCORERS", "KLASSES", "SCORERS", "Bug"]
+__all__ = ["BUGS", "CLEAN", "CLEAN_SCORERS", "KLASSES", "LATE", "SCORERS", "Bug"]
 
 
 def spec(bug: Bug) -> str:
