@@ -187,7 +187,7 @@ def fragile(tmp_path_factory: pytest.TempPathFactory) -> Report:
 
 def test_a_sound_subject_is_left_in_peace(tmp_path: Path) -> None:
     report = _audited(tmp_path, "Bank")
-    assert [one.status for one in report.checks] == ["checked"] * 13
+    assert {one.status for one in report.checks} == {"checked"}
     assert report.findings == ()
 
 
