@@ -37,7 +37,8 @@ _TOLD = (
     re.compile(rf"\b{_NUMBER} {_TRIES} (?:only|each|in all|per (?:question|task|episode|game))\b", re.IGNORECASE),
 )
 _ONCE = re.compile(
-    rf"\b(only (?:be \w+ |submit |answer |counts? )?once|no (?:second|further|other) {_TRIES}"
+    r"\b((?:answers?|submit\w*|submissions?|guess\w*|hand\w* in)\b[^.\n]{0,40}\bonly (?:be \w+ )?once"
+    rf"|only (?:submit|answer|guess|counts?) once|no (?:second|further|other) {_TRIES}"
     rf"|the first (?:{_TRIES}|one|answer) (?:that is given )?(?:counts|is (?:counted|graded|scored|taken)))\b",
     re.IGNORECASE,
 )

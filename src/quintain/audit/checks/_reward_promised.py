@@ -10,6 +10,7 @@ import msgspec
 
 from quintain.audit.check import check
 from quintain.audit.finding import Evidence, Finding
+from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, reset, state
 
@@ -46,6 +47,11 @@ def _moves(one: Solved, name: str, field: str) -> bool:
     return any(path[-1] == field and name in path[:2] for path in one.changed)
 
 
+def _said(spec: ToolSpec, key: str) -> str:
+    """What a description says of the tool and of one of its arguments."""
+    return f"{spec.description} {spec.properties.get(key, {}).get('description', '')}".lower()
+
+
 def _promises(lab: Lab, one: Solved, op: Op, *, known: dict[str, Family]) -> Iterator[tuple[str, Family, str]]:
     """Arguments that name a row, and its field whose value the description demands."""
     spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
@@ -53,21 +59,24 @@ def _promises(lab: Lab, one: Solved, op: Op, *, known: dict[str, Family]) -> Ite
         family = known.get(str(value))
         if spec is None or family is None:
             continue
-        said = f"{spec.description} {spec.properties.get(key, {}).get('description', '')}"
+        said = _said(spec, key)
         for field, own in family.own.items():
             if not (isinstance(own, str) and own.isalpha() and len(own) >= 3):
                 continue
             others = {other for kin in family.others if isinstance(other := kin.row.get(field), str)} - {own}
             if len(others) <= _KINDS and (others or _moves(one, str(value), field)):
                 noun = re.escape(family.table.lower().rstrip("s")[:-1])
-                if re.search(rf"\b{re.escape(own.lower())} (\w+ )?{noun}\w*", said.lower()):
+                if re.search(rf"\b{re.escape(own.lower())} (\w+ )?{noun}\w*", said):
                     yield key, family, field
 
 
 def _broken_promise(lab: Lab, one: Solved, place: int, *, about: tuple[str, Family, str]) -> Finding | None:
     key, family, field = about
     op, right = one.ops[place], family.own[field]
+    said = next((_said(tool, key) for tool in lab.about.tools if tool.name == op.name), "")
     strange = [kin for kin in family.others if kin.row.get(field) not in (right, None, MISSING)]
+    # "a labelled shipment, or one in transit": what is named, too, is meant, too.
+    strange = [kin for kin in strange if str(kin.row[field]).lower().replace("_", " ") not in said]
     strange = sorted(strange, key=lambda kin: -_alike(kin, family))[:_TRIED]
     tried: list[tuple[Kin, tuple[Op, ...]]] = [(kin, ()) for kin in strange]
     own = op.value[key]
