@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.auditor import Report, audit
+from quintain.audit.check import Check
 from quintain.audit.checks import races
 from quintain.audit.opening import Subject
 
@@ -67,6 +68,24 @@ class OneDesk(Till):
         found = str(self.desk[0])
         return found
 
+class OneCustomer(Till):
+    """Whoever has looked stands at the till until something is sold, whichever session that is."""
+
+    shared = False
+    there = {}
+
+    def reset(self, task, seed):
+        self.there.clear()
+        return super().reset(task, seed)
+
+    def call(self, name, arguments):
+        if self.there.setdefault(self.task, self) is not self:
+            return {"error": "somebody else is being served"}
+        answer = super().call(name, arguments)
+        if name == "sell":
+            self.there.pop(self.task)
+        return answer
+
 class Busy(Till):
     def score(self):
         if not self.lock.acquire(timeout=0.002):
@@ -94,8 +113,8 @@ def tills(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def _audited(tills: Path, factory: str) -> Report:
-    return audit(Subject(f"{tills}:{factory}"), [races.stopped_midway])
+def _audited(tills: Path, factory: str, check: Check = races.stopped_midway) -> Report:
+    return audit(Subject(f"{tills}:{factory}"), [check])
 
 
 @pytest.mark.parametrize("factory", ["Till", "SaysBusy"])
@@ -116,3 +135,10 @@ def test_what_meets_in_the_midst_of_a_call_is_proven(tills: Path, factory: str, 
     (found,) = _audited(tills, factory).findings
     assert found.title.startswith(title)
     assert (found.severity, found.confidence) == ("error", "proven")
+
+
+def test_what_one_session_has_begun_stops_no_other_in_step_with_it(tills: Path) -> None:
+    (found,) = _audited(tills, "OneCustomer", races.concurrent_sessions).findings
+    assert found.title == "get_sum gives something else when another session does the same task in step"
+    assert (found.severity, found.confidence) == ("error", "proven")
+    assert _audited(tills, "Till", races.concurrent_sessions).findings == ()

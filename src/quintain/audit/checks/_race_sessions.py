@@ -17,12 +17,15 @@ from quintain.audit.probe import Op, Probe, Record, Seen, ask, call, reset, same
 from quintain.audit.survey import Known
 
 from . import _race_inside as inside
+from ._same_walks import kinds
 
 HERE = f"{__name__}:"
 TEACHES = "what other sessions do, as if it were its own doing"
 MANY = ((2, False), (8, False), (8, True), (32, False))
 """Sessions at the same time, and whether each has been played before in the process: libraries that prepare themselves
 at their first use are not the subject's, so threads are hurried inside of them only then."""
+IN_STEP = 6
+"""Kinds of tasks that two sessions do in step."""
 SLOW_S = 1.0
 RATES = (50.0, 200.0)
 THREADS, EACH, ROUNDS = 6, 6, 30
@@ -57,7 +60,11 @@ def disturbed(records: Sequence[Record], volatile: Sequence[str]) -> list[tuple[
 
 @check("x.concurrent_sessions", "races", needs=("tasks",), value=77)
 def concurrent_sessions(lab: Lab) -> Iterator[Finding | None]:
-    """2, 8 and 32 sessions at the same time, each on its own, give what each gives alone."""
+    """Two sessions in step, and 2, 8 and 32 at the same time, give what each gives alone."""
+    met = next(_in_step(lab), None)
+    if met is not None:
+        yield met
+        return
     for count, is_warm in MANY:
         lanes = list(_lanes(lab, count))
         probes = _company(lab, lanes, is_warm=is_warm)
@@ -116,6 +123,52 @@ def _disturbed(
         teaches=TEACHES,
         where=next((seen.where for seen in records[0].lane("together", max(number, 0)) if seen.where), ""),
     )
+
+
+# --- in step ---
+
+
+def meets_in_step(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Some answer of two sessions that take turns is another one than alone, both times."""
+    return _met(records, evidence.volatile) is not None
+
+
+def _met(records: Sequence[Record], volatile: Sequence[str]) -> str | None:
+    """The mark of the first such answer."""
+    both, alone, again = records
+    for mark in (op.mark for op in both.ops):
+        own = mark.partition(" ")[2]
+        is_steady = same(alone.at(own), again.at(own), volatile)
+        if is_steady and not same(both.at(mark), alone.at(own), volatile):
+            return mark
+    return None
+
+
+def _in_step(lab: Lab) -> Iterator[Finding]:
+    """Two sessions do one task by turns: what the first has begun and not yet ended is there at each step."""
+    look = [Op(name) for name in ("digest", "state") if name in lab.offers][:1]
+    for task in kinds(lab, IN_STEP):
+        ops = [op.marked(str(place)) for place, op in enumerate((*script(lab, task), *look))]
+        turns = [op.moved(on).marked(f"{on} {op.mark}") for op in ops for on in ("first", "second")]
+        probes = (Probe(tuple(turns)), Probe(tuple(ops)), Probe(tuple(ops)))
+        records = lab.play_all(probes)
+        lab.looking(len(turns))
+        mark = _met(records, lab.volatile)
+        if mark is None:
+            continue
+        op = next(op for op in turns if op.mark == mark)
+        finding = lab.finding(
+            f"{op.name or op.do} gives something else when another session does the same task in step",
+            *probes,
+            relation=f"{HERE}meets_in_step",
+            marks=(mark,),
+            minimise=0,
+            expected=_shown(records[1].at(mark.partition(" ")[2])),
+            observed=_shown(records[0].at(mark)),
+            teaches=TEACHES,
+        )
+        if finding is not None:
+            yield finding
 
 
 def _shown(seen: Seen) -> Any:
