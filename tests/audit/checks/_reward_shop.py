@@ -213,6 +213,15 @@ class HeldIsOpen(Shop):
         return bool(order["status"] in ("sent", "returned"))
 
 
+class HeldToo(HeldIsOpen):
+    """An order that is held is packed as well, and the tool says so."""
+
+    def tools(self) -> list[dict[str, Any]]:
+        found = super().tools()
+        found[1]["description"] = "Pack a line of an open order, or of one that is held."
+        return found
+
+
 class Tutor(Base):
     """Say what a customer owes and by when, and nothing else."""
 

@@ -66,6 +66,10 @@ def test_what_is_paid_all_the_same_is_proven(name: str, check: str, title: str) 
     assert {(one.confidence, one.severity) for one in found} == {("proven", "error")}
 
 
+def test_a_status_that_is_named_beside_another_is_allowed_as_well() -> None:
+    assert not audited("HeldToo", "x.status_stops").findings
+
+
 def test_an_answer_that_nobody_reads_is_no_shotgun() -> None:
     assert not audited("Unread", "x.every_candidate").findings
 

@@ -21,10 +21,13 @@ TEACHES = "that the description of a tool need not be read"
 _DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)", re.IGNORECASE)
 _ONCE = re.compile(r"\b(only once|once (for|per)|no more than once|at most once|a single time)\b", re.IGNORECASE)
 _NOT_EMPTY = re.compile(r"not (be )?(empty|blank)|non-?empty|must say something", re.IGNORECASE)
-_ONE_WORD = re.compile(r"^((exactly |only )?one|(a )?single) word\b", re.IGNORECASE)
-"""A word to search for is no such promise."""
+ONE_WORD = re.compile(r"^((exactly |only )?one|(a )?single) word\b(?!,? or)", re.IGNORECASE)
+"""A word to search for is no such promise, nor is one word of what only reads: of two it finds nothing."""
 _SUBMITS = re.compile(r"submit|answer|final|finish|guess", re.IGNORECASE)
-_PART = re.compile(r"\bpart of\b|substring|contain|that hold|holds? a text", re.IGNORECASE)
+PART = re.compile(
+    r"\bpart of\b|substring|\b(contain\w*|holds?) (\w+ ){0,3}(texts?|strings?|letters|characters)\b", re.IGNORECASE
+)
+"""What contains a word need not be found by a part of the word, and what contains a thing not by one of its id."""
 _LAST = re.compile(
     r"\b(last|latest) (one |answer |submission |call )?(counts|wins|is (taken|graded|scored))", re.IGNORECASE
 )
@@ -151,10 +154,12 @@ def _once(lab: Lab, trial: Trial) -> Finding | None:
 def _forms(lab: Lab, trial: Trial) -> Iterator[Finding | None]:
     for name, schema in trial.tool.properties.items():
         text = str(schema.get("description") or "") if is_dict(schema) else ""
-        wrong = [(_NOT_EMPTY, ""), (_NOT_EMPTY, "   "), (_ONE_WORD, "two words")]
+        wrong = [(_NOT_EMPTY, ""), (_NOT_EMPTY, "   "), (ONE_WORD, "two words")]
         # An answer in the wrong form may be taken for what it is: a wrong answer.
         for pattern, value in [] if _SUBMITS.search(trial.tool.name) else wrong:
             if not pattern.search(text) or schema.get("type") != "string":
+                continue
+            if pattern is ONE_WORD and trial.tool.name in lab.survey.readers:
                 continue
             probe = Probe((*trial.moment.head, call(trial.tool.name, {**trial.good, name: value}, mark="call")))
             lab.looking()
@@ -186,7 +191,7 @@ def part_finds_less(records: Sequence[Record], _evidence: Evidence) -> bool:
 def _parts(lab: Lab, good: Trial, tried: Sequence[Trial]) -> Finding | None:
     for name, schema in good.tool.properties.items():
         text = f"{good.tool.description} {schema.get('description') or ''}" if is_dict(schema) else ""
-        if not _PART.search(text) or schema.get("type") != "string":
+        if not PART.search(text) or schema.get("type") != "string":
             continue
         for trial in [one for one in tried if rows_of(one.seen.value)][:6]:
             value = trial.arguments.get(name)

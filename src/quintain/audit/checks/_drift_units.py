@@ -124,7 +124,8 @@ def contradictions(tools: Sequence[Any]) -> Iterator[tuple[str, str, str, str]]:
 def at_odds(tools: Sequence[Any], parameter: tuple[str, str], field: str) -> tuple[str, str] | None:
     """The units of a tool's parameter and of a field, where both are said, are of one kind, and differ.
 
-    A field's unit is that of its name; for money without one, the only one that the tools' descriptions speak of.
+    A field's unit is that of its name; for money without one, the only one that tools speak of in a sentence about the
+    field, or about all money.
     """
     tool = next((one for one in tools if one["name"] == parameter[0]), None)
     parameters: Any = tool.get("parameters") if tool is not None else None
@@ -134,11 +135,18 @@ def at_odds(tools: Sequence[Any], parameter: tuple[str, str], field: str) -> tup
     mine = units_in(text) or _named(parameter[1])
     theirs = _named(field)
     if not theirs and _MONEY.search(field):
-        theirs = {one for tool in tools for one in units_in(str(tool.get("description") or "")) if one[0] == "money"}
+        theirs = {one for tool in tools for one in _counted(tool, field) if one[0] == "money"}
     if len(mine) != 1 or len(theirs) != 1:
         return None
     (kind, unit), (other, counted) = *mine, *theirs
     return (unit, counted) if kind == other and unit != counted else None
+
+
+def _counted(tool: Any, field: str) -> set[tuple[str, str]]:
+    """The units in which the description of a tool says that a field is, or all that is money."""
+    about = re.compile(rf"\b(?:{re.escape(field.replace('_', ' '))}|money|amounts|prices)\b", re.IGNORECASE)
+    parts = re.split(r"(?<=[.;])\s", str(tool.get("description") or ""))
+    return {unit for part in parts if about.search(part) for unit in units_in(part)}
 
 
 _MONEY = re.compile(r"balance|amount|price|paid|cost|credit|budget|total", re.IGNORECASE)
