@@ -13,6 +13,7 @@ from . import (
     bugs_desk,
     bugs_ledger,
     bugs_parcels,
+    bugs_plain_flights,
     bugs_quiz,
     bugs_repair,
     bugs_rooms,
@@ -39,11 +40,15 @@ CLEAN: dict[str, str] = {
     "small_quiz": f"{HERE}/small_quiz.py:Quiz",
     "small_shop": f"{HERE}/small_shop.py:Shop",
     "small_todo": f"{HERE}/small_todo.py:Todo",
+    # Plain ones of a middle size.
+    "plain_flights": f"{HERE}/plain_flights.py:Flights",
 }
 LATE: tuple[str, ...] = (
     "deploy", "parcels", "small_bank", "small_home", "small_notes", "small_quiz", "small_shop", "small_todo",
 )  # fmt: skip
 """The worlds that were written when the detectors were there already, by people who had seen none."""
+NEWEST: tuple[str, ...] = ("plain_flights",)
+"""The worlds that were written last, by people who had seen no detector."""
 SCORERS: dict[str, str] = {
     # A scorer that is wrong: its class. The sound ones have no "__"; the cases lie in `cases/NAME.jsonl`.
     "math_answer__contains": "reward_hack",
@@ -67,6 +72,7 @@ MODULES = (
     bugs_desk,
     bugs_ledger,
     bugs_parcels,
+    bugs_plain_flights,
     bugs_quiz,
     bugs_repair,
     bugs_rooms,
@@ -75,7 +81,7 @@ MODULES = (
 )
 BUGS: tuple[Bug, ...] = tuple(bug for bug, _ in FOUND.values())
 
-__all__ = ["BUGS", "CLEAN", "CLEAN_SCORERS", "KLASSES", "LATE", "SCORERS", "Bug"]
+__all__ = ["BUGS", "CLEAN", "CLEAN_SCORERS", "KLASSES", "LATE", "NEWEST", "SCORERS", "Bug"]
 
 
 def spec(bug: Bug) -> str:
