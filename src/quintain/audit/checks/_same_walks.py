@@ -144,7 +144,7 @@ def _moved_on(lab: Lab, task: str, op: Op) -> Iterator[Op]:
 def _beside(lab: Lab, task: str, value: Any) -> Any:
     """What the row after the one that is named by a value is named by, in a list that was read in a task."""
     for one in lab.survey.calls:
-        for rows in _lists(read(one.seen.value)) if one.task == task else ():
+        for rows in lists(read(one.seen.value)) if one.task == task else ():
             keys = [key for row in rows for key, cell in row.items() if cell == value and type(cell) is type(value)]
             names = [row[keys[0]] for row in rows if keys and keys[0] in row]
             if keys and len(names) > 1 and len(set(map(repr, names))) == len(names):
@@ -152,17 +152,17 @@ def _beside(lab: Lab, task: str, value: Any) -> Any:
     return None
 
 
-def _lists(value: Any) -> Iterator[list[dict[str, Any]]]:
+def lists(value: Any) -> Iterator[list[dict[str, Any]]]:
     """Every list of rows in plain data."""
     if is_dict(value):
         for one in value.values():
-            yield from _lists(one)
+            yield from lists(one)
     elif is_list(value):
         rows = [one for one in value if is_dict(one)]
         if rows:
             yield rows
         for one in value:
-            yield from _lists(one)
+            yield from lists(one)
 
 
 # --- the proof ---

@@ -22,8 +22,13 @@ from ._same_scripts import alone, bare, broad, doing, eye, marked, others, reads
 from ._same_splits import UNLIKE, apart, pair, split
 from ._same_static import cache_hints
 from ._same_variants import variants
+from ._same_views import views_agree
 from ._same_walks import moved, shorter, shown, walked, walks
 
+__all__ = [
+    "cache_code", "cache_keys", "cache_sessions", "concurrent_reads", "read_after_restore", "read_orders", "read_walks",
+    "read_your_writes", "score_is_now", "views_agree", "visible_at_once",
+]  # fmt: skip
 WRITES, READS = 20, 16
 """Writes that are looked at, and reads around each."""
 MOST = 2

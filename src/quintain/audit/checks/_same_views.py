@@ -1,0 +1,208 @@
+"""Two views of one row, a list and what shows it alone: both told the same before a write, so both must after it.
+
+One that reads from a copy of its own gives what it gave, however often and whenever it is asked: no read before the
+write makes it do so, and no other session does better. What the write has said is what tells which of them is right.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_list
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, reset
+
+from ._same_cache import TEACHES
+from ._same_reads import Pair, around, writes
+from ._same_scripts import bare
+from ._same_splits import read
+from ._same_walks import lists
+
+HERE = f"{__name__}:"
+WRITES, READS = 16, 14
+"""Writes that are looked at, and reads around each."""
+OLD, WRITE, NEW = "old", "write", "new"
+_MAY_LAG = re.compile(
+    r"\bas of\b|snapshot|nightly|hourly|daily|delay|\blag|refresh|eventual|cache|publish|\breport|\bsync|minutes old",
+    re.IGNORECASE,
+)
+"""Words of a tool that says that it need not show the newest."""
+
+
+class Views(msgspec.Struct, frozen=True):
+    """A list and a detail that show one row.
+
+    Attributes:
+        key: Field that names the row in the list, and its value.
+        field: What both show of it.
+    """
+
+    many: Op
+    one: Op
+    key: tuple[str, Any]
+    field: str
+
+
+# --- the relation ---
+
+
+def parted(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Two views of a row that told the same before a write do not after it: one has what it wrote, one what was there.
+
+    So it is with reads before the write, and without.
+    """
+    first, bare_one = records[:2]
+    key, field = tuple(evidence.data["key"]), str(evidence.data["field"])
+    if any(record.at(WRITE).is_error for record in records):
+        return False
+    old = _told(first, OLD, key, field=field)
+    if old is None or old[0] != old[1]:
+        return False
+    write = next(op for op in first.ops if op.mark == WRITE)
+    for record in (first, bare_one):
+        new = _told(record, NEW, key, field=field)
+        if new is None or (new[0] == old[0]) is (new[1] == old[0]):
+            return False
+        there = new[1] if new[0] == old[0] else new[0]
+        if not _is_written(write, there, field, others=_column(record.at(f"{NEW} many"), field)):
+            return False
+    return True
+
+
+def _told(record: Record, when: str, key: tuple[Any, ...], *, field: str) -> tuple[Any, Any] | None:
+    """What the list and the detail tell of a field of a row."""
+    many, one = record.at(f"{when} many"), record.at(f"{when} one")
+    row = _row(many, key)
+    alone = _alone(one, key)
+    if row is None or alone is None or field not in row or field not in alone:
+        return None
+    return row[field], alone[field]
+
+
+def _row(seen: Seen, key: tuple[Any, ...]) -> dict[str, Any] | None:
+    """The only row of a list that has this key."""
+    if seen.is_error:
+        return None
+    found = [row for rows in lists(read(seen.value)) for row in rows if _same(row.get(key[0]), key[1])]
+    return found[0] if len(found) == 1 else None
+
+
+def _alone(seen: Seen, key: tuple[Any, ...]) -> dict[str, Any] | None:
+    """What shows a row alone: the answer, or the one thing in it, if it says no other name."""
+    value = None if seen.is_error else read(seen.value)
+    if is_dict(value) and len(value) == 1 and is_dict(inner := next(iter(value.values()))):
+        value = inner
+    return value if is_dict(value) and _same(value.get(key[0], key[1]), key[1]) else None
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and bool(one == other)
+
+
+def _column(seen: Seen, field: str) -> list[Any]:
+    return [row[field] for rows in lists(read(seen.value)) for row in rows if field in row]
+
+
+def _is_written(write: Op, value: Any, field: str, *, others: Sequence[Any]) -> bool:
+    """Whether a write says this value, or a list has the word for other rows: it is of the kind that both tell."""
+    if write.value.get(field) == value and field in write.value:
+        return True
+    return isinstance(value, str) and bool(value) and value in (*_texts(write.value), *others)
+
+
+def _texts(value: dict[str, Any]) -> list[str]:
+    return [one for one in value.values() if isinstance(one, str)]
+
+
+# --- the check ---
+
+
+@check("x.views_agree", "stale_cache", needs=("tools", "tasks"), value=69)
+def views_agree(lab: Lab) -> Iterator[Finding | None]:
+    """What a list and a detail tell of a row is the same after a write, if it was before."""
+    timely = {tool.name for tool in lab.about.tools if not _MAY_LAG.search(f"{tool.name} {tool.description}")}
+    pairs = [around(lab, write, READS) for write in writes(lab, WRITES)]
+    pairs = [msgspec.structs.replace(one, reads=tuple(op for op in one.reads if op.name in timely)) for one in pairs]
+    if not any(one.reads for one in pairs):
+        raise NotChecked("no pair of a call that writes and a call that reads is known")
+    told: set[tuple[str, str, str]] = set()
+    for pair, record in zip(pairs, lab.play_all([Probe(_whole(one)) for one in pairs]), strict=True):
+        for views, is_parted in _views(pair, record):
+            lab.looking()
+            names = (pair.write.name, views.many.name, views.one.name)
+            if names in told or not is_parted:
+                continue
+            finding = _differ(lab, pair, views)
+            told |= {names} if finding is not None else set()
+            yield finding
+
+
+def _whole(pair: Pair) -> tuple[Op, ...]:
+    """Every read, the write, every read."""
+    before = [op.marked(f"{OLD} {place}") for place, op in enumerate(pair.reads)]
+    after = [op.marked(f"{NEW} {place}") for place, op in enumerate(pair.reads)]
+    return (reset(pair.task), *pair.before, *before, pair.write.marked(WRITE), *after)
+
+
+def _views(pair: Pair, record: Record) -> Iterator[tuple[Views, bool]]:
+    """Lists and details that told the same of a field before the write, and whether one of them alone has moved."""
+    if record.at(WRITE).is_error:
+        return
+    for many, first in enumerate(pair.reads):
+        for one, second in enumerate(pair.reads):
+            if first.name == second.name:
+                continue
+            seen = record.at(f"{OLD} {many}")
+            for key in _keys(seen, second):
+                row, alone = _row(seen, key), _alone(record.at(f"{OLD} {one}"), key)
+                later, after = _row(record.at(f"{NEW} {many}"), key), _alone(record.at(f"{NEW} {one}"), key)
+                if row is None or alone is None or later is None or after is None:
+                    continue
+                for field, value in row.items():
+                    both = field in later and field in after and not is_dict(value) and not is_list(value)
+                    if both and _same(alone.get(field), value):
+                        is_parted = (later[field] != value) is not (after[field] != value)
+                        yield Views(first, second, key, field), is_parted
+
+
+def _keys(seen: Seen, detail: Op) -> list[tuple[str, Any]]:
+    """The fields of a list's rows that a detail's arguments name a row by."""
+    named = [one for one in detail.value.values() if isinstance(one, str | int) and not isinstance(one, bool)]
+    rows = [] if seen.is_error else [row for rows in lists(read(seen.value)) for row in rows]
+    return list(dict.fromkeys((key, one) for one in named for row in rows for key in row if _same(row[key], one)))
+
+
+def _differ(lab: Lab, pair: Pair, views: Views) -> Finding | None:
+    many, one = (
+        [bare(op).marked(f"{when} {word}") for when in (OLD, NEW)]
+        for op, word in ((views.many, "many"), (views.one, "one"))
+    )
+    start, write = (reset(pair.task), *pair.before), pair.write.marked(WRITE)
+    asked = Probe((*start, many[0], one[0], write, many[1], one[1]))
+    unasked = Probe((*start, write, one[1], many[1]))
+    data = {"key": list(views.key), "field": views.field}
+    records = lab.play_all([asked, unasked])
+    if not parted(records, Evidence("", data=data)):
+        return None
+    old, new = (_told(records[0], when, views.key, field=views.field) for when in (OLD, NEW))
+    assert old is not None
+    assert new is not None
+    late, right = (views.many, views.one) if new[0] == old[0] else (views.one, views.many)
+    return lab.finding(
+        f"{late.name} goes on to show the {views.field} that {pair.write.name} changed, and {right.name} the new one",
+        asked,
+        unasked,
+        relation=f"{HERE}parted",
+        marks=(WRITE, f"{NEW} many", f"{NEW} one"),
+        data=data,
+        minimise=0,
+        expected={views.many.name: old[0], views.one.name: old[1], "afterwards": "the same in both"},
+        observed={views.many.name: new[0], views.one.name: new[1]},
+        teaches=TEACHES,
+    )
