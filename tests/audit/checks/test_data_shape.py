@@ -1,4 +1,4 @@
-"""What only all rows, or several columns together, show: constant fan-outs, even gaps, lost categories and tails."""
+"""What only all rows or several columns show: fan-outs, even gaps, orders in time, lost categories and tails."""
 
 from __future__ import annotations
 
@@ -16,11 +16,22 @@ from quintain.audit.finding import Finding
 from quintain.audit.opening import Subject
 
 SUBJECT = """
+import datetime as dt
 import random
 
 
+def story(rng, person, kind):
+    days = [rng.randrange(9000) for _ in range(3)]
+    days.sort()
+    if kind == "order" and rng.random() < 0.2:
+        days[:2] = reversed(days[:2])
+    for word, day in zip(("asked", "seen", "billed"), days):
+        if rng.random() < 0.9:
+            yield {"person_id": person, "what": word, "noted_on": str(dt.date(2001, 1, 1) + dt.timedelta(days=day))}
+
+
 def world(seed, count, kind="sound"):
-    rng, people, visits = random.Random(seed), [], []
+    rng, people, visits, notes = random.Random(seed), [], [], []
     for place in range(count):
         people.append({"id": f"P{rng.randrange(10**8)}", "age": int(rng.gauss(50, 15))})
         for _ in range(3 if kind == "fan" else min(int(rng.paretovariate(1.1)) + (rng.random() < 0.5), 30)):
@@ -35,10 +46,11 @@ def world(seed, count, kind="sound"):
                 "arrived": int(rng.random() ** 1.4 * 10**6),
                 "codes": ["x"] * (1 if kind == "sizes" else 1 + int(rng.expovariate(0.6))),
             })
+        notes += story(rng, people[-1]["id"], kind)
     if kind == "gaps":
         for place, visit in enumerate(visits):
             visit["arrived"] = place * 4321
-    return {"people": people, "visits": visits}
+    return {"people": people, "visits": visits, "notes": notes}
 
 
 class Clinic:
@@ -67,7 +79,7 @@ class Clinic:
         return {"data": world("production", 300)}
 
 
-for kind in ("sound", "fan", "ids", "scale", "lost", "gaps", "sizes"):
+for kind in ("sound", "fan", "ids", "scale", "lost", "gaps", "sizes", "order"):
     globals()[f"clinic_{kind}"] = type(kind, (Clinic,), {"kind": kind})
 """
 
@@ -88,6 +100,7 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("fan", "visits.patient is unlike production's: 3 rows point to nearly each thing"),
         ("ids", "visits.id is unlike production's: its ids have no gaps"),
         ("gaps", "visits.arrived is unlike production's: its values follow at even distances"),
+        ("order", "notes.what is unlike production's: seen comes before asked"),
         ("scale", "visits.fee is unlike production's"),
         ("lost", "share of values that are nowhere here"),
         ("sizes", "visits.codes is unlike production's: sizes"),

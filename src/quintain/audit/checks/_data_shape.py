@@ -1,4 +1,4 @@
-"""What a sample of rows cannot show: how many rows point to one thing, how evenly times follow, whether ids have gaps.
+"""What no sample of rows shows: how many point to one thing and in which order, how even times are, gaps of ids.
 
 Counted in the child over all rows. A production sample that is thinned out has fewer rows for each thing than the real
 one: so fewer here than in the sample, or always the same number here, is a difference that sampling cannot explain.
@@ -20,12 +20,16 @@ from quintain.audit.player import Player
 from quintain.audit.probe import Probe, Record, ask, reset
 
 from ._data_tables import Row, column, columns, filled, is_id, is_stamps
-from ._data_tests import ks
+from ._data_tests import MOMENT, ks
 
 SHAPE = f"{__name__}:shape"
 ROWS = 20_000
 LEAST = 20
 """Things, or gaps, on either side below which nothing is said."""
+KINDS = 12
+"""Kinds of rows beyond which their order is left alone."""
+NEVER, SURE = 0.05, 1e-5
+"""Share of things in which an order is turned round, and how sure it must be that production's never is."""
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -36,12 +40,14 @@ class Shape(msgspec.Struct, frozen=True):
         even: Share of the gaps between sorted values that are as long as the usual one.
         follows: Share of ids that are the one before plus 1.
         count: Gaps that were looked at.
+        turns: In how many things a row of one kind came before one of another: {"one > other": things}.
     """
 
     fans: dict[str, int] = {}
     even: float = 0.0
     follows: float = 0.0
     count: int = 0
+    turns: dict[str, int] = {}
 
 
 def shape(player: Player, on: str, value: Any) -> dict[str, Any]:
@@ -57,7 +63,7 @@ def shape(player: Player, on: str, value: Any) -> dict[str, Any]:
         if len(rows) >= LEAST:
             for one in columns(rows):
                 known = _shape(name, one, rows, ids=ids)
-                if known.fans or known.count:
+                if known.fans or known.count or known.turns:
                     found[f"{name.rpartition('.')[2].lower()}.{one}"] = msgspec.to_builtins(known)
     return found
 
@@ -99,7 +105,41 @@ def _shape(table: str, name: str, rows: Sequence[Row], *, ids: dict[str, set[str
         follows, count = _following(there)
     elif (points := _points(there)) and len(points) == len(there):
         even, count = _evenness(points)
-    return Shape(fans, round(even, 3), round(follows, 3), count)
+    return Shape(fans, round(even, 3), round(follows, 3), count, _turns(name, rows))
+
+
+def _turns(kind: str, rows: Sequence[Row]) -> dict[str, int]:
+    """Which kinds come before which in the rows of one thing, where each of the two comes once; {} for no kinds."""
+    values = column(rows, kind)
+    if not all(isinstance(one, str) for one in values) or not 2 <= len({*values}) <= KINDS:
+        return {}
+    whose, when = _whose(rows), _when(rows)
+    if not whose or not when:
+        return {}
+    found: Counter[str] = Counter()
+    lives: dict[str, dict[str, list[float]]] = {}
+    for row, point in zip(rows, _points(column(rows, when)), strict=True):
+        lives.setdefault(str(row[whose]), {}).setdefault(row[kind], []).append(point)
+    for life in lives.values():
+        once = {one: points[0] for one, points in life.items() if len(points) == 1}
+        found.update(f"{one} > {two}" for one, two in itertools.permutations(once, 2) if once[one] < once[two])
+    return dict(sorted(found.items()))
+
+
+def _whose(rows: Sequence[Row]) -> str:
+    """The column that names the thing of which several rows tell; empty for none."""
+    for name in columns(rows):
+        values = column(rows, name)
+        things = len({str(one) for one in values})
+        if is_id(name, []) and all(isinstance(one, str | int) for one in values) and LEAST <= things < 0.8 * len(rows):
+            return name
+    return ""
+
+
+def _when(rows: Sequence[Row]) -> str:
+    """The column that says when; empty for none, or for several that might."""
+    timed = [name for name in columns(rows) if is_stamps(column(rows, name)) or MOMENT.search(name)]
+    return timed[0] if len(timed) == 1 and len(_points(column(rows, timed[0]))) == len(rows) else ""
 
 
 def _pointers(value: Any) -> list[Any]:
@@ -165,6 +205,28 @@ def unlike(records: Sequence[Record]) -> Iterator[tuple[str, str, Any, Any]]:
             yield name, "its values follow at even distances", here.even, there.even
         if enough and here.follows >= 0.95 and there.follows <= 0.5:
             yield name, "its ids have no gaps", here.follows, there.follows
+        turned = _turned(here.turns, there.turns)
+        if turned:
+            one, _, two = turned.partition(" > ")
+            yield name, f"{one} comes before {two}", _both(here.turns, one, two), _both(there.turns, one, two)
+
+
+def _turned(here: dict[str, int], there: dict[str, int]) -> str:
+    """The order that is most common here among those that are never found in production; empty for none."""
+    found: dict[str, int] = {}
+    for order, count in there.items():
+        two, _, one = order.partition(" > ")
+        wrong, right = here.get(f"{one} > {two}", 0), here.get(order, 0)
+        if f"{one} > {two}" in there or min(count, wrong + right) < LEAST:
+            continue
+        share = wrong / (wrong + right)
+        if share >= NEVER and (1 - share) ** count < SURE:  # So often, production's sample would have had it.
+            found[f"{one} > {two}"] = wrong
+    return max(found, key=lambda order: found[order], default="")
+
+
+def _both(turns: dict[str, int], one: str, two: str) -> dict[str, int]:
+    return {order: turns.get(order, 0) for order in (f"{one} > {two}", f"{two} > {one}")}
 
 
 def _fans(here: dict[str, int], there: dict[str, int]) -> str:
