@@ -13,7 +13,9 @@ from . import (
     bugs_desk,
     bugs_ledger,
     bugs_parcels,
+    bugs_plain_calendar,
     bugs_plain_flights,
+    bugs_plain_sheet,
     bugs_quiz,
     bugs_repair,
     bugs_rooms,
@@ -41,13 +43,15 @@ CLEAN: dict[str, str] = {
     "small_shop": f"{HERE}/small_shop.py:Shop",
     "small_todo": f"{HERE}/small_todo.py:Todo",
     # Plain ones of a middle size.
+    "plain_calendar": f"{HERE}/plain_calendar.py:Calendar",
     "plain_flights": f"{HERE}/plain_flights.py:Flights",
+    "plain_sheet": f"{HERE}/plain_sheet.py:Sheet",
 }
 LATE: tuple[str, ...] = (
     "deploy", "parcels", "small_bank", "small_home", "small_notes", "small_quiz", "small_shop", "small_todo",
 )  # fmt: skip
 """The worlds that were written when the detectors were there already, by people who had seen none."""
-NEWEST: tuple[str, ...] = ("plain_flights",)
+NEWEST: tuple[str, ...] = ("plain_calendar", "plain_flights", "plain_sheet")
 """The worlds that were written last, by people who had seen no detector."""
 SCORERS: dict[str, str] = {
     # A scorer that is wrong: its class. The sound ones have no "__"; the cases lie in `cases/NAME.jsonl`.
@@ -72,7 +76,9 @@ MODULES = (
     bugs_desk,
     bugs_ledger,
     bugs_parcels,
+    bugs_plain_calendar,
     bugs_plain_flights,
+    bugs_plain_sheet,
     bugs_quiz,
     bugs_repair,
     bugs_rooms,
