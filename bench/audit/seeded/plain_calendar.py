@@ -324,10 +324,13 @@ class Calendar(World):
         return [moved, *([["invite", {"meeting": name, "person": task["person"]}]] if "person" in task else [])]
 
     def state(self) -> Data:
-        return {"meetings": copy.deepcopy(self.meetings) if self.task else {}}
+        with self.lock:
+            return {"meetings": copy.deepcopy(self.meetings) if self.task else {}}
 
     def snapshot(self) -> Data:
-        return {name: copy.deepcopy(value) for name, value in vars(self).items() if name != "lock"}
+        with self.lock:
+            return {name: copy.deepcopy(value) for name, value in vars(self).items() if name != "lock"}
 
     def restore(self, saved: Data) -> None:
-        vars(self).update(copy.deepcopy(saved))
+        with self.lock:
+            vars(self).update(copy.deepcopy(saved))
