@@ -15,6 +15,7 @@ from . import (
     bugs_parcels,
     bugs_plain_calendar,
     bugs_plain_flights,
+    bugs_plain_search,
     bugs_plain_sheet,
     bugs_quiz,
     bugs_repair,
@@ -45,13 +46,14 @@ CLEAN: dict[str, str] = {
     # Plain ones of a middle size.
     "plain_calendar": f"{HERE}/plain_calendar.py:Calendar",
     "plain_flights": f"{HERE}/plain_flights.py:Flights",
+    "plain_search": f"{HERE}/plain_search.py:Search",
     "plain_sheet": f"{HERE}/plain_sheet.py:Sheet",
 }
 LATE: tuple[str, ...] = (
     "deploy", "parcels", "small_bank", "small_home", "small_notes", "small_quiz", "small_shop", "small_todo",
 )  # fmt: skip
 """The worlds that were written when the detectors were there already, by people who had seen none."""
-NEWEST: tuple[str, ...] = ("plain_calendar", "plain_flights", "plain_sheet")
+NEWEST: tuple[str, ...] = ("plain_calendar", "plain_flights", "plain_search", "plain_sheet")
 """The worlds that were written last, by people who had seen no detector."""
 SCORERS: dict[str, str] = {
     # A scorer that is wrong: its class. The sound ones have no "__"; the cases lie in `cases/NAME.jsonl`.
@@ -78,6 +80,7 @@ MODULES = (
     bugs_parcels,
     bugs_plain_calendar,
     bugs_plain_flights,
+    bugs_plain_search,
     bugs_plain_sheet,
     bugs_quiz,
     bugs_repair,
