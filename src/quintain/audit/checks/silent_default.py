@@ -19,6 +19,7 @@ from . import _silent_faults as faults
 from . import _silent_score as verdicts
 from ._drift_nested import unread
 from ._drift_rows import filters, pages, whole
+from ._silent_agreed import refuse_alike
 from ._silent_faults import Cell, accepted, cells, read_sweep
 from ._silent_limits import effects, limits, misspelt, unknown_tasks
 from ._silent_reference import unread_reference
@@ -222,7 +223,7 @@ def _grade(seen: Seen) -> Any:
 
 
 __all__ = [
-    "effects", "filters", "judge_faults", "limits", "misspelt", "nothing", "pages", "swallowed", "tool_faults",
-    "unknown_names", "unknown_tasks", "unlisted_names", "unread", "unread_reference", "user_faults", "verifier_faults",
-    "whole",
+    "effects", "filters", "judge_faults", "limits", "misspelt", "nothing", "pages", "refuse_alike", "swallowed",
+    "tool_faults", "unknown_names", "unknown_tasks", "unlisted_names", "unread", "unread_reference", "user_faults",
+    "verifier_faults", "whole",
 ]  # fmt: skip

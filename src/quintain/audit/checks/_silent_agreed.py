@@ -1,0 +1,159 @@
+"""Values that other tools refuse: of a parameter that several declare alike, one takes what the others call wrong.
+
+What is tried is broken by construction, a character short or with a letter for a digit, and no name of a thing: the
+tools that refuse it take another value of the right form that nothing in the world has. So what they object to is its
+form, and they say so in the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.generate import fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Probe, Record, Seen, call, reset
+from quintain.audit.survey import Known
+
+from ._drift_words import text_of
+from ._silent_unknown import answered
+
+HERE = f"{__name__}:"
+LEAST = 3
+"""Tools that share a parameter: two that refuse, and one that does not."""
+TOOLS, NAMES = 5, 8
+"""Tools that are asked about one parameter, and parameters."""
+
+
+class Shared(msgspec.Struct, frozen=True):
+    """A parameter that several tools declare alike.
+
+    Attributes:
+        uses: A call of each tool that works.
+        broken: Values of no right form.
+        strange: Values of the right form that were never seen.
+    """
+
+    name: str
+    uses: tuple[Known, ...]
+    broken: tuple[str, ...]
+    strange: tuple[str, ...]
+
+
+def takes(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """One tool answers for a value as for a good one; two refuse it in the same words, and take a strange one.
+
+    Records: the value and a good one in that tool, then the value in each other tool, then a strange one there.
+    """
+    wrong, good, *others = records
+    refused, strange = ([one.at("call") for one in part] for part in (others[:2], others[2:]))
+    if any(not _refuses(one) for one in refused) or any(one.is_error for one in strange):
+        return False
+    return len({text_of(one) for one in refused}) == 1 and answered([wrong, good], Evidence(""))
+
+
+def _refuses(seen: Seen) -> bool:
+    return seen.is_error and seen.how not in ("crashed", "hung", "absent")
+
+
+@check("x.tools_refuse_alike", "silent_default", needs=("tools", "call", "tasks"), value=66)
+def refuse_alike(lab: Lab) -> Iterator[Finding | None]:
+    """A value of a wrong form, which other tools refuse for the same parameter, is refused."""
+    found = list(_shared(lab))[:NAMES]
+    if not found:
+        raise NotChecked(f"no {LEAST} tools declare one parameter alike")
+    for shared in found:
+        yield from _odd_one(lab, shared)
+
+
+def _shared(lab: Lab) -> Iterator[Shared]:
+    groups: dict[tuple[str, str], list[ToolSpec]] = {}
+    for tool in lab.about.tools:
+        for name, schema in tool.properties.items():
+            if is_dict(schema) and schema.get("type") == "string" and not schema.get("enum"):
+                groups.setdefault((name, repr(schema)), []).append(tool)
+    for (name, _), tools in groups.items():
+        known = [_use(lab, tool, name) for tool in tools[:TOOLS]]
+        uses = tuple(one for one in known if one is not None)
+        if len(uses) >= LEAST:
+            schema = tools[0].properties[name]
+            there = {str(one) for one in lab.survey.values.of(name)} | {str(one.op.value[name]) for one in uses}
+            good = str(uses[0].op.value[name])
+            broken, strange = ([one for one in made if fits(one, schema) and one not in there] for made in _made(good))
+            if broken and strange:
+                yield Shared(name, uses, tuple(broken), tuple(strange))
+
+
+def _use(lab: Lab, tool: ToolSpec, name: str) -> Known | None:
+    """A call of a tool that names a value with digits, with little before it."""
+    found = [one for one in lab.survey.of(tool.name) if _has_digits(one.op.value.get(name))]
+    return min(found, key=lambda one: len(one.before), default=None)
+
+
+def _has_digits(value: Any) -> bool:
+    return isinstance(value, str) and len(value) >= 3 and any(letter in "0123456789" for letter in value)
+
+
+def _made(good: str) -> tuple[list[str], list[str]]:
+    """What a value becomes that is broken, and what it becomes that is only another one."""
+    last = max(place for place, letter in enumerate(good) if letter in "0123456789")
+    others = [good[:last] + str((int(good[last]) + step) % 10) + good[last + 1 :] for step in (1, 3, 7)]
+    return [good[:-1], f"{good[:last]}x{good[last + 1 :]}"], others
+
+
+def _odd_one(lab: Lab, shared: Shared) -> Iterator[Finding | None]:
+    """The tools that take a value which two others refuse."""
+    told: set[str] = set()
+    for value in shared.broken:
+        records = lab.play_all([_asks(use, shared.name, value) for use in shared.uses])
+        seen = [(use, record.at("call")) for use, record in zip(shared.uses, records, strict=True)]
+        lab.looking(len(seen))
+        taking = [use for use, one in seen if not one.is_error and use.op.name not in told]
+        refusing = [use for use, one in seen if _refuses(one)]
+        free = _free(lab, shared, refusing) if taking and len(refusing) >= LEAST - 1 else []
+        for use in taking if len(free) >= LEAST - 1 else ():
+            finding = _taken(lab, shared, value, use=use, free=free[:2])
+            told |= {use.op.name} if finding is not None else set()
+            yield finding
+
+
+def _free(lab: Lab, shared: Shared, uses: Sequence[Known]) -> list[tuple[Known, str]]:
+    """The tools that take a strange value, with one that each takes."""
+    pairs = [(use, strange) for use in uses for strange in shared.strange]
+    records = lab.play_all([_asks(use, shared.name, strange) for use, strange in pairs])
+    taken = [pair for pair, record in zip(pairs, records, strict=True) if not record.at("call").is_error]
+    return list({use.op.name: (use, strange) for use, strange in taken}.values())
+
+
+def _asks(use: Known, name: str, value: str) -> Probe:
+    asked = call(use.op.name, {**use.op.value, name: value}, mark="call")
+    return Probe((reset(use.task), *use.before, asked))
+
+
+def _taken(lab: Lab, shared: Shared, value: str, *, use: Known, free: Sequence[tuple[Known, str]]) -> Finding | None:
+    name = shared.name
+    probes = (
+        _asks(use, name, value),
+        _asks(use, name, str(use.op.value[name])),
+        *(_asks(other, name, value) for other, _ in free),
+        *(_asks(other, name, strange) for other, strange in free),
+    )
+    records = lab.play_all(probes)
+    if not takes(records, Evidence("")):
+        return None
+    return lab.finding(
+        f"{use.op.name} takes a {name} that {' and '.join(other.op.name for other, _ in free)} refuse",
+        *probes,
+        relation=f"{HERE}takes",
+        marks=("call",),
+        minimise=0,
+        expected=text_of(records[2].at("call")),
+        observed=records[0].at("call").value,
+        teaches="that a value need not be right",
+    )
