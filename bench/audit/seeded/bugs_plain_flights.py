@@ -126,7 +126,13 @@ class EverybodyIsTidy(Flights):
                 one["tier"] = one["tier"] if one["customer_id"] == own else "regular"
             for one in db["reservations"].values():
                 if one["customer_id"] != own:
-                    one |= {"cabin": "economy", "passengers": 1, "insured": False, "booked": "2031-04-15T12:00"}
+                    one |= {
+                        "cabin": "economy",
+                        "passengers": 1,
+                        "bags": 0,
+                        "insured": False,
+                        "booked": "2031-04-15T12:00",
+                    }
         return said
 
 

@@ -69,9 +69,10 @@ def everybody_is_tidy(lab: Lab) -> Data:
     return any(one["email"] is None for one in world.state()["customers"])
 
 
-@shows(150)
+@shows(50)
 def bags_became_dearer(lab: Lab) -> Data:
-    return lab.play("bags", lab.oracle("bags"))[1][-1]["paid"]
+    calls = lab.oracle("bags")
+    return lab.play("bags", calls)[1][-1]["paid"] // calls[-1][1]["charged"]
 
 
 @shows(8)
@@ -80,7 +81,7 @@ def payments_are_overwritten(lab: Lab) -> Data:
     state = world.state()
     keys = [one["reservation_id"] for one in state["reservations"][:8]]
     at_once(
-        *(lambda key=key: world.call("add_bags", {"reservation_id": key, "total": 1, "charged": 1}) for key in keys)
+        *(lambda key=key: world.call("add_bags", {"reservation_id": key, "total": 9, "charged": 1}) for key in keys)
     )
     return len(world.state()["payments"]) - len(state["payments"])
 

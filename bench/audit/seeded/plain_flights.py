@@ -59,7 +59,8 @@ def add_reservation(db: Data, dice: Data, taken: set[str], customer: str, case: 
     insured = case.get("insured", dice.random() < 0.3)
     db["reservations"][key] = {
         "reservation_id": key, "customer_id": customer, "flight_id": flight["flight_id"], "cabin": cabin, "fare": fare,
-        "passengers": people, "bags": 0, "insured": insured, "booked": booked, "status": "active",
+        "passengers": people, "bags": dice.randrange(people + 1), "insured": insured, "booked": booked,
+        "status": "active",
     }  # fmt: skip
     db["payments"].append({"reservation_id": key, "amount": fare * people, "reason": "booking"})
     return key
@@ -73,7 +74,8 @@ def build(name: str, seed: int) -> tuple[Data, str, list[str]]:
         for day in DAYS:
             for price, hour in zip(dice.sample(range(61, 240), 4), (6, 10, 14, 19), strict=True):
                 departs = f"{day}T{hour:02}:{dice.randrange(12) * 5:02}"
-                key, status = fresh(dice, "QA", taken), "flown" if departs < "2031-05-12T09" else "scheduled"
+                departed, late = departs < "2031-05-12T09", dice.random() < 0.3
+                key, status = fresh(dice, "QA", taken), ("scheduled", "delayed" if late else "flown")[departed]
                 seats = {cabin: dice.choice((0, 1, 3, 4, 9, 17)) for cabin in CABINS}
                 seats |= {"economy": 9} if hour in (6, 14) else {"business": 5} if hour == 10 else {}
                 prices = {"basic": price - 15, "economy": price, "business": price * 3 + 40}
@@ -117,13 +119,14 @@ class Flights:
         return copy.deepcopy(list(self.TOOLS))
 
     def reset(self, task: Data, seed: int) -> str:
-        self.task = task["id"]
-        self.db, hero, own = build(task["id"], seed)
-        for name, arguments in self.oracle(task):
-            self.call(name, arguments)
-        self.goal = self.records()
-        self.db = build(task["id"], seed)[0]
-        asked = CASES[task["id"]][0].format(own[0], self.bags(own[0]))
+        with self.lock:
+            self.task = task["id"]
+            self.db, hero, own = build(task["id"], seed)
+            for name, arguments in self.oracle(task):
+                self.call(name, arguments)
+            self.goal = self.records()
+            self.db = build(task["id"], seed)[0]
+            asked = CASES[task["id"]][0].format(own[0], self.bags(own[0]))
         return f"{POLICY}\n\nCustomer {hero} writes: {asked}"
 
     def bags(self, key: str) -> int:
@@ -250,10 +253,12 @@ class Flights:
         return records | {table: [*records[table].values()] for table in ("flights", "customers", "reservations")}
 
     def snapshot(self) -> Data:
-        return copy.deepcopy((self.task, self.db, self.goal))
+        with self.lock:
+            return copy.deepcopy((self.task, self.db, self.goal))
 
     def restore(self, saved: Data) -> None:
-        self.task, self.db, self.goal = copy.deepcopy(saved)
+        with self.lock:
+            self.task, self.db, self.goal = copy.deepcopy(saved)
 
     def production(self) -> Data:
         self_made = build("production", 0)[0]
