@@ -22,9 +22,11 @@ from . import _judge_claims as claims
 from . import _judge_replies as replies
 from ._judge_claims import EPSILON, MARK, NEEDS, around, asked, grade, judged
 from ._judge_code import smells
+from ._judge_lines import report_lines
 from ._judge_models import family
 from ._judge_more import PARTS, asks_again, longer, quoted, remembers, unaware
 from ._judge_order import order, position
+from ._judge_scale import numbers, scale
 
 # --- what the judge understands ---
 
@@ -40,12 +42,28 @@ class Known(msgspec.Struct, frozen=True):
 
 def _grades(lab: Lab, task: str, says: Sequence[str], *, said: str = MARK) -> list[float | None]:
     """Grades of replies, one session for all; where they are all the same, a session each, for it may remember."""
-    ops = [op for place, one in enumerate(says) for op in judged(task, one, said, mark=f"judge {place}")]
-    record = lab.play(*ops)
-    found = [grade(record.at(f"judge {place}")) for place in range(len(says))]
+    found = _in_a_row(lab, task, says, said=said)
     if len(set(found)) > 1:
         return found
     return [grade(one.at("judge")) for one in lab.play_all([Probe(judged(task, one, said)) for one in says])]
+
+
+def _in_a_row(lab: Lab, task: str, says: Sequence[str], *, said: str = MARK) -> list[float | None]:
+    ops = [op for place, one in enumerate(says) for op in judged(task, one, said, mark=f"judge {place}")]
+    record = lab.play(*ops)
+    return [grade(record.at(f"judge {place}")) for place in range(len(says))]
+
+
+def _heard(lab: Lab, task: str) -> dict[str, float | None]:
+    """What this judge makes of every verdict in words that is known; one that hears numbers alone is not asked long."""
+    words = [word for pair in replies.PAIRS for word in pair]
+
+    def hear(own: Lab) -> list[float | None]:
+        found = _in_a_row(own, task, words)
+        hears_numbers = set(found) == {None} and scale(own) is not None
+        return found if hears_numbers or len(set(found)) > 1 else _grades(own, task, words)
+
+    return dict(zip(words, lab.once(("judge heard", task), hear), strict=True))
 
 
 def _vocabularies(lab: Lab, task: str) -> list[Known]:
@@ -53,11 +71,13 @@ def _vocabularies(lab: Lab, task: str) -> list[Known]:
 
     Of numbers, only those that its prompt speaks of, for 1 may be the best of one scale and the worst of another.
     """
-    words = [word for pair in replies.PAIRS for word in pair]
-    grades = dict(zip(words, _grades(lab, task, words), strict=True))
+    grades = _heard(lab, task)
     known = [one for one in grades.values() if one is not None]
     if not known:
-        raise lab.none("the judge gives no grade for any verdict that is known")
+        rule = scale(lab)
+        if rule is None or not rule.ends:
+            raise lab.none("the judge gives no grade for any verdict that is known")
+        return [Known(rule.good, rule.bad, max(rule.grades.values()), min(rule.grades.values()))]
     prompt = _prompt(lab, task)
     fitting = [pair for pair in replies.PAIRS if grades[pair[0]] is not None and _fits(pair[0], prompt)]
     fitting = fitting or [pair for pair in replies.PAIRS if grades[pair[0]] is not None]
@@ -94,8 +114,7 @@ def reads(lab: Lab) -> Iterator[Finding | None]:
     """A bad verdict is read as one, though the word for a good one stands in it; a good one, however it is written."""
     task = lab.tasks[0]
     known = _vocabularies(lab, task)
-    everything = list(dict.fromkeys((*(word for pair in replies.PAIRS for word in pair), *replies.GARBAGE)))
-    grades = _grades(lab, task, everything)
+    grades = [*_heard(lab, task).values(), *_grades(lab, task, replies.GARBAGE)]
     lab.looking(len(grades))
     if None not in grades and len(set(grades)) == 1:
         yield lab.finding(
@@ -197,7 +216,7 @@ def fails(lab: Lab) -> Iterator[Finding | None]:
     seen = lab.play_probe(broken).at("judge")
     if grade(seen) is not None and asked(seen):
         yield _made_up(lab, broken, "times out", found=grade(seen), sure="proven")
-    told = [one for one in _grades(lab, task, [word for pair in replies.PAIRS for word in pair]) if one is not None]
+    told = [one for one in _heard(lab, task).values() if one is not None]
     worst = min(told, default=0.0)
     known = _named(_vocabularies(lab, task), _prompt(lab, task)) if told else None
     halves = replies.half_ones(known.good) if known else ()
@@ -362,4 +381,17 @@ def code(lab: Lab) -> Iterator[Finding | None]:
             )
 
 
-__all__ = ["alone", "asks", "aware", "code", "fails", "family", "follows", "order", "position", "reads"]
+__all__ = [
+    "alone",
+    "asks",
+    "aware",
+    "code",
+    "fails",
+    "family",
+    "follows",
+    "numbers",
+    "order",
+    "position",
+    "reads",
+    "report_lines",
+]

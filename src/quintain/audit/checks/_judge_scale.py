@@ -1,0 +1,174 @@
+"""Scales: a judge whose model says a number. Every number of it is said, and the grades must go up with them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, reset
+
+from ._judge_claims import EPSILON, NEEDS, asked, grade, judged
+from ._leak_secrets import leaves
+
+FORMS = (
+    "{}", "{}/10", "{}/5", "{}/100", "Score: {}", "score: {}", "SCORE: {}", "Grade: {}", "GRADE: {}", "grade: {}",
+    "Rating: {}", "RATING: {}", "Rating: [[{}]]", "Points: {}", "POINTS: {}", "Total: {}", "TOTAL: {}", "Marks: {}",
+    "Final score: {}", "FINAL SCORE: {}", "Verdict: {}", "VERDICT: {}", "Result: {}", "RESULT: {}", "Answer: {}",
+    "[[{}]]", "<score>{}</score>", "<grade>{}</grade>", "<rating>{}</rating>", '{{"score": {}}}', '{{"grade": {}}}',
+    '{{"rating": {}}}', '{{"points": {}}}',
+)  # fmt: skip
+"""How a model says a number."""
+NUMBERS = (*range(11), *range(20, 101, 10))
+BEYOND = (11, 12, 101, 1000)
+"""Numbers of no scale: a judge that grades them, too, does not say where its own ends."""
+_PROBED = (0, 1, 3, 4, 5, 10)
+"""Numbers of which every scale has several."""
+_LEAST = 5
+"""Numbers that a scale has at the least."""
+_FLAT = 3
+"""Numbers at one end of it that are worth the same, where it counts."""
+_THRESHOLD = re.compile(
+    r"\b(?:below|under|less than|fewer than|at least|or more|or fewer|or less|minimum|threshold|pass(?:es|ing|ed)?)\b",
+    re.IGNORECASE,
+)
+"""Words that tell that not every number is worth one of its own."""
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """What a judge makes of numbers.
+
+    Attributes:
+        form: How it is told one.
+        grades: By number, of those that it grades.
+        ends: Whether it grades none that is beyond every scale.
+    """
+
+    form: str
+    grades: dict[int, float]
+    ends: bool
+
+    @property
+    def good(self) -> str:
+        return self.form.format(max(self.grades, key=lambda one: self.grades[one]))
+
+    @property
+    def bad(self) -> str:
+        return self.form.format(min(self.grades, key=lambda one: self.grades[one]))
+
+
+def scale(lab: Lab) -> Scale | None:
+    """How this judge is told numbers, and what it makes of them; None for one that is told something else."""
+    return lab.once(("judge's scale",), _scale)
+
+
+def _scale(lab: Lab) -> Scale | None:
+    probed = lab.play_probe(_saying(lab, FORMS, _PROBED))
+    for form in FORMS:
+        if len({*_graded(probed, form, _PROBED).values()}) < 2:
+            continue
+        record = lab.play_probe(_saying(lab, [form], (*NUMBERS, *BEYOND)))
+        grades = _graded(record, form, NUMBERS)
+        if len(grades) >= _LEAST:
+            return Scale(form, grades, ends=not _graded(record, form, BEYOND))
+    return None
+
+
+def _saying(lab: Lab, forms: Sequence[str], numbers: Sequence[int]) -> Probe:
+    task = lab.tasks[0]
+    says = [form.format(one) for form in forms for one in numbers]
+    return Probe((reset(task, mark="reset"), *(judged(task, one, mark=one)[1] for one in says)))
+
+
+def _graded(record: Record, form: str, numbers: Sequence[int]) -> dict[int, float]:
+    found = {one: grade(record.at(form.format(one))) for one in numbers}
+    return {one: known for one, known in found.items() if known is not None}
+
+
+# --- relations: each states the bug ---
+
+
+def falls(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Of the numbers in `data`, told in the form before them, one is graded less than the one before it."""
+    form, several = evidence.data
+    return fallen(_graded(records[0], form, several)) is not None
+
+
+def fallen(grades: dict[int, float]) -> int | None:
+    """The number at which grades that went up go down; one more than what was graded last, as 10 is behind 9."""
+    steps = [*itertools.pairwise(sorted(grades.items()))]
+    for place, ((_, before), (number, after)) in enumerate(steps):
+        risen = [more > less + EPSILON for (_, less), (_, more) in steps[max(0, place - 2) : place]]
+        if after < before - EPSILON and len(risen) == 2 and all(risen):
+            return number
+    return None
+
+
+def flat_end(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Of the numbers in `data`, told in the form before them, those at one end are graded alike, all others apart."""
+    form, several = evidence.data
+    return bool(flat(_graded(records[0], form, several))) and not _graded(records[0], form, BEYOND)
+
+
+def flat(grades: dict[int, float]) -> list[int]:
+    """The numbers at the lower or the upper end of a scale that are worth the same, if elsewhere each counts."""
+    numbers = sorted(grades)
+    for row in (numbers, numbers[::-1]):
+        alike = [one for one in row if abs(grades[one] - grades[row[0]]) <= EPSILON]
+        rest = row[len(alike) - 1 :]
+        steps = [grades[two] - grades[one] for one, two in itertools.pairwise(rest)]
+        turns = row[0] > row[-1]
+        if len(alike) >= _FLAT and len(steps) >= 2 and all((-step if turns else step) > EPSILON for step in steps):
+            return sorted(alike)
+    return []
+
+
+# --- the check ---
+
+
+@check("x.judge_scale", "judge", needs=NEEDS, value=45)
+def numbers(lab: Lab) -> Iterator[Finding | None]:
+    """Where the judge's model says a number of a scale, a greater one is graded better."""
+    known = scale(lab)
+    if known is None:
+        raise lab.none("the judge's model is asked for no number of a scale")
+    lab.looking(len(known.grades))
+    low, high = min(known.grades), max(known.grades)
+    number = fallen(known.grades)
+    if number is not None:
+        yield _finding(lab, known, f"the judge grades {number} less than the number before it", name="falls")
+        return
+    alike = flat(known.grades) if known.ends else []
+    if alike and not _told(lab):
+        title = f"of the judge's scale from {low} to {high}, {', '.join(map(str, alike))} are all worth the same"
+        yield _finding(lab, known, title, name="flat_end")
+
+
+def _told(lab: Lab) -> bool:
+    """Whether the judge's model or the agent is told that a part of the scale counts alike."""
+    task = lab.tasks[0]
+    ops = [Op("hidden", name=task, mark="hidden")] if "hidden" in lab.offers else []
+    record = lab.play(reset(task, mark="prompt"), *judged(task, "yes")[1:], *ops)
+    texts = [*asked(record.at("judge")), str(record.at("prompt").value)]
+    texts += [str(leaf) for _, leaf in leaves(record.at("hidden").value)] if ops else []
+    return any(_THRESHOLD.search(text) for text in texts)
+
+
+def _finding(lab: Lab, known: Scale, title: str, *, name: str) -> Finding | None:
+    return lab.finding(
+        title,
+        _saying(lab, [known.form], (*known.grades, *BEYOND)),
+        relation=f"{__name__}:{name}",
+        marks=[known.form.format(one) for one in (*known.grades, *BEYOND)],
+        data=[known.form, [*known.grades]],
+        minimise=0,
+        part="V",
+        expected="more for each greater number",
+        observed={known.form.format(one): found for one, found in known.grades.items()},
+        teaches="nothing, for work that is half right" if name == "flat_end" else "to be good, and not the best",
+    )
