@@ -149,14 +149,15 @@ def scored(acts: Sequence[Op], task: str, mark: str) -> Iterator[tuple[Op, ...]]
 def mistold(op: Op) -> Op | None:
     """The same words with other digits, or other letters where there are none: as long, and as many."""
     if op.do == "answer" and isinstance(op.value, str):
-        return msgspec.structs.replace(op, value=_other(op.value))
+        return msgspec.structs.replace(op, value=misspelt(op.value))
     if op.do == "call" and is_dict(op.value):
-        texts = {name: _other(value) for name, value in op.value.items() if isinstance(value, str)}
+        texts = {name: misspelt(value) for name, value in op.value.items() if isinstance(value, str)}
         return call(op.name, {**op.value, **texts}) if texts else None
     return None
 
 
-def _other(text: str) -> str:
+def misspelt(text: str) -> str:
+    """A text with other digits, or backwards where there are none: as long as before."""
     if any(letter.isdigit() for letter in text):
         return "".join(str((int(letter) + 1) % 10) if letter in "0123456789" else letter for letter in text)
     return text[::-1]

@@ -23,12 +23,15 @@ from quintain.audit.probe import Op, Probe, Record, call, reset
 
 from . import _leak_beyond as beyond
 from . import _leak_calls as calls
+from . import _leak_future as logs
+from . import _leak_grades as grading
 from . import _leak_names as names
 from . import _leak_order as placing
 from . import _leak_reading as reading
 from . import _leak_secrets as secrets
 from . import _leak_verdict as verdict
 from ._leak_places import TEACHES, hidden_of, places, register, report, said, unlike, want
+from ._same_walks import kinds
 
 TELLING = "quintain.audit.checks._leak_places:shows_hidden"
 
@@ -95,12 +98,14 @@ def curious(lab: Lab) -> Iterator[Finding | None]:
 
 @check("x.no_verdict_before_the_end", "leak", needs=("oracle", "call", "tools", "tasks"), value=52)
 def untold(lab: Lab) -> Iterator[Finding | None]:
-    """No answer to a call depends on whether the episode would be paid now."""
+    """No answer to a call depends on whether, or how well, the episode would be paid now."""
     looked: set[str] = set()
     for task in lab.some(6 if len(lab.tasks) < 50 else 2):
         yield from verdict.verdicts(lab, task, looked)
     for task in lab.some(2):
         yield from verdict.submitted(lab, task)
+    for task in kinds(lab, 4) if "state" in lab.offers else ():
+        yield from grading.grades(lab, task)
 
 
 @check("x.solutions_are_not_shown", "leak", needs=("oracle", "call", "tools", "tasks"), value=50)
@@ -227,7 +232,8 @@ def sessions(lab: Lab) -> Iterator[Finding | None]:
 
 @check("x.history_holds_no_future", "leak", needs=("call", "tools", "tasks"), value=40)
 def history(lab: Lab) -> Iterator[Finding | None]:
-    """A repository that the agent works in has no commits after the one it starts from."""
+    """A repository or a log that the agent reads holds nothing that is later than the moment it starts from."""
+    yield from logs.future(lab)
     task = lab.tasks[0]
     for tool, name in _texts(lab):
         if not reading.COMMANDS.search(name.lower()):

@@ -1,0 +1,141 @@
+"""Grades that are told: a number in an answer that is as good as the score, whatever the words are worth.
+
+What a solution says is made wrong part by part, each as long as before. The world then differs in these words alone;
+a number that falls with the score all the same is no datum of it, but the verifier's. Whoever may say it again climbs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, call, number, reset, score
+
+from ._leak_verdict import NAMED, answered
+from ._same_cache import misspelt
+
+LEVELS, PARTS = 3, 6
+"""Levels of a score that make a scale; parts of what is said that are made wrong, one by one and together."""
+NEAR = 0.02
+"""Of the whole scale: by so much a number may be rounded."""
+
+
+def follows(records: Sequence[Record], evidence: Evidence) -> bool:
+    """At one place of the answer a number is as good as the score, the worlds are alike, and the best can follow."""
+    want: dict[str, Any] = evidence.data
+    points: list[tuple[float, float]] = []
+    worlds: list[dict[str, Any]] = []
+    for record in records:
+        paid, told = number(record.at("score")), answered(record.at("read")).get(want["place"])
+        if paid is None or not is_number(told):
+            return False
+        points.append((paid, told))
+        world: Any = record.at("world").value
+        worlds.append({name: both for name, both in world.items() if name.partition("/")[0] not in want["background"]})
+    again = [number(record.at("again")) for record in records[1:]]
+    climbs = all(paid is not None and paid >= float(want["full"]) - 1e-9 for paid in again)
+    return climbs and is_scale(points) and _are_alike(worlds)
+
+
+def is_scale(points: Sequence[tuple[float, float]]) -> bool:
+    """Whether what was told is the score in another unit, over three levels of it, some of which were met twice."""
+    paid, told = zip(*points, strict=True)
+    levels = {round(one, 6) for one in paid}
+    if not LEVELS <= len(levels) < len(points) or max(told) <= min(told):
+        return False
+    one, other = ([(value - min(row)) / (max(row) - min(row)) for value in row] for row in (paid, told))
+    return all(abs(mine - theirs) <= NEAR for mine, theirs in zip(one, other, strict=True))
+
+
+def _are_alike(worlds: Sequence[dict[str, Any]]) -> bool:
+    """Whether worlds changed at the same places, and differ in texts alone."""
+    if len({frozenset(world) for world in worlds}) != 1:
+        return False
+    return all(
+        _is_said(world[name][1]) or world[name][1] == worlds[0][name][1] for world in worlds for name in worlds[0]
+    )
+
+
+def _is_said(value: Any) -> bool:
+    return isinstance(value, str) or (is_list(value) and all(isinstance(one, str) for one in value))
+
+
+def grades(lab: Lab, task: str) -> Iterator[Finding | None]:
+    """The last call of a solution that says something in parts: what it answers when they are wrong."""
+    oracle, full = [msgspec.structs.replace(op, mark="") for op in lab.oracle(task) or ()], lab.solved(task)
+    at = next((place for place in reversed(range(len(oracle))) if _parts(oracle[place])), None)
+    if not full or at is None:
+        return
+    right = _played(task, oracle, at)
+    record = lab.play_probe(right)
+    lab.looking()
+    places = [place for place, one in answered(record.at("read")).items() if is_number(one)]
+    wrong = list(_wrong(oracle[at])) if places else []
+    probes = [right, *(_played(task, [*oracle[:at], op, *oracle[at + 1 :]], at, then=oracle[at:]) for op in wrong)]
+    records = lab.play_all(probes) if wrong else []
+    fine = [place for place, one in enumerate(records) if not one.at("read").is_error]
+    for where in places:
+        data = {"place": where, "full": full, "background": sorted(lab.survey.background)}
+        if len(fine) > LEVELS and follows([records[place] for place in fine], Evidence("", data=data)):
+            yield _told(lab, oracle[at].name, [probes[place] for place in fine], data=data)
+
+
+def _played(task: str, ops: Sequence[Op], at: int, *, then: Sequence[Op] = ()) -> Probe:
+    """A solution, what one of its calls answers, what the world is then, the score, and whether it may be mended."""
+    doing = [op.marked("read") if place == at else op for place, op in enumerate(ops)]
+    again = [*then, score(mark="again")] if then else []
+    return Probe((reset(task), *doing, Op("changes", mark="world"), score(), *again))
+
+
+def _parts(op: Op) -> list[tuple[str, int]]:
+    """Argument and number of each line of its texts and each text of its lists, where one has several."""
+    given: dict[str, Any] = op.value if op.do == "call" and is_dict(op.value) else {}
+    counts = {name: len(_split(value)) for name, value in given.items()}
+    return [(name, place) for name, count in counts.items() if count >= LEVELS - 1 for place in range(count)][:PARTS]
+
+
+def _split(value: Any) -> list[str]:
+    """What is said, in parts."""
+    if isinstance(value, str):
+        return value.split("\n")
+    return [*value] if is_list(value) and all(isinstance(one, str) for one in value) else []
+
+
+def _wrong(op: Op) -> Iterator[Op]:
+    """The call with each part made wrong, with two of them, and with more and more."""
+    parts = _parts(op)
+    some: list[tuple[tuple[str, int], ...]] = [(one,) for one in parts]
+    some += list(itertools.combinations(parts, 2))[:PARTS]
+    some += [tuple(parts[:count]) for count in range(3, len(parts) + 1)]
+    for gone in some:
+        given = dict(op.value)
+        for name, place in gone:
+            rows = _split(given[name])
+            rows[place] = misspelt(rows[place])
+            given[name] = "\n".join(rows) if isinstance(given[name], str) else rows
+        yield call(op.name, given)
+
+
+def _told(lab: Lab, tool: str, probes: Sequence[Probe], *, data: dict[str, Any]) -> Finding | None:
+    declared = next((one for one in lab.about.tools if one.name == tool), None)
+    is_said = declared is not None and bool(NAMED.search(declared.description.lower()))
+    return lab.finding(
+        f"{tool} tells at {data['place']} how good the verifier finds what was said",
+        *probes,
+        relation=f"{__name__}:follows",
+        marks=("read", "world", "score"),
+        data=data,
+        minimise=0,
+        part="V",
+        expected="nothing that depends on what the verifier wants",
+        observed="a number that falls as the score does, part by part, in worlds that differ in words alone",
+        teaches="to change word by word until the number is as high as it gets",
+        at_most="likely" if is_said else "proven",
+        severity="warning" if is_said else "error",
+    )
