@@ -18,6 +18,7 @@ from quintain.audit.probe import Probe, Record, number, reset, score
 from ._clip_arguments import near_arguments
 from ._clip_damage import damage_pays
 from ._clip_fields import half_filled
+from ._clip_full import full_marks
 from ._clip_groups import interchangeable
 from ._clip_near import near, spelling
 from ._clip_parts import lost, rises, walks
@@ -300,6 +301,6 @@ def bounds(lab: Lab) -> Iterator[Finding | None]:
 
 
 __all__ = [
-    "bounds", "components", "damage_pays", "half_filled", "ladder", "near", "near_arguments", "pile", "spelling",
-    "weighted",
+    "bounds", "components", "damage_pays", "full_marks", "half_filled", "ladder", "near", "near_arguments", "pile",
+    "spelling", "weighted",
 ]  # fmt: skip

@@ -1,0 +1,243 @@
+"""Full marks that nobody can get: where a number is handed in, what is paid for it has a top, and the top is no 1.
+
+No solution need be known. Numbers that can be read, their sums, differences, products and ratios are handed in, until
+one is paid for; from there its neighbours are, up to both ends of what is paid most, and the middle between them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_number
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.generate import Values, fits
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, Record, ask, call, number, reset, score
+
+from ._clip_states import EPSILON, counts, parts_of
+from ._same_scripts import seems_to_read
+from ._unsolv_search import proposals
+from ._unsolv_walks import leaves, text_of
+
+HERE = f"{__name__}:"
+PROMISED = re.compile(
+    r"\b(?:full|maximum|max|top|perfect) (?:marks?|score|credits?|points|rewards?|pay)\b", re.IGNORECASE
+)
+"""Words of a task that tells how much can be had."""
+TASKS, AGREE = 4, 2
+"""Tasks in which numbers are handed in, and those of which the top must be the same."""
+LEAST, WIDE = 0.5, 0.5
+"""Of a top that may be meant for all of it; and of a number, how far apart the ends of its neighbourhood may be."""
+_READ, _TOLD = 60, 10
+"""Calls that read, and numbers of them that are worked with."""
+_GROUP = 5
+"""Plays that show the top of one task."""
+_SECONDS = 2.5
+_CLIMBS, _HALVES = 5, 40
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+class Top(msgspec.Struct, frozen=True):
+    """The most that a number is paid in a task.
+
+    Attributes:
+        best: The number in the middle, then those near both ends.
+        lower: One that is paid less, and more than nothing.
+        reads: Calls that have read something for it.
+        parts: Components of the score there.
+    """
+
+    paid: float
+    best: tuple[float, float, float]
+    lower: float
+    reads: tuple[Op, ...]
+    parts: dict[str, float]
+
+
+def falls_short(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Each task speaks of full marks; a number, and those around it, are paid one amount below 1, read for or not.
+
+    Records, of each task: the number alone, after all that was read, near its lower and its upper end, another number.
+    """
+    top = float(evidence.data)
+    for start in range(0, len(records), _GROUP):
+        *near, lower = [number(record.at("score")) for record in records[start : start + _GROUP]]
+        told, parts = text_of(records[start].at("told")), parts_of(records[start].at("score"))
+        if not _are_had(parts) or lower is None or not 0 < lower < top - EPSILON or not PROMISED.search(told):
+            return False
+        if any(one is None or abs(one - top) > EPSILON for one in near) or top >= 1 - EPSILON:
+            return False
+    return True
+
+
+@check("x.full_marks_are_paid", "reward_clipping", needs=("tools", "call", "tasks"), value=45)
+def full_marks(lab: Lab) -> Iterator[Finding | None]:
+    """Where a task that takes a number tells of full marks, some number is paid 1."""
+    asked = [(tool, name) for tool in lab.about.tools if (name := _taken(tool)) and not seems_to_read(lab, tool.name)]
+    tasks = lab.some(TASKS)
+    starts = lab.play_all([Probe((reset(task, mark="told"),)) for task in tasks]) if asked else []
+    told = {task: text_of(one.at("told")) for task, one in zip(tasks, starts, strict=False)}
+    promised = [task for task, words in told.items() if PROMISED.search(words)]
+    if not promised:
+        raise NotChecked("no task that takes a number tells of full marks")
+    for tool, name in asked:
+        found = _tops(lab, tool, name, tasks=promised)
+        lab.looking(len(found))
+        most = max((one.paid for one in found.values()), default=1.0)
+        agree = {task: one for task, one in found.items() if abs(one.paid - most) <= EPSILON and _are_had(one.parts)}
+        if LEAST <= most < 1 - EPSILON and len(agree) >= min(AGREE, len(lab.tasks)):
+            yield _short(lab, tool, name, tops=dict(list(agree.items())[:AGREE]), most=most)
+
+
+def _taken(tool: ToolSpec) -> str:
+    """The only parameter of a tool, where it is a number; empty for another tool."""
+    if len(tool.properties) != 1:
+        return ""
+    [(name, schema)] = tool.properties.items()
+    is_plain = isinstance(schema, dict) and schema.get("type") in ("number", "integer") and not schema.get("enum")
+    return name if is_plain else ""
+
+
+def _are_had(parts: dict[str, float]) -> bool:
+    """Whether no component waits for something that no number gives."""
+    return all(value > EPSILON for name, value in parts.items() if counts(name))
+
+
+def _tops(lab: Lab, tool: ToolSpec, name: str, *, tasks: Sequence[str]) -> dict[str, Top]:
+    readers = [one for one in lab.about.tools if seems_to_read(lab, one.name)]
+    value = {"tool": tool, "name": name, "readers": readers}
+    probes = [Probe((ask(f"{HERE}climb", msgspec.to_builtins(value | {"task": task}), mark="top"),)) for task in tasks]
+    seen = [record.at("top") for record in lab.play_all(probes)]
+    return {task: msgspec.convert(one.value, Top) for task, one in zip(tasks, seen, strict=True) if one.value}
+
+
+def _short(lab: Lab, tool: ToolSpec, name: str, *, tops: dict[str, Top], most: float) -> Finding | None:
+    probes: list[Probe] = []
+    for task, top in tops.items():
+        middle, *ends, lower = (call(tool.name, {name: _number(tool, name, one)}) for one in (*top.best, top.lower))
+        begin = reset(task, mark="told")
+        probes.append(Probe((begin, middle, score())))
+        probes.append(Probe((begin, *top.reads, middle, score())))
+        probes += [Probe((begin, one, score())) for one in (*ends, lower)]
+    return lab.finding(
+        f"no number is paid more than {most:g}, where the task tells of full marks",
+        *probes,
+        relation=f"{HERE}falls_short",
+        marks=("told", "score"),
+        data=most,
+        minimise=0,
+        part="V",
+        expected=1.0,
+        observed={task: {"score": top.paid, **top.parts} for task, top in tops.items()},
+        teaches="that something is always wrong",
+    )
+
+
+def _number(tool: ToolSpec, name: str, value: float) -> float | int:
+    return round(value) if tool.properties[name].get("type") == "integer" else value
+
+
+# --- inside the subject's process ---
+
+
+def climb(player: Player, on: str, value: Any) -> Any:
+    """The most that is paid for a number in a task; None where none is, or its neighbourhood has no ends."""
+    tool = msgspec.convert(value["tool"], ToolSpec)
+    readers = msgspec.convert(value["readers"], list[ToolSpec])
+    hill = _Hill(player, on, value["task"], tool=tool, name=value["name"])
+    reads, told = _read(player, on, value["task"], readers)
+    at = max(_candidates(told), key=hill.pay, default=0.0)
+    if hill.pay(at) <= EPSILON:
+        return None
+    for _ in range(_CLIMBS):
+        low, high = hill.end(at, -1), hill.end(at, 1)
+        if low is None or high is None:
+            return None
+        middle = (low + high) / 2
+        rounded = [round(middle, digits) for digits in range(-1, 7)]
+        tried = [middle, *(one for one in rounded if low < one < high)]
+        best = max([*hill.paid], key=hill.pay)
+        if hill.pay(best) <= hill.pay(at) + EPSILON and all(hill.pay(one) <= hill.pay(at) + EPSILON for one in tried):
+            return hill.top(middle, (low, high), reads)
+        at = max((*tried, best), key=hill.pay)
+    return None
+
+
+class _Hill:
+    """What is paid for numbers, each handed in as the first thing in an episode."""
+
+    def __init__(self, player: Player, on: str, task: str, *, tool: ToolSpec, name: str) -> None:
+        self.player, self.on, self.task, self.tool, self.name = player, on, task, tool, name
+        self.paid: dict[float, float] = {}
+        self.until = time.monotonic() + _SECONDS
+
+    def pay(self, value: float) -> float:
+        """What is paid for a number; nothing where it is refused, or there is no time left to ask."""
+        given = {self.name: _number(self.tool, self.name, value)}
+        if value not in self.paid and time.monotonic() < self.until and fits(given, self.tool.parameters):
+            self.player.do(reset(self.task, on=self.on))
+            self.player.do(call(self.tool.name, given, on=self.on))
+            self.paid[value] = number(self.player.do(score(on=self.on))) or 0.0
+        return self.paid.get(value, 0.0)
+
+    def end(self, inside: float, sign: int) -> float | None:
+        """The last number on one side that is paid like this one; None for no end near it."""
+        wanted, step = self.pay(inside), 1e-6 * max(abs(inside), 1.0)
+        while abs(self.pay(inside + sign * step) - wanted) <= EPSILON:
+            step *= 2
+            if step > WIDE * max(abs(inside), 1.0):
+                return None
+        near, far = inside, inside + sign * step
+        for _ in range(_HALVES):
+            half = (near + far) / 2
+            near, far = (half, far) if abs(self.pay(half) - wanted) <= EPSILON else (near, half)
+        return near
+
+    def top(self, middle: float, ends: tuple[float, float], reads: Sequence[Op]) -> Any:
+        """The top at this number; None where nothing less is paid for another."""
+        paid = self.pay(middle)
+        lower = [one for one, there in self.paid.items() if EPSILON < there < paid - EPSILON]
+        if not lower or time.monotonic() > self.until:
+            return None
+        self.player.do(reset(self.task, on=self.on))
+        given = {self.name: _number(self.tool, self.name, middle)}
+        self.player.do(call(self.tool.name, given, on=self.on))
+        parts = parts_of(self.player.do(score(on=self.on)))
+        inner = [middle + 0.9 * (one - middle) for one in ends]
+        return msgspec.to_builtins(Top(paid, (middle, inner[0], inner[1]), lower[0], tuple(reads), parts))
+
+
+def _read(player: Player, on: str, task: str, readers: Sequence[ToolSpec]) -> tuple[list[Op], list[float]]:
+    """Calls that read of what the task names, and the numbers that they and the task tell."""
+    first = text_of(player.do(reset(task, on=on)))
+    values, names = Values(), re.findall(r"[^\W\d_][\w'-]*(?: [A-Z][\w'-]*)?", first)
+    found: list[tuple[bool, Op, list[float]]] = []
+    for tool in readers:
+        for arguments in itertools.islice(proposals(tool, values, ids=[], names=names), _READ // len(readers) + 1):
+            op = call(tool.name, arguments)
+            seen = player.do(op.moved(on))
+            if not seen.is_error:
+                values.take(seen.value, tool.name)
+                numbers = [float(one) for _, one in leaves(seen.value) if is_number(one)]
+                is_named = any(str(one).casefold() in first.casefold() for one in arguments.values())
+                found.append((is_named, op, numbers))
+    near = sorted((one for one in found if one[2]), key=lambda one: not one[0])
+    told = [*map(float, _NUMBER.findall(first)), *(one for _, _, numbers in near for one in numbers)]
+    return [op for is_named, op, _ in near if is_named][:8], list(dict.fromkeys(told))[:_TOLD]
+
+
+def _candidates(told: Sequence[float]) -> Iterator[float]:
+    """The numbers, and what two of them make together."""
+    yield from told
+    for one, other in itertools.combinations(told, 2):
+        yield from (one + other, one - other, other - one, one * other)
+        yield from (left / right for left, right in ((one, other), (other, one)) if right)
