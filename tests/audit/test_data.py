@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from quintain.audit.data import MOST, changes, glance
+from quintain.audit.data import MOST, changes, glance, tabled
 from quintain.audit.generate import ODD, Values, fits, odd, one, valid
 from quintain.audit.handle import ToolSpec
 
@@ -183,3 +183,34 @@ def test_odd_calls_differ_from_the_good_one_in_one_place() -> None:
     assert base | {"no_such_parameter": 1} in calls
     places = [{key for key in (*base, *call) if repr(base.get(key)) != repr(call.get(key))} for call in calls if call]
     assert all(len(place) <= 1 for place in places)
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        {"t1": {"owner": "ann", "left": 1}, "t2": {"owner": None, "left": 2}},
+        {"ann": {"role": "a"}, "bob": {"role": "b"}, "cem": {"role": "a"}},
+        [{"id": 1, "name": "a"}, {"id": 2, "name": "b"}],
+    ],
+)
+def test_a_world_that_is_one_table_is_named(world: Any) -> None:
+    assert tabled(world) == {"rows": world}
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        {"orders": {"o1": {"total": 1}}, "users": {"u1": {"name": "a"}}},
+        {"left": {"a": 1, "b": 2}, "sold": {"a": 3, "b": 1}, "kept": {"a": 0, "b": 0}},
+        {"o1": {"total": 1}, "o2": {"total": 1, "paid": True}},
+        {"user": {"name": "a"}, "admin": {"name": "b"}},
+        {"o1": {"name": "a"}},
+        {},
+        [],
+        [1, 2],
+        None,
+        "a",
+    ],
+)
+def test_any_other_world_is_left_as_it_is(world: Any) -> None:
+    assert tabled(world) is world

@@ -68,7 +68,16 @@ def test_tasks_by_name_are_handed_back_as_they_came() -> None:
     "form",
     [
         [{"name": "f", "description": "F.", "parameters": {"type": "object", "properties": {"x": {"type": "string"}}}}],
-        [{"type": "function", "function": {"name": "f", "description": "F.", "parameters": {"x": {"type": "string"}}}}],
+        [
+            {
+                "type": "function",
+                "function": {
+                    "name": "f",
+                    "description": "F.",
+                    "parameters": {"x": {"type": "string", "required": False}},
+                },
+            }
+        ],
         [
             {
                 "name": "f",
@@ -76,7 +85,7 @@ def test_tasks_by_name_are_handed_back_as_they_came() -> None:
                 "inputSchema": {"type": "object", "properties": {"x": {"type": "string"}}},
             }
         ],
-        {"f": {"description": "F.", "input_schema": {"x": {"type": "string"}}}},
+        {"f": {"description": "F.", "input_schema": {"x": {"type": "string", "optional": True}}}},
     ],
 )
 def test_tools_in_the_forms_of_the_field(form: Any) -> None:

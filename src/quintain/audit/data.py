@@ -78,6 +78,26 @@ def _key(*lists: list[Any]) -> str:
     return ""
 
 
+def tabled(world: Any) -> Any:
+    """A world as tables and settings by name; one that is itself a table, of rows that are alike, is called "rows"."""
+    rows: list[Any] = world if is_list(world) else list(world.values()) if is_dict(world) else []
+    named = is_dict(world) and (len(rows) > 2 or any(letter.isdigit() for key in world for letter in str(key)))
+    return {"rows": world} if len(rows) > 1 and (named or is_list(world)) and _alike(rows) else world
+
+
+def _alike(rows: list[Any]) -> bool:
+    """Whether all are rows of one table: the same fields, of the same kinds, and not only numbers."""
+    if not all(is_dict(row) and row.keys() == rows[0].keys() for row in rows):
+        return False
+    kinds = [{_kind(row[name]) for row in rows} - {"NoneType"} for name in rows[0]]
+    told = {kind for some in kinds for kind in some}
+    return all(len(some) < 2 for some in kinds) and bool(told - {"number", "list", "dict"})
+
+
+def _kind(value: Any) -> str:
+    return "number" if is_number(value) else type(value).__name__
+
+
 def glance(value: Any, most: int = 40) -> Any:
     """A value with at most so many entries of each list and dict below the top, for who only wants examples."""
     if is_dict(value):

@@ -19,6 +19,7 @@ from quintain.errors import UsageError
 
 from .data import is_dict, is_list
 from .probe import Op, answer, call
+from .schemas import schema_of
 
 REQUIRED = ("tasks", "reset", "score")
 OPTIONAL = (
@@ -163,11 +164,8 @@ def _tool(tool: Any) -> ToolSpec:
     if not is_dict(tool) or not isinstance(tool.get("name"), str):
         raise UsageError(f'a tool is {{"name", "description", "parameters"}}, tools() gave {tool!r}')
     forms = ("parameters", "inputSchema", "input_schema")
-    given: list[dict[str, Any]] = [tool[key] for key in forms if tool.get(key)]
-    schema = given[0] if given else {}
-    if schema and "properties" not in schema and "type" not in schema:
-        schema = {"type": "object", "properties": schema}  # Only the properties were given.
-    return ToolSpec(tool["name"], str(tool.get("description") or ""), plain(schema)[0])
+    given = [tool[key] for key in forms if tool.get(key)]
+    return ToolSpec(tool["name"], str(tool.get("description") or ""), schema_of(plain(given[0])[0] if given else {}))
 
 
 def _solving(step: Any) -> Op:

@@ -17,6 +17,7 @@ import msgspec
 
 from quintain import codec
 
+from .answers import answered
 from .data import changes, glance, is_list
 from .handle import Factory, Handle, how_raised, plain, verdict, where_raised, with_text_keys
 from .probe import Op, Seen
@@ -202,7 +203,7 @@ _NEEDS = {"changes": "state", "glance": "state"}
 
 _DO: dict[str, Callable[[Player, Handle, Op], Any]] = {
     "reset": Player.reset,
-    "call": lambda _, handle, op: handle.subject.call(op.name, copy.deepcopy(op.value)),
+    "call": lambda _, handle, op: answered(handle.subject.call(op.name, copy.deepcopy(op.value))),
     "answer": lambda _, handle, op: handle.subject.answer(op.value),
     "score": lambda _, handle, op: verdict(handle.subject.score()),
     "state": lambda _, handle, op: handle.subject.state(),

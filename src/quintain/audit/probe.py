@@ -14,6 +14,7 @@ import msgspec
 
 from quintain import codec
 
+from .answers import speaks_of_error
 from .data import is_dict, is_list
 
 FAULTS = (
@@ -156,13 +157,6 @@ class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
     def content(self) -> tuple[Any, str, str]:
         """What comparisons look at: the value, and the type of what was raised."""
         return self.value, self.raised.partition(":")[0], self.how
-
-
-def speaks_of_error(value: Any) -> bool:
-    """Whether an observation says that it is an error: `{"error": ...}`, `{"ok": false}`, or text that begins so."""
-    if is_dict(value):
-        return bool(value.get("error")) or value.get("is_error") is True or value.get("ok") is False
-    return isinstance(value, str) and value.lstrip().lower().startswith(("error", "tool error", "traceback"))
 
 
 class Record(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from .data import is_dict, is_list, is_number
+from .data import is_dict, is_list, is_number, tabled
 from .generate import fits, valid
 from .handle import ToolSpec
 from .probe import Op, Probe, Record, Seen, call, reset
@@ -35,7 +35,7 @@ class Moment(msgspec.Struct, frozen=True):
     """Where a good call is made.
 
     Attributes:
-        world: The state there; None where it cannot be seen.
+        world: The state there, as tables; None where it cannot be seen.
         strings: Columns of its tables (and what else is text) by "table/field", each with its values.
     """
 
@@ -139,7 +139,7 @@ def _moments(lab: Lab, places: Sequence[tuple[str, tuple[Op, ...]]]) -> dict[str
     records = lab.play_all([Probe((reset(task), *before, *look)) for task, before in starts.values()])
     found: dict[str, Moment] = {}
     for (key, (task, before)), record in zip(starts.items(), records, strict=True):
-        world = record.at("world").value if sees else None
+        world = tabled(record.at("world").value) if sees else None
         found[key] = Moment(task, before, world, columns_of(world))
     return found
 
@@ -285,7 +285,7 @@ def _texts(schema: dict[str, Any], name: str, value: Any, *, moment: Moment, lab
     like = others(value, name, moment, lab=lab)
     yield from (("legal", one) for one in like[:OTHERS] if fits(one, schema))
     if isinstance(value, str) and value:
-        yield from (("unknown", one) for one in strangers(value, moment))
+        yield from (("unknown", one) for one in strangers(value, moment, known=lab.survey.values.strings()))
     yield "unknown", NOWHERE
     yield "legal", ""
     most = schema.get("maxLength")
@@ -303,14 +303,17 @@ def others(value: Any, name: str, moment: Moment, *, lab: Lab) -> list[Any]:
     return rest[::step]
 
 
-def strangers(value: str, moment: Moment) -> list[str]:
-    """Names of the same form that nothing in the world has."""
+def strangers(value: str, moment: Moment, *, known: Sequence[str] = ()) -> list[str]:
+    """Names of the same form that nothing in the world has; longer ones, where nobody sees which there are."""
     if not any(letter.isdigit() for letter in value):
         return [f"{value[:-1]}qzx"]
     there = {str(one) for values in moment.columns.values() for one in values}
+    if value not in there:
+        *_, last = re.finditer(r"\d+", value)
+        value = f"{value[: last.end()]}59264{value[last.end() :]}"
     tables = (str.maketrans("0123456789", "7036925814"), str.maketrans("0123456789", "1470369258"))
     tried = [value.translate(table) for table in tables]
-    return [one for one in dict.fromkeys(tried) if one not in there and one != value][:2]
+    return [one for one in dict.fromkeys(tried) if one not in there and one not in known and one != value][:2]
 
 
 # --- playing ---

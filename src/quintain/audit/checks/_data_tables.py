@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.data import is_dict, is_list, is_number, tabled
 from quintain.audit.player import Player
 from quintain.audit.probe import Probe, Record, ask, reset
 
@@ -26,7 +26,7 @@ def sample(player: Player, on: str, value: Any) -> Tables:
     if value == "production":
         given = subject.production()
         return tables(given.get("data") if is_dict(given) else None)
-    return tables(subject.state())
+    return tables(tabled(subject.state()))
 
 
 def tables(value: Any) -> Tables:

@@ -21,6 +21,13 @@ UNKNOWN = re.compile(
     r"|NotImplementedError|not implemented",
     re.IGNORECASE,
 )
+SAYS = re.compile(
+    r"not? found|no such|unknown|does(n't| not) exist|do(n't| not) (know|have)|there (is|are) no"
+    r"|not? (match|result|entr)"
+    r"|invalid|missing|unavailable|cannot|can't|unable|nothing|never|must|fail|error",
+    re.IGNORECASE,
+)
+"""Words of doubt, in whatever answer."""
 MISSING = re.compile(r"missing|required|must (be given|provide|supply)|is needed|KeyError", re.IGNORECASE)
 INVALID = re.compile(
     r"invalid|must be (one of|in)|not (a valid|one of|allowed|supported|recogni[sz]ed)|unknown|unsupported",

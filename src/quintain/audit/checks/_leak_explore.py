@@ -15,10 +15,11 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.answers import speaks_of_error
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.generate import Values
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Seen, call, reset, speaks_of_error
+from quintain.audit.probe import Op, Seen, call, reset
 
 from ._leak_codes import decoded
 from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS, hasty, in_turn, wrong_calls

@@ -13,12 +13,13 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.answers import speaks_of_error
 from quintain.audit.check import check
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, answer, call, number, reset, score, speaks_of_error
+from quintain.audit.probe import Op, Probe, Record, Seen, answer, call, number, reset, score
 
 from ._leak_explore import read_text
 from ._leak_places import TEACHES

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.data import is_dict, is_list
+from quintain.audit.data import is_dict, is_list, tabled
 from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Probe, ask, reset, state
@@ -72,6 +72,7 @@ def look(player: Player, on: str, value: Any) -> Any:
 
 def _tables(world: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every table: its name, and its rows by key; keys of a list of rows are their places, with a space before."""
+    world = tabled(world)
     for name, table in (world if is_dict(world) else {}).items():
         rows: dict[str, Any] = {f" {place}": row for place, row in enumerate(table)} if is_list(table) else table
         if is_dict(rows) and len(rows) > 1 and all(is_dict(row) for row in rows.values()):

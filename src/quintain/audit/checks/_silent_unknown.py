@@ -19,18 +19,15 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Probe, Record
 from quintain.audit.trials import Trial, changed
 
-from ._drift_words import text_of
+from ._drift_words import SAYS, text_of
 
 HERE = f"{__name__}:"
 MOST = 6
 """Findings; more of them say nothing new."""
-SAYS = re.compile(
-    r"not? found|no such|unknown|does(n't| not) exist|do(n't| not) (know|have)|there (is|are) no"
-    r"|not? (match|result|entr)"
-    r"|invalid|missing|unavailable|cannot|can't|unable|nothing|never|must|fail|error",
-    re.IGNORECASE,
+_CREATES = re.compile(
+    r"\b(creat\w*|new|add\w*|writ\w*|regist\w*|open|start|insert\w*|put|set|save\w*|store|upload\w*)\b", re.IGNORECASE
 )
-_CREATES = re.compile(r"\b(creat|new|add|write|writ|regist|open|start|insert|put|set)", re.IGNORECASE)
+"""Words of tools that make what was not there."""
 
 
 def is_name(trial: Trial) -> bool:
@@ -183,7 +180,7 @@ def _accused(lab: Lab, trial: Trial, good: Trial, *, sibling: Trial | None) -> F
     if good.changes:
         return _misdone(lab, trial, pair, third=third, data=data)
     title = f"{trial.tool.name} answers for a {trial.name} that does not exist as if it did"
-    if trial.name not in trial.tool.required or not is_name(trial):
+    if trial.name not in trial.tool.required or not is_name(trial) or (not looks and _makes_things(trial)):
         return None
     if answered([_record(trial), _record(good)], Evidence("", data=data)):
         return _finding(lab, trial, title, *pair, relation="answered", data=data)
@@ -204,6 +201,10 @@ def _misdone(
     if dangles(lab.play_all([*pair, third]), Evidence("", data=data)):
         return _finding(lab, trial, title, *pair, third, relation="dangles", data=data)
     return None
+
+
+def _makes_things(trial: Trial) -> bool:
+    return bool(_CREATES.search(f"{trial.tool.name.replace('_', ' ')}. {trial.tool.description}"))
 
 
 def _searches(trial: Trial) -> bool:

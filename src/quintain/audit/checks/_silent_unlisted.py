@@ -22,8 +22,8 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Probe, Record, Seen, call, reset
 from quintain.audit.survey import Known
 
-from ._drift_words import text_of
-from ._silent_unknown import SAYS, empty, negative
+from ._drift_words import SAYS, text_of
+from ._silent_unknown import empty, negative
 
 HERE = f"{__name__}:"
 NAMES = 12

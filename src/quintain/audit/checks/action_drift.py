@@ -35,6 +35,7 @@ from ._drift_units import units
 from ._drift_words import (
     INVALID,
     MISSING,
+    SAYS,
     UNKNOWN,
     text_of,
     tools_called,
@@ -87,6 +88,12 @@ _NONE = object()
 def works(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The call is answered, and not with an error."""
     return not records[0].at("call").is_error
+
+
+def works_for_nobody(records: Sequence[Record], _evidence: Evidence) -> bool:
+    """The call is answered, and neither with an error nor with words that say that there is no such tool."""
+    seen = records[0].at("call")
+    return not seen.is_error and not SAYS.search(text_of(seen))
 
 
 def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
@@ -206,19 +213,20 @@ def exist(lab: Lab) -> Iterator[Finding | None]:
                 observed="unknown tool",
                 teaches=TEACHES,
             )
-    control = lab.play(reset(task), call(NOBODY, {}, mark="call")).at("call")
-    if not control.is_error:
+    answered = lab.play(reset(task), call(NOBODY, {}, mark="call"))
+    control = answered.at("call")
+    if works_for_nobody([answered], Evidence("")):
         yield lab.finding(
             "a call of a tool that does not exist is answered as if it did",
             Probe((reset(task), call(NOBODY, {}, mark="call"))),
-            relation=f"{__name__}:works",
+            relation=f"{__name__}:works_for_nobody",
             marks=("call",),
             expected="an error",
             observed=control.value,
             teaches="that any name will do",
         )
-        return
-    yield from hidden_tools(lab, task)
+    elif control.is_error:
+        yield from hidden_tools(lab, task)
 
 
 @check("x.tools_stay_the_same", "action_drift", needs=("tools", "call", "tasks"), value=78)
