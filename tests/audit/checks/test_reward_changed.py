@@ -101,7 +101,9 @@ def test_what_a_prompt_decides(key: str, value: object, told: str, decided: bool
         ("Carry out these orders and nothing else.", True),
         ("Merge them. Change nothing else.", True),
         ("Correct it, and change no other file.", True),
+        ("Send both there; leave all others, and those of her brother.", True),
         ("Refund the order, then close the ticket.", False),
+        ("Leave a word for the others.", False),
     ],
 )
 def test_what_a_prompt_forbids(told: str, forbidden: bool) -> None:

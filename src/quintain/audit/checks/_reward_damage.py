@@ -14,17 +14,22 @@ from quintain.audit.probe import Op, Probe, call, reset, score
 from . import _reward_claims as claims
 from ._reward_acts import Path, is_bookkeeping, names, pattern, reads_by_name, scalars, words, writes_by_name
 from ._reward_kin import Family, families, forbids_more
-from ._reward_runs import Run, Solved, paid, runs
+from ._reward_runs import Run, Solved, paid_of, runs
+from ._same_walks import kinds
 
+_TASKS = 4
+"""Tasks in which damage is done, of different kinds where there are any."""
 _MOST = 24
 """Damages that are tried in one task."""
+_SAKES, _EACH = 3, 8
+"""Calls of one tool, at first on rows with a name that the solution's have."""
 
 
 @check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=78, severity="warning")
 def collateral_damage(lab: Lab) -> Iterator[Finding | None]:
     """A solution with records of others destroyed beside it is paid less."""
     soft: tuple[Solved, Op, list[tuple[str, ...]]] | None = None
-    for one in paid(lab, 4):
+    for one in paid_of(lab, tuple(dict.fromkeys((*kinds(lab, _TASKS), *lab.some(_TASKS))))[:_TASKS]):
         damages = _damages(lab, one)
         ways = [(*_before_words(one), damage, *_words(one)) for damage in damages]
         hurt: list[tuple[Op, list[tuple[str, ...]]]] = []
@@ -115,7 +120,7 @@ def _damages(lab: Lab, one: Solved) -> list[Op]:
             others = [value for value in lab.survey.values.of(tool.required[0]) if str(value) not in mine]
             by_tool[tool.name] += [call(tool.name, {tool.required[0]: value}) for value in others[:4]]
     ranked = sorted(by_tool.values(), key=lambda ops: not any(_is_grave(op) for op in ops))
-    turns = [ops[place] for place in range(6) for ops in ranked if place < len(ops)]
+    turns = [ops[place] for place in range(_EACH) for ops in ranked if place < len(ops)]
     return turns[:_MOST]
 
 
@@ -123,6 +128,7 @@ def _aimed(lab: Lab, one: Solved, tool: Any, *, known: dict[str, Family]) -> Ite
     """Calls of a tool on rows beside those of the solution: names from the same tables, all else as it fits."""
     met = [op.value for op in one.ops if op.name == tool.name]
     used: dict[str, Any] = met[0] if met else {}
+    yield from _repeated(tool, used, known=known)
     for number in (0, 1, 2, 3):
         given: dict[str, Any] = {}
         for place, key in enumerate(tool.required):
@@ -135,6 +141,14 @@ def _aimed(lab: Lab, one: Solved, tool: Any, *, known: dict[str, Family]) -> Ite
                 given[key] = used.get(key, value)
         if any(str(value) not in {str(own) for own in used.values()} for value in given.values()):
             yield call(tool.name, given)
+
+
+def _repeated(tool: Any, used: dict[str, Any], *, known: dict[str, Family]) -> Iterator[Op]:
+    """The solution's own call, on rows that one could take for those that it names."""
+    for key, value in used.items():
+        family = known.get(str(value))
+        sakes = [one.name for one in family.namesakes if str(one.name) not in known] if family is not None else []
+        yield from (call(tool.name, {**used, key: name}) for name in sakes[:_SAKES])
 
 
 def _kind(one: Solved, key: str, known: dict[str, Family]) -> Family | None:

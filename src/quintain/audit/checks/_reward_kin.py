@@ -23,6 +23,10 @@ _FEW = 6
 """Values of a field that tells kinds of rows apart, and rows of each."""
 _PARTS = 12
 """Rows of another table that belong to one."""
+_SAKES = 8
+"""Rows that share a text, of which more say nothing of each other."""
+_WORD = re.compile(r"[^\W\d_]{3}")
+"""What a text has that is a name, and neither a moment nor a number."""
 
 
 class Kin(msgspec.Struct, frozen=True):
@@ -43,11 +47,13 @@ class Family(msgspec.Struct, frozen=True):
     Attributes:
         table: Where they stand.
         own: The row itself.
+        namesakes: Those of the others of which a text, such as the name of a person, is one of few rows, and of this.
     """
 
     table: str
     own: Any
     others: tuple[Kin, ...]
+    namesakes: tuple[Kin, ...] = ()
 
 
 def families(lab: Lab, one: Solved) -> dict[str, Family]:
@@ -95,7 +101,8 @@ def _family(name: Any, tables: Sequence[tuple[str, dict[str, Any]]]) -> Family |
 
 def _whole(table: str, own: Kin, others: Sequence[Kin], *, tables: Sequence[tuple[str, dict[str, Any]]]) -> Family:
     """A family, each row together with those of other tables that belong to it."""
-    chosen = [own, *_spread(own, others)]
+    sakes = _namesakes(own, others)
+    chosen = [own, *_spread(own, others), *sakes]
     wanted = {one.name for one in chosen}
     parts: dict[Any, dict[str, list[Any]]] = {name: {} for name in wanted}
     for other, rows in tables:
@@ -107,7 +114,24 @@ def _whole(table: str, own: Kin, others: Sequence[Kin], *, tables: Sequence[tupl
                 if len(kept) < _PARTS:
                     kept.append(row)
     whole = [Kin(one.name, {**parts[one.name], **one.row}) for one in chosen]
-    return Family(table, whole[0].row, tuple(whole[1:]))
+    near = len(whole) - len(sakes)
+    return Family(table, whole[0].row, tuple(whole[1:near]), tuple(whole[near:]))
+
+
+def _namesakes(own: Kin, others: Sequence[Kin]) -> list[Kin]:
+    """Rows with a text of the own one, however it is written, that only few rows have."""
+    found: dict[str, Kin] = {}
+    for field, mine in own.row.items():
+        if not isinstance(mine, str) or not _WORD.search(mine):
+            continue
+        alike = [one for one in others if _plain(one.row.get(field)) == _plain(mine)]
+        if len(alike) <= min(_SAKES, len(others) // 4):
+            found.update((repr(one.name), one) for one in alike)
+    return list(found.values())[:_SAKES]
+
+
+def _plain(value: Any) -> str:
+    return " ".join(value.split()).casefold() if isinstance(value, str) else ""
 
 
 def _spread(own: Kin, others: Sequence[Kin]) -> list[Kin]:
@@ -123,6 +147,7 @@ def _spread(own: Kin, others: Sequence[Kin]) -> list[Kin]:
 
 _NOTHING_ELSE = re.compile(
     r"(nothing|anything|no other|any other|everything) (else|\w+)?|leave .{0,40}\b(alone|untouched|unchanged|as)\b"
+    r"|\bleave (all|any|every|the|each)? ?(others?|rest|remaining)\b"
     r"|\bonly\b.{0,30}\bchange|and no more\b",
     re.IGNORECASE,
 )

@@ -307,7 +307,12 @@ class _Track:
 
 def paid(lab: Lab, count: int) -> list[Solved]:
     """Walked solutions that are paid, and more than nothing is."""
-    found = [one for one in solve(lab, lab.some(count)) if one.full and one.full > 0]
+    return paid_of(lab, lab.some(count))
+
+
+def paid_of(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
+    """The same of these tasks."""
+    found = [one for one in solve(lab, tasks) if one.full and one.full > 0]
     found = [one for one in found if one.floor is None or one.full is None or one.floor < one.full - 1e-9]
     if not found:
         raise lab.none("no solution is known that is paid more than nothing")
