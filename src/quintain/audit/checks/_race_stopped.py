@@ -7,6 +7,7 @@ sessions must each give what they give alone; two calls of one instance that thr
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import time
@@ -18,12 +19,14 @@ import msgspec
 
 from quintain import codec
 from quintain.audit.check import check
+from quintain.audit.data import changes
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, Seen, ask, masked, reset, same
 from quintain.audit.survey import Known
 
+from ._race_last import pairs
 from ._same_cache import mistold
 from ._same_scripts import bare, doing, half, others
 from ._same_walks import kinds
@@ -85,7 +88,7 @@ def _probes(lab: Lab, files: Sequence[str]) -> Iterator[tuple[Probe, str]]:
             words = "a call of another session stands still in its midst, or is made meanwhile"
             yield _probe(lab, files, lanes, name="beside"), words
     if lab.attribute("shared") is True:
-        for one, meanwhile in _shared(lab):
+        for one, meanwhile in itertools.chain(_shared(lab), pairs(lab)):
             lanes = [[reset(one.task), *map(bare, one.before), bare(one.op)], [meanwhile]]
             yield _probe(lab, files, lanes, name="shared"), f"{one.op.name} of the same instance stands still"
 
@@ -319,9 +322,9 @@ def shared(player: Player, on: str, value: Any) -> dict[str, Any] | None:
     count = 0
     for name, order in (("one", (mine, theirs)), ("two", (theirs, mine)), ("again", (mine, theirs))):
         begun(f"{on} {name}")
-        seen = {id(op): stop.do(player, op.moved(f"{on} {name}")) for op in order}
-        count = stop.lines if name == "two" else count
-        orders.append(ended(f"{on} {name}", seen[id(mine)], seen[id(theirs)]))
+        done = {id(op): (stop.do(player, op.moved(f"{on} {name}")), stop.lines) for op in order}
+        orders.append(ended(f"{on} {name}", done[id(mine)][0], done[id(theirs)][0]))
+        count = done[id(mine)][1]  # In the end those of a call that nothing was in the way of.
     if codec.dumps(orders[0], repr) != codec.dumps(orders[2], repr):
         return None
     for number in range(PLACES // 2):
@@ -338,7 +341,9 @@ def shared(player: Player, on: str, value: Any) -> dict[str, Any] | None:
         if all(codec.dumps(found, repr) != codec.dumps(order, repr) for order in orders):
             parts = [place for place in range(3) if found[place] not in (orders[0][place], orders[1][place])] or [2]
             who = _named((mine, theirs, theirs)[parts[0]])
-            return {"name": who, "alone": orders[0][parts[0]], "beside": found[parts[0]]}
+            apart = changes(orders[0][parts[0]], found[parts[0]])
+            alone, beside_ = ({path: both[side] for path, both in apart.items()} for side in (0, 1))
+            return {"name": who, "alone": alone, "beside": beside_}
         player.handles.pop(name, None)
     return None
 

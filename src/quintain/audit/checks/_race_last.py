@@ -1,0 +1,125 @@
+"""Calls that want the same last thing: each of two works, and whichever comes second is refused.
+
+A place in a slot, the last of a stock, a seat: what is counted first and taken then is given away twice by whoever lets
+another in between. Which calls stand in each other's way nobody says; so one that works is made for all the other rows
+of the world, until it is refused itself, and then for as few of them as that takes.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict
+from quintain.audit.generate import fits
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, ask, call, reset
+from quintain.audit.survey import Known
+
+from ._data_tables import tables, texts
+from ._same_scripts import bare
+from ._same_walks import form
+from ._same_wide import budget
+
+HERE = f"{__name__}:"
+TOOLS, KNOWN = 6, 2
+"""Tools that write; calls of each for which others are sought."""
+ROWS = 200
+"""Other rows that a call is made for."""
+
+
+class Rivals(msgspec.Struct, frozen=True):
+    """What goes before, and the call that then takes what is left."""
+
+    before: tuple[Op, ...]
+    other: Op
+
+
+class Sought(msgspec.Struct, frozen=True):
+    """A call that works, the argument that is given other values, and how many calls an episode may have."""
+
+    task: str
+    before: tuple[Op, ...]
+    op: Op
+    name: str
+    schema: dict[str, Any]
+    most: int
+
+
+def pairs(lab: Lab) -> Iterator[tuple[Known, Op]]:
+    """Calls that work, and others that take what they need, as both are told apart by nothing but who comes first."""
+    if "state" not in lab.offers:
+        return
+    for tool in lab.about.tools:
+        if tool.name in lab.survey.writers[:TOOLS]:
+            known = {one.task: one for one in lab.survey.of(tool.name) if one.writes}
+            found = (pair for one in list(known.values())[:KNOWN] for pair in _pairs(lab, one, tool.properties))
+            yield from itertools.islice(found, 1)
+
+
+def _pairs(lab: Lab, one: Known, schemas: dict[str, Any]) -> Iterator[tuple[Known, Op]]:
+    before = tuple(map(bare, one.before))
+    for name, value in one.op.value.items():
+        schema = schemas.get(name)
+        if not is_dict(schema) or schema.get("enum") or not isinstance(value, str):
+            continue
+        sought = Sought(one.task, before, bare(one.op), name, schema, max(4, budget(lab) - len(before) - 1))
+        asked = ask(f"{HERE}rivals", msgspec.to_builtins(sought), mark="rivals")
+        found = lab.play(reset(one.task, on="warm"), asked).at("rivals").value
+        if found:
+            pair = msgspec.convert(found, Rivals)
+            yield msgspec.structs.replace(one, before=pair.before), pair.other
+
+
+# --- inside the subject's process ---
+
+
+def rivals(player: Player, on: str, value: Any) -> Any:
+    """The least that must be done before, so that the call and another one each refuse the other; None if nothing."""
+    sought = msgspec.convert(value, Sought)
+    others = list(_others(player, on, sought))
+    if not others or _is_refused(player, on, sought, after=()) or not _is_refused(player, on, sought, after=others):
+        return None
+    few, many = 0, len(others)  # After so few it works, after so many it does not.
+    while many - few > 1:
+        middle = (few + many) // 2
+        if _is_refused(player, on, sought, after=others[:middle]):
+            many = middle
+        else:
+            few = middle
+    before, other = (*sought.before, *others[: many - 1]), others[many - 1]
+    turned = msgspec.structs.replace(sought, before=before, op=other)
+    if not _is_refused(player, on, turned, after=[sought.op]):
+        return None
+    return msgspec.to_builtins(Rivals(before, other))
+
+
+def _others(player: Player, on: str, sought: Sought) -> Iterator[Op]:
+    """The call for each other row, where it works."""
+    _begin(player, on, sought)
+    mine = sought.op.value[sought.name]
+    world = tables(player.do(Op("state", on)).value)
+    cells = dict.fromkeys(one for rows in world.values() for row in rows for one in texts([*row.values()]))
+    rows = [one for one in cells if one != mine and form(one) == form(mine) and fits(one, sought.schema)][:ROWS]
+    for place, row in enumerate(rows):
+        if place and place % sought.most == 0:
+            _begin(player, on, sought)
+        op = call(sought.op.name, {**sought.op.value, sought.name: row})
+        if not player.do(op.moved(on)).is_error:
+            yield op
+
+
+def _begin(player: Player, on: str, sought: Sought, *, after: Sequence[Op] = ()) -> None:
+    for op in (reset(sought.task), *sought.before, *after):
+        player.do(op.moved(on))
+
+
+def _is_refused(player: Player, on: str, sought: Sought, *, after: Sequence[Op]) -> bool:
+    """Whether the call is told that it cannot be, after these."""
+    _begin(player, on, sought, after=after)
+    seen = player.do(sought.op.moved(on))
+    return seen.is_error and seen.how in ("", "refused")
