@@ -25,7 +25,7 @@ from ._same_splits import read
 from ._same_walks import lists
 
 HERE = f"{__name__}:"
-WRITES, READS = 16, 14
+WRITES, READS = 12, 10
 """Writes that are looked at, and reads around each."""
 OLD, WRITE, NEW = "old", "write", "new"
 _MAY_LAG = re.compile(

@@ -21,6 +21,7 @@ from ._drift_nested import unread
 from ._drift_rows import filters, pages, whole
 from ._silent_agreed import refuse_alike
 from ._silent_faults import Cell, accepted, cells, read_sweep
+from ._silent_gaps import gaps
 from ._silent_limits import effects, limits, misspelt, unknown_tasks
 from ._silent_reference import unread_reference
 from ._silent_score import World, worlds
@@ -223,7 +224,7 @@ def _grade(seen: Seen) -> Any:
 
 
 __all__ = [
-    "effects", "filters", "judge_faults", "limits", "misspelt", "nothing", "pages", "refuse_alike", "swallowed",
+    "effects", "filters", "gaps", "judge_faults", "limits", "misspelt", "nothing", "pages", "refuse_alike", "swallowed",
     "tool_faults", "unknown_names", "unknown_tasks", "unlisted_names", "unread", "unread_reference", "user_faults",
     "verifier_faults", "whole",
 ]  # fmt: skip

@@ -1,0 +1,199 @@
+"""Rows with a gap: work that is said to be done on them as on any other row, and is not.
+
+A call of a solution is made on many rows of the table of which it names one. What it always does to a row that is
+whole, such as to set a field to 0, it must do to one in which another field is empty, or say something else of it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.player import Player
+from quintain.audit.probe import Op, Probe, Record, Seen, ask, reset, state
+
+from ._data_tables import Row, column, columns
+from ._reward_kin import families
+from ._reward_runs import Solved, solve
+from ._same_walks import kinds
+
+HERE = f"{__name__}:"
+TASKS, SECONDS = 4, 7200
+"""Tasks whose solutions' calls are made on other rows, and seconds that pass afterwards, where they can."""
+WHOLE, GAPS = 6, 2
+"""Rows on which the work must be seen to be done, and rows with a gap on which it is not."""
+TRIED = 60
+"""Rows on which a call is made, those with gaps and those without in turn."""
+_SWEPT_S = 2.5
+
+
+class Left(msgspec.Struct, frozen=True):
+    """What is not done to rows in which something is empty.
+
+    Attributes:
+        key: Column that names the rows.
+        empty: Column that has the gaps.
+        field: Column that becomes `value` in the rows that are whole.
+        whole, gaps: Names of rows of either kind.
+    """
+
+    table: str
+    key: str
+    empty: str
+    field: str
+    value: Any
+    whole: tuple[Any, ...]
+    gaps: tuple[Any, ...]
+
+
+def left_undone(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A field becomes one value in each row that is whole, and stays in each with a gap; all are answered alike."""
+    left = msgspec.convert(evidence.data["left"], Left)
+    names = (*left.whole, *left.gaps)
+    answers: set[str] = set()
+    for name, record in zip(names, records, strict=True):
+        seen = record.at("call")
+        before, after = (_row(record.at(mark), left, name) for mark in ("was", "look"))
+        if seen.is_error or before is None or after is None or before.get(left.field) == left.value:
+            return False
+        is_gap = before.get(left.empty) is None
+        stays = after.get(left.field) == before.get(left.field)
+        if is_gap is not (name in left.gaps) or stays is not is_gap or (not is_gap and after[left.field] != left.value):
+            return False
+        answers.add(_bare(seen, name))
+    return len(answers) == 1
+
+
+def _row(seen: Seen, left: Left, name: Any) -> Row | None:
+    rows = _rows(seen.value, left.table)
+    return next((row for row in rows if row.get(left.key) == name), None)
+
+
+def _rows(world: Any, table: str) -> list[Row]:
+    """The rows of a table; those of a dict have their key in "(key)"."""
+    there: Any = world.get(table) if is_dict(world) else None
+    if is_dict(there):
+        return [{"(key)": key, **row} for key, row in there.items() if is_dict(row)]
+    return [row for row in there or [] if is_dict(row)]
+
+
+def _bare(seen: Seen, name: Any) -> str:
+    """An answer without the name of the row."""
+    return json.dumps(seen.value, sort_keys=True, default=str).replace(str(name), "\0")
+
+
+# --- the check ---
+
+
+@check("x.gaps_are_no_excuse", "silent_default", needs=("oracle", "state", "tools", "tasks"), value=58)
+def gaps(lab: Lab) -> Iterator[Finding | None]:
+    """What a call does to a row, it does to one in which something is empty, or says that it does not."""
+    told: set[str] = set()
+    asked = list(dict.fromkeys((*kinds(lab, TASKS), *lab.some(TASKS))))[:TASKS]
+    every = [cell for one in solve(lab, asked) for cell in _cells(lab, one)]
+    cells = list({cell[1].name: cell for cell in reversed(every)}.values())  # Each tool in one task.
+    if not cells:
+        raise NotChecked("no call of a solution names a row of a table")
+    given = [msgspec.to_builtins({"task": task, "op": op, "name": name, "table": table, "after": _after(lab)})
+             for task, op, name, table in cells]  # fmt: skip
+    records = lab.play_all([Probe((ask(f"{HERE}sweep", one, mark="left"),)) for one in given])
+    for (task, op, name, _), record in zip(cells, records, strict=True):
+        found: Any = record.at("left").value if record.at("left").fine else None
+        lab.looking(found["looked"] if found else 0)
+        for one in found["left"] if found and op.name not in told else ():
+            finding = _undone(lab, task, op, name=name, left=msgspec.convert(one, Left))
+            told |= {op.name} if finding is not None else set()
+            yield finding
+
+
+def _after(lab: Lab) -> tuple[Op, ...]:
+    return (Op("advance", value=SECONDS),) if "advance" in lab.offers else ()
+
+
+def _cells(lab: Lab, one: Solved) -> Iterator[tuple[str, Op, str, str]]:
+    """Calls of a solution, each of another tool, and the argument that names a row of a table."""
+    known = families(lab, one)
+    calls = {op.name: op for op in one.ops if op.do == "call" and op.name not in lab.survey.readers}
+    for op in calls.values():
+        named = [name for name, value in op.value.items() if str(value) in known]
+        if len(named) == 1 and len(known[str(op.value[named[0]])].others) >= WHOLE:
+            yield one.task, op, named[0], known[str(op.value[named[0]])].table
+
+
+def _undone(lab: Lab, task: str, op: Op, *, name: str, left: Left) -> Finding | None:
+    probes = [
+        Probe((reset(task), state(mark="was"), _on(op, name, one).marked("call"), *_after(lab), state(mark="look")))
+        for one in (*left.whole, *left.gaps)
+    ]
+    return lab.finding(
+        f"{op.name} is said to be done on {left.table} without {left.empty}, and leaves {left.field} as it was",
+        *probes,
+        relation=f"{HERE}left_undone",
+        marks=("was", "call", "look"),
+        data={"left": msgspec.to_builtins(left)},
+        minimise=0,
+        expected=f"{left.field} = {left.value!r}, or an error",
+        observed={"done": list(left.whole), "not done, and answered alike": list(left.gaps)},
+        teaches="that work was done which was not",
+    )
+
+
+def _on(op: Op, name: str, row: Any) -> Op:
+    return msgspec.structs.replace(op, value={**op.value, name: row})
+
+
+# --- inside the subject's process ---
+
+
+def sweep(player: Player, on: str, value: Any) -> Any:
+    """What a call does not do to rows with gaps: {"looked": rows, "left": a `Left` for each}."""
+    op, after = msgspec.convert(value["op"], Op), msgspec.convert(value["after"], list[Op])
+    player.do(reset(value["task"], on=on))
+    rows = _rows(player.do(state(on=on)).value, value["table"])
+    own = op.value[value["name"]]
+    key = next((name for name in columns(rows) if own in column(rows, name)), "(key)")
+    empty = [name for name in columns(rows) if 0 < sum(one is None for one in column(rows, name)) < len(rows) / 2]
+    has_gap = [any(row.get(name) is None for name in empty) for row in rows]
+    sides = [[row for row, gap in zip(rows, has_gap, strict=True) if gap is side] for side in (True, False)]
+    chosen = [row for pair in itertools.zip_longest(*sides) for row in pair if row is not None][:TRIED]
+    tried: list[tuple[Row, Row, str]] = []
+    until = time.monotonic() + _SWEPT_S
+    for row in chosen if empty else ():
+        if time.monotonic() > until:
+            break
+        player.do(reset(value["task"], on=on))
+        seen = player.do(_on(op, value["name"], row.get(key)).moved(on))
+        for one in after:
+            player.do(one.moved(on))
+        there = _rows(player.do(state(on=on)).value, value["table"])
+        found = next((one for one in there if one.get(key) == row.get(key)), None)
+        if not seen.is_error and found is not None:
+            tried.append((row, found, _bare(seen, row.get(key))))
+    left = [one for name in empty for one in _left(tried, name, value["table"], key=key)]
+    return {"looked": len(tried), "left": msgspec.to_builtins(left)}
+
+
+def _left(tried: Sequence[tuple[Row, Row, str]], empty: str, table: str, *, key: str) -> Iterator[Left]:
+    """Fields that always become one value where a column is filled, and never do where it is empty."""
+    whole = [one for one in tried if one[0].get(empty) is not None]
+    gaps_ = [one for one in tried if one[0].get(empty) is None]
+    answers = {answer for _, _, answer in tried}
+    for field in columns([row for row, _, _ in whole]) if len(answers) == 1 else ():
+        values = {repr(after.get(field)): after.get(field) for _, after, _ in whole}
+        if field in (key, empty) or len(values) != 1:
+            continue
+        [value] = values.values()
+        done = [row[key] for row, _, _ in whole if row.get(field) != value]
+        not_done = [row[key] for row, after, _ in gaps_ if value != row.get(field) == after.get(field)]
+        wanted = [row for row, _, _ in gaps_ if row.get(field) != value]
+        if len(done) >= WHOLE and GAPS <= len(not_done) == len(wanted):
+            yield Left(table, key, empty, field, value, tuple(done[:WHOLE]), tuple(not_done[:GAPS]))
