@@ -177,12 +177,21 @@ def _effects(
     steps = [differences(looks[place], looks[place + 1], volatile) for place in range(len(ops))]
     books = {pattern(path) for place, step in enumerate(steps) if _only_looks(ops[place]) for path in step}
     final = differences(looks[0], looks[-1], volatile)
-    kept = {path: pair for path, pair in final.items() if not is_bookkeeping(path) and pattern(path) not in books}
+    kept = {
+        path: pair
+        for path, pair in final.items()
+        if (not is_bookkeeping(path) or _told_to_set(ops, path, pair[1])) and pattern(path) not in books
+    }
     effects = {
         place: tuple(path for path in step if any(_same_place(path, other) for other in kept))
         for place, step in enumerate(steps)
     }
     return {place: paths for place, paths in effects.items() if paths}, kept
+
+
+def _told_to_set(ops: Sequence[Op], path: Path, new: Any) -> bool:
+    """Whether a field holds what a call gave under the field's own name: such a version is no count of changes."""
+    return len(path) > 1 and any(op.do == "call" and op.value.get(path[-1], MISSING) == new for op in ops)
 
 
 def _only_looks(op: Op) -> bool:

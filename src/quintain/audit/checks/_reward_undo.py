@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -18,6 +20,10 @@ from . import _reward_claims as claims
 from ._reward_acts import MISSING, Path, differences, is_bookkeeping, names, reads_by_name, scalars, words
 from ._reward_runs import Run, Solved, paid, runs, weight
 
+KNOWN, SOLVED = 8, 3
+"""Solutions that are walked, and those of them whose work is taken back."""
+_PAIRS = 3
+"""Pairs of a write and a later one that may take over what it set."""
 _TAKES_BACK = names(
     "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "
     "refund reset rollback unlink unlock lock disable enable deactivate activate reactivate"
@@ -26,34 +32,71 @@ _MOST = 14
 """Ways back that are tried for one write."""
 _FEWER = 8
 """The same for a write after which the solution goes on."""
+_OWN = 2
+"""The same by its own tool, in a further task."""
 
 
 @check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=82)
 def undo(lab: Lab) -> Iterator[Finding | None]:
     """Work that is done and then taken back is not paid in full."""
     told: set[str] = set()
-    for one in paid(lab, 3):
-        words_ = tuple(op for op in one.ops if op.do == "answer")
-        acts = tuple(op for op in one.ops if op.do != "answer")
-        for place in one.writes:
-            if one.ops[place].name in told:
-                continue
-            back = list(_ways_back(lab, one, place))[:_MOST]
-            ways = [(*acts, op, *words_) for op in back]
-            for op, run in zip(back, runs(lab, one, ways), strict=True):
-                lab.looking()
-                effects = one.effects.get(place, ())
-                gone = [path for path in _gone(run.lacks) if any(_inside(path, effect) for effect in effects)]
-                if run.score is None or one.full is None or run.score < one.full - 1e-9 or not gone:
-                    continue
-                found = _taken_back(lab, one, (acts, op, words_), gone=gone)
-                if found is None:
-                    found = _voided(lab, one, (acts, op, words_), gone=gone)
-                if found is not None:
-                    told.add(one.ops[place].name)
-                    yield found
-                    break
+    settled: set[str] = set()
+    known = paid(lab, KNOWN)
+    chosen = _each_kind(known)
+    for one in chosen:
+        yield from _at_the_end(lab, one, told, settled=settled)
+        yield from _overtaken(lab, one, told)
         yield from _halfway(lab, one, told)
+    for one in known:
+        if one not in chosen:  # What could not be taken back in one task may be in another.
+            yield from _at_the_end(lab, one, told, settled=settled, again=True)
+
+
+def _each_kind(known: Sequence[Solved]) -> list[Solved]:
+    """Solutions by other rows of tools first, then others, until there are `SOLVED`."""
+    kinds: dict[tuple[str, ...], Solved] = {}
+    for one in known:
+        kinds.setdefault(tuple(op.name or op.do for op in one.ops), one)
+    more = [one for one in known if one not in kinds.values()]
+    return [*kinds.values(), *more][:SOLVED]
+
+
+def _at_the_end(
+    lab: Lab, one: Solved, told: set[str], *, settled: set[str], again: bool = False
+) -> Iterator[Finding | None]:
+    """Each write is taken back once all is done.
+
+    Args:
+        lab: Plays it.
+        one: The solution.
+        told: Gets the tools of which it is said.
+        settled: Gets those that took back what they did themselves.
+        again: Only by tools themselves that have not.
+    """
+    said = tuple(op for op in one.ops if op.do == "answer")
+    acts = tuple(op for op in one.ops if op.do != "answer")
+    for place in one.writes:
+        name, effects = one.ops[place].name, one.effects.get(place, ())
+        if name in told or (again and name in settled):
+            continue
+        back = [op for op in _ways_back(lab, one, place) if op.name == name or not again]
+        back = back[: _OWN if again else _MOST]
+        guess = None if _fields(one, place).keys() & one.ops[place].value.keys() else _with_old_values(one, place)
+        tried = runs(lab, one, [(*acts, op, *said) for op in back])
+        lab.looking(len(back))
+        if any(op.name == name and len(acts) not in run.errors for op, run in zip(back, tried, strict=True)):
+            settled.add(name)
+        for op, run in zip(back, tried, strict=True):
+            gone = [path for path in _gone(run.lacks) if any(_inside(path, effect) for effect in effects)]
+            if run.score is None or one.full is None or run.score < one.full - 1e-9 or not gone:
+                continue
+            found = _taken_back(lab, one, (acts, (op,), said), gone=gone, later=place)
+            if found is None and op != guess:
+                found = _voided(lab, one, (acts, op, said), gone=gone)
+            if found is not None:
+                told.add(name)
+                yield found
+                break
 
 
 def _halfway(lab: Lab, one: Solved, told: set[str]) -> Iterator[Finding | None]:
@@ -81,6 +124,48 @@ def _halfway(lab: Lab, one: Solved, told: set[str]) -> Iterator[Finding | None]:
         if finding is not None:
             told.add(name)
             yield finding
+
+
+def _overtaken(lab: Lab, one: Solved, told: set[str]) -> Iterator[Finding | None]:
+    """What a later write took over is old again, and only what it was taken from is as it should be.
+
+    The earlier write is taken back, the later one repeated, and the earlier one done anew: what was set, and has to be
+    rolled out, published or sent to count, is set and does not count.
+    """
+    said = tuple(op for op in one.ops if op.do == "answer")
+    acts = tuple(op for op in one.ops if op.do != "answer")
+    tried: list[tuple[int, tuple[Op, ...]]] = []
+    for first, later in itertools.combinations(one.writes, 2):
+        old = _with_old_values(one, first)
+        if old is not None and one.ops[later].name not in {*told, old.name}:
+            tried.append((later, (old, one.ops[later], one.ops[first])))
+    tried = tried[:_PAIRS]
+    lab.looking(len(tried))
+    for (later, back), run in zip(tried, runs(lab, one, [(*acts, *way, *said) for _, way in tried]), strict=True):
+        effects, name = one.effects.get(later, ()), one.ops[later].name
+        gone = [path for path in _gone(run.lacks) if any(_inside(path, effect) for effect in effects)]
+        worked = not {len(acts), len(acts) + 1, len(acts) + 2} & set(run.errors)
+        if run.score is None or run.score < (one.full or 0.0) - 1e-9 or not gone or not worked or name in told:
+            continue
+        found = _taken_back(lab, one, (acts, back, said), gone=gone, later=later)
+        if found is not None:
+            told.add(name)
+            yield found
+
+
+def _with_old_values(one: Solved, place: int) -> Op | None:
+    """The write with what there was before in place of what it sets, under the field's name or not; None if nothing."""
+    op = one.ops[place]
+    own: dict[str, Any] = {}
+    for path in one.effects.get(place, ()):
+        old, new = one.changed.get(path, (None, None))
+        if old is None or old == MISSING or not isinstance(old, str | int | float):
+            continue
+        for key, value in op.value.items():
+            is_text = isinstance(value, str) and value == str(new)
+            if key not in own and (value == new or is_text):
+                own[key] = str(old) if is_text else old
+    return msgspec.structs.replace(op, value=op.value | own) if own else None
 
 
 def _touched(run: Run) -> set[Path]:
@@ -156,10 +241,12 @@ def _inside(path: Path, effect: Path) -> bool:
 def _ways_back(lab: Lab, one: Solved, place: int) -> Iterator[Op]:
     """Calls that may take a write back: its own tool with the old values, setters of a field, and inverse tools."""
     op = one.ops[place]
-    fields = {path[-1]: one.changed[path][0] for path in one.effects.get(place, ()) if path in one.changed}
+    fields = _fields(one, place)
     own = {key: fields[key] for key in op.value if key in fields and fields[key] not in (MISSING, None)}
     if own:
         yield msgspec.structs.replace(op, value=op.value | own)
+    elif (old := _with_old_values(one, place)) is not None:
+        yield old
     ids = _ids(one, place)
     for tool in lab.about.tools:
         for key, schema in tool.properties.items():
@@ -174,6 +261,11 @@ def _ways_back(lab: Lab, one: Solved, place: int) -> Iterator[Op]:
         # What takes back by its name is tried with every thing that it may mean, any other tool with one.
         for base in _filled(tool.required, ids, op.value)[: 8 if is_named else 1]:
             yield call(tool.name, base)
+
+
+def _fields(one: Solved, place: int) -> dict[str, Any]:
+    """What there was before, by the names of the fields that a write changed."""
+    return {path[-1]: one.changed[path][0] for path in one.effects.get(place, ()) if path in one.changed}
 
 
 def _ids(one: Solved, place: int) -> list[Any]:
@@ -198,20 +290,30 @@ def _filled(required: list[str], ids: list[Any], given: dict[str, Any], *, but: 
 
 
 def _taken_back(
-    lab: Lab, one: Solved, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], *, gone: list[Path]
+    lab: Lab, one: Solved, way: tuple[tuple[Op, ...], tuple[Op, ...], tuple[Op, ...]], *, gone: list[Path], later: int
 ) -> Finding | None:
-    acts, op, said = way
+    acts, back, said = way
     as_before = [[list(path), one.changed[path][0]] for path in gone][:10]
+    marked = [op.marked(f"back {number}" if number else "back") for number, op in enumerate(back)]
+    names_ = " and ".join(dict.fromkeys(op.name for op in back))
+    asked = _in_words(lab, one, later) if len(back) > 1 else False
     return lab.finding(
-        f"what was done is taken back by {op.name}, and paid for all the same",
-        Probe((reset(one.task), *acts, op.marked("back"), *said, state(), score())),
+        f"what was done is taken back by {names_}, and paid for all the same",
+        Probe((reset(one.task), *acts, *marked, *said, state(), score())),
         relation=claims.PAID,
-        marks=("score", "state", "back"),
-        data={"full": one.full, "has": as_before, "done": ["back"]},
+        marks=("score", "state", *(op.mark for op in marked)),
+        data={"full": one.full, "has": as_before, "done": [op.mark for op in marked]},
         minimise=20,
         part="V",
-        **weight(one, as_before),
+        **({"severity": "error", "at_most": "proven"} if asked else weight(one, as_before)),
         expected=f"less than {one.full:g}: {', '.join('/'.join(path) for path in gone[:4])} is as it was before",
         observed=f"{one.full:g}",
         teaches="to undo what it did, once it is paid",
     )
+
+
+def _in_words(lab: Lab, one: Solved, place: int) -> bool:
+    """Whether a task asks for a write in the words with which its tool's description begins, such as "roll out"."""
+    tool = next((tool for tool in lab.about.tools if tool.name == one.ops[place].name), None)
+    start = re.match(r"(\w{4,} \w+)\b", tool.description) if tool else None
+    return start is not None and re.search(rf"\b{start[1]}\b", one.told, re.IGNORECASE) is not None

@@ -1,0 +1,45 @@
+"""What a later step took over, and versions, are taken back and paid for: it is proven; a sound board is let alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import BROKE, audit
+from quintain.audit.checks import false_resolution
+from quintain.audit.finding import Finding
+from quintain.audit.opening import Subject
+
+SUBJECTS = Path(__file__).with_name("_taken_over_subjects.py")
+
+
+def found(name: str) -> list[Finding]:
+    report = audit(Subject(f"{SUBJECTS}:{name}"), [false_resolution.undo])
+    assert not [one.reason for one in report.checks if one.reason.startswith(BROKE)]
+    assert all(one.looked for one in report.checks), report.checks
+    return list(report.findings)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "title", "calls"),
+    [
+        (
+            "SetIsEnough",
+            "what was done is taken back by set_notice and emit, and paid for all the same",
+            ["set_notice", "emit", "set_notice"],
+        ),
+        ("OnceInstalled", "what was done is taken back by install, and paid for all the same", ["install"]),
+    ],
+)
+def test_what_was_taken_over_or_installed_and_is_not_any_more_is_proven(
+    name: str, title: str, calls: list[str]
+) -> None:
+    [one] = found(name)
+    assert (one.title, one.stops) == (title, True)
+    assert [op.name for op in one.probes[0].ops if op.mark.startswith("back")] == calls
+
+
+def test_a_sound_board_is_let_alone() -> None:
+    assert not found("Board")
