@@ -21,7 +21,7 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record
 from quintain.audit.trials import Trial, changed
 
-from ._drift_units import at_odds, may_be
+from ._drift_units import UNITS, at_odds, may_be, rate_of
 
 HERE = f"{__name__}:"
 MOST = 8
@@ -38,14 +38,22 @@ def slots_of(made: dict[str, list[Any]] | None, answer: Any) -> Slots:
         if before is None and is_dict(after):
             table = path.partition("/")[0]
             found |= {f"{table}/+/{name}": (None, value) for name, value in after.items()}
-        elif is_list(before) and is_list(after) and len(after) == len(before) + 1 and is_dict(after[-1]):
-            found |= {f"{path}/+/{name}": (None, value) for name, value in after[-1].items()}
+        elif is_dict(row := _added(before, after)):
+            found |= {f"{path}/+/{name}": (None, value) for name, value in row.items()}
         else:
             found[path] = (before, after)
     answer = parsed(answer)
     for name, value in answer.items() if is_dict(answer) else ():
         found[f"answer/{name}"] = (None, value)
     return found
+
+
+def _added(before: Any, after: Any) -> Any:
+    """The one entry that a list has more than before, wherever it stands; None when that is not all that differs."""
+    if not is_list(before) or not is_list(after) or len(after) != len(before) + 1:
+        return None
+    place = next((at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), len(before))
+    return after[place] if before[place:] == after[place + 1 :] else None
 
 
 def _slots(record: Record) -> Slots:
@@ -329,10 +337,15 @@ def _multiple(lab: Lab, series: Series, slot: str) -> Finding | None:
     schema: Any = trials[0].tool.properties[series.name]
     if len({one.arguments[series.name] for one in trials}) < 3 or len(trials) < 0.8 * len(pairs) or not factor:
         return None
-    if may_be(factor, series.name, f"{schema.get('description') or ''} {trials[0].tool.description}", slot=slot):
+    text = f"{schema.get('description') or ''} {trials[0].tool.description}"
+    rate = rate_of(text, series.name)
+    if rate is None and may_be(factor, series.name, text, slot=slot):
         return None
+    if rate is not None and (_follows(series, rate) or abs(factor) / rate in UNITS):
+        return None
+    said = "" if rate is None else f", where it says {rate:g}"
     return lab.finding(
-        f"{trials[0].tool.name} counts its {series.name} {factor:g} times",
+        f"{trials[0].tool.name} counts its {series.name} {abs(factor):g} times{said}",
         *(one.probe(looks=True) for one in trials[:3]),
         relation=f"{HERE}scaled",
         marks=("call",),
@@ -341,6 +354,16 @@ def _multiple(lab: Lab, series: Series, slot: str) -> Finding | None:
         expected={series.name: trials[0].arguments[series.name]},
         observed={slot: slots_of(trials[0].changes, None)[slot]},
         teaches="amounts in a unit that production does not have",
+    )
+
+
+def _follows(series: Series, rate: float) -> bool:
+    """Whether anything goes by the rate that the description says."""
+    return any(
+        place is not None and {rate, -rate} & {*_factors(place, asked)}
+        for slots in series.slots
+        for slot in slots
+        for place, asked in zip(series.at(slot), series.asked, strict=True)
     )
 
 

@@ -44,6 +44,15 @@ _AMOUNTS = re.compile(
 )
 
 
+_RATE = re.compile(r"(?<![\w.,-])(\d+(?:\.\d+)?)(?: [a-z]+)?,? (?:for each|for every|per)\b", re.IGNORECASE)
+_MODIFIED = re.compile(
+    r"%|\b(?:percent|tax\w*|vat|fees?|surcharge\w*|discount\w*|plus|minus|free|first|more than|over|above|up to|beyond"
+    r"|at least|at most|from|cheaper|dearer|about|usually|currently|e\.g)\b",
+    re.IGNORECASE,
+)
+"""What makes of a rate that is told another one."""
+UNITS = (1, 10, 100, 1000, 0.1, 0.01, 0.001, 12, 60, 3600)
+"""Multiples by which one and the same rate is counted in another unit."""
 _DENIED = re.compile(
     r"\b(?:not|never|no|rather than|instead of|unlike)(?: in| as)? (?:whole |full |the )?[\w-]+(?: units?)?",
     re.IGNORECASE,
@@ -98,6 +107,15 @@ def may_be(factor: float, name: str, description: str, *, slot: str) -> bool:
     if round(abs(factor), 6) not in known:
         return True  # No unit lies there: a price, a rate.
     return abs(factor) in _FACTORS[unit[1]] and field != name
+
+
+def rate_of(text: str, name: str) -> float | None:
+    """The one rate at which a description says that a parameter is counted, as in "charges 50 for each of `bags`"."""
+    found = [(float(hit[1]), text[hit.end() :][:40]) for hit in _RATE.finditer(text)]
+    stem = re.escape(name.lower().removesuffix("s").replace("_", " "))
+    if len(found) != 1 or not found[0][0] or _MODIFIED.search(text):
+        return None
+    return found[0][0] if re.search(rf"\b{stem}", found[0][1].lower().replace("_", " ")) else None
 
 
 def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:

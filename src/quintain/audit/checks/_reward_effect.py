@@ -30,7 +30,7 @@ _OTHERS = 3
 """Other values that a tool is tried with; each must have its effect."""
 _TASKS = 2
 """Tasks in which a tool is tried."""
-_LATER = re.compile(
+LATER = re.compile(
     r"\b(later|pending|queue\w*|schedul\w*|approv\w*|review\w*|limit\w*|cap|capped|threshold\w*|above|over|more than"
     r"|at most|at least|maximum|minimum|up to|exceed\w*|overnight|batch\w*|tomorrow|accepted|unless|asynchron\w*"
     r"|eventual\w*|rounded)\b",
@@ -42,13 +42,13 @@ _LATER = re.compile(
 @check("x.paid_without_effect", "false_resolution", needs=("oracle", "tasks", "tools"), value=90)
 def paid_without_effect(lab: Lab) -> Iterator[Finding | None]:
     """A call of a solution that is paid has the effect that it has with other values."""
-    tools = {tool.name: tool for tool in lab.about.tools if not _LATER.search(f"{tool.description} {_described(tool)}")}
+    tools = {tool.name: tool for tool in lab.about.tools if not LATER.search(f"{tool.description} {_described(tool)}")}
     tried: Counter[str] = Counter()
     told: set[str] = set()
     for one, place in _calls(paid(lab, 6)):
         name = one.ops[place].name
         looks = [op.marked(f"look {count}") for count, op in enumerate(looks_of(lab, one))]
-        if name not in tools or name in told or tried[name] >= _TASKS or not looks or _LATER.search(one.told):
+        if name not in tools or name in told or tried[name] >= _TASKS or not looks or LATER.search(one.told):
             continue
         tried[name] += 1
         for finding in _tried(lab, one, place, spec=tools[name], looks=looks):
@@ -133,7 +133,7 @@ def _is_idle(mark: str, records: Sequence[Record], values: Sequence[Any], *, whe
     if not all(record.at(name).fine for record in records for name in ("done", mark, f"before {mark}")):
         return False
     said = {_answer(record, value) for record, value in zip(records, values, strict=True)}
-    if len(said) > 1 or _LATER.search(said.pop()):
+    if len(said) > 1 or LATER.search(said.pop()):
         return False
     pairs = [tuple(at(parsed(record.at(name).value), path) for name in (f"before {mark}", mark)) for record in records]
     if len({repr(old) for old, _ in pairs}) > 1 or pairs[0][0] != pairs[0][1]:

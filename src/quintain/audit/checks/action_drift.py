@@ -24,6 +24,7 @@ from ._drift_claims import claims, defaults, last
 from ._drift_edits import edits
 from ._drift_hidden import NOBODY, hidden_tools
 from ._drift_nested import nested
+from ._drift_places import numbers_name_places
 from ._drift_production import behaviour, counted, production
 from ._drift_promises import descriptions
 from ._drift_refusals import enough, kept
@@ -293,6 +294,6 @@ def prompts(lab: Lab) -> Iterator[Finding | None]:
 
 __all__ = [
     "behaviour", "claims", "counted", "declared", "defaults", "descriptions", "done_as_told", "edits", "enough",
-    "exist", "kept", "last", "nested", "ordered_lists", "production", "prompts", "set_is_shown", "stay", "sums",
-    "units",
+    "exist", "kept", "last", "nested", "numbers_name_places", "ordered_lists", "production", "prompts", "set_is_shown",
+    "stay", "sums", "units",
 ]  # fmt: skip

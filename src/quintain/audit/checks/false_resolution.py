@@ -20,11 +20,13 @@ from ._reward_effect import paid_without_effect
 from ._reward_facts import facts
 from ._reward_promised import status_stops
 from ._reward_runs import Run, Solved, lacking, paid, runs, seeing, survives, weight
+from ._reward_said import answers_are_true
 from ._reward_sight import undone_in_sight
 from ._reward_undo import undo
 
 __all__ = [
     "already_true",
+    "answers_are_true",
     "described_effect",
     "downstream",
     "paid_without_effect",

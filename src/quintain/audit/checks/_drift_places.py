@@ -1,0 +1,122 @@
+"""Numbers of entries: what counts from 1, as its description says, does what it does to the first entry for 1."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_list, parsed
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.generate import valid
+from quintain.audit.handle import ToolSpec
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, call, reset
+
+from ._reward_acts import reads_by_name
+
+HERE = f"{__name__}:"
+TASKS, MOMENTS, LOOKS = 2, 8, 4
+"""Tasks, moments of each, and calls by which each moment is looked at."""
+_COUNTED = re.compile(
+    r"\b(?:(?:from|at|with|first is) (0|1|zero|one)\b(?! (?:to|through|and|or|up)\b)|(0|1|zero|one)[- ]based\b)",
+    re.IGNORECASE,
+)
+
+
+@check("x.numbers_name_places", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=58)
+def numbers_name_places(lab: Lab) -> Iterator[Finding | None]:
+    """A number that is counted from 1, or from 0, names the entry of a list that stands there."""
+    numbered = [(tool, *found) for tool in lab.about.tools for found in _numbered(tool)]
+    numbered = [one for one in numbered if not reads_by_name(call(one[0].name))]
+    looks = _looks(lab)
+    if not numbered or not looks:
+        raise NotChecked("no tool says from where it counts entries that are shown")
+    for tool, name, base in numbered:
+        data = {"name": name, "base": base}
+        for record in lab.play_all(list(_moments(lab, _op(lab, tool, name=name, base=base), looks))):
+            lab.looking()
+            if not names_another([record], Evidence("", data=data)):
+                continue
+            yield lab.finding(
+                f"{tool.name} says that its {name} counts from {base}, and takes another entry than the first for it",
+                Probe(record.ops),
+                relation=f"{HERE}names_another",
+                marks=("call",),
+                data=data,
+                minimise=0,
+                part="S",
+                expected="that the first entry is gone, or another one",
+                observed=record.at("call").value,
+                teaches="to name the one before what is meant",
+            )
+            break
+
+
+def _numbered(tool: ToolSpec) -> Iterator[tuple[str, int]]:
+    for name, schema in tool.properties.items():
+        text = str(schema.get("description") or "") if is_dict(schema) else ""
+        found = _COUNTED.search(text)
+        if found and schema.get("type") == "integer":
+            yield name, int((found[1] or found[2]).lower() in ("1", "one"))
+
+
+def _looks(lab: Lab) -> list[Op]:
+    """Calls that show what there is: those that need no argument, and known ones."""
+    bare = [call(tool.name) for tool in lab.about.tools if not tool.required and reads_by_name(call(tool.name))]
+    known = [one.op for one in lab.survey.reads() if reads_by_name(one.op)]
+    return list({f"{op.name} {op.value}": op.marked("") for op in (*bare, *known)}.values())[:LOOKS]
+
+
+def _op(lab: Lab, tool: ToolSpec, *, name: str, base: int) -> Op:
+    known = next((one.op.value for one in lab.survey.of(tool.name)), None)
+    given: dict[str, Any] = known or valid(tool, lab.survey.values, lab.rng)
+    return call(tool.name, {**given, name: base}, mark="call")
+
+
+def _moments(lab: Lab, op: Op, looks: Sequence[Op]) -> Iterator[Probe]:
+    """The call at many moments of a solution, the latest first, with a look before and after."""
+    before = [one.marked(f"before {place}") for place, one in enumerate(looks)]
+    after = [one.marked(f"after {place}") for place, one in enumerate(looks)]
+    for task in lab.some(TASKS):
+        ops = [one for one in lab.oracle(task) or () if one.do == "call"]
+        for end in range(len(ops), max(0, len(ops) - MOMENTS), -1):
+            yield Probe((reset(task), *ops[:end], *before, op, *after))
+
+
+def names_another(records: Sequence[Record], evidence: Evidence) -> bool:
+    """A call works with the number of the first entry, and of the lists that are shown another entry is concerned."""
+    record, base = records[0], evidence.data["base"]
+    if record.at("call").is_error:
+        return False
+    concerned: list[bool] = []
+    for op in record.ops:
+        if not op.mark.startswith("before "):
+            continue
+        seen = [record.at(mark) for mark in (op.mark, f"after {op.mark.removeprefix('before ')}")]
+        if all(one.fine for one in seen):
+            concerned += _concerned(parsed(seen[0].value), parsed(seen[1].value), base)
+    return bool(concerned) and not any(concerned)
+
+
+def _concerned(before: Any, after: Any, base: int) -> Iterator[bool]:
+    """For each list of which one entry is gone, or another one: whether it is the first, or says that it is meant."""
+    if is_dict(before) and is_dict(after):
+        for key in before:
+            yield from _concerned(before[key], after.get(key), base)
+    if not is_list(before) or not is_list(after) or before == after:
+        return
+    if len(after) == len(before):
+        places = [place for place, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
+        alike = len(places) == 1
+    else:
+        places = [place for place in range(len(before)) if [*before[:place], *before[place + 1 :]] == after]
+        alike = bool(places)
+    if alike:
+        yield 0 in places or any(_says(before[place], base) for place in places)
+
+
+def _says(entry: Any, number: int) -> bool:
+    """Whether an entry has the number itself."""
+    return is_dict(entry) and any(value == number and not isinstance(value, bool) for value in entry.values())

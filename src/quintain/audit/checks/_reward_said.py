@@ -1,0 +1,193 @@
+"""Answers that say what was done, held against the world: a sum that is paid nowhere, a text that is kept nowhere.
+
+Siblings tell where such things are kept: of another tool the sum that it tells is in the world, and of the same tool
+another text. Where a call answers just so, and nothing has come of what it was told, the answer is not true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_number, parsed
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Record
+from quintain.audit.trials import Trial, changed
+
+from ._drift_told import Series, Slots, holds, series_of, slots_of, takes
+from ._reward_acts import reads_by_name, words
+from ._reward_effect import LATER
+
+HERE = f"{__name__}:"
+_DONE = re.compile(r"[a-z]*[^e\W]ed|paid|sent|given|sold|bought|spent|withdrawn|taken|lent")
+_NOT_DONE = {"requested", "expected", "limited", "allowed", "needed", "required", "used", "waited", "skipped", "red"}
+_EXCUSED = re.compile(r"\b(if|whether|unless|ignor\w*|silently|known|only)\b", re.IGNORECASE)
+"""Words by which a tool says that it may do nothing."""
+_LEAST = 3
+
+
+@check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=74)
+def answers_are_true(lab: Lab) -> Iterator[Finding | None]:
+    """What an answer says was done with a sum or a text is to be found in the world."""
+    told: set[tuple[str, str]] = set()
+    looked = False
+    for series in series_of(lab):
+        tool = series.trials[0].tool
+        if (tool.name, series.name) in told or reads_by_name(series.trials[0].op):
+            continue
+        looked = True
+        lab.looking()
+        for finding in (_unpaid(lab, series), _unkept(lab, series)):
+            if finding is not None:
+                told.add((tool.name, series.name))
+                yield finding
+    if not looked:
+        raise NotChecked("no call that writes is known")
+
+
+def _described(series: Series) -> str:
+    tool = series.trials[0].tool
+    return f"{tool.description} {tool.properties[series.name].get('description') or ''}"
+
+
+# --- sums ---
+
+
+def _unpaid(lab: Lab, series: Series) -> Finding | None:
+    """A number that is told as done, whatever it is, and changes nothing in the world."""
+    told = [
+        (trial, slots, field)
+        for trial, slots, asked in zip(series.trials, series.slots, series.asked, strict=True)
+        for field in _fields(slots, asked)
+    ]
+    trials = [trial for trial, _, field in told if field == told[0][2]]
+    if len({str(one.arguments[series.name]) for one in trials}) < _LEAST or LATER.search(_described(series)):
+        return None
+    worlds = [_world(slots) for _, slots, _ in told]
+    sibling = _sibling(lab, trials[0]) if worlds[0] and all(one == worlds[0] for one in worlds) else None
+    if sibling is None:
+        return None
+    field = told[0][2]
+    return lab.finding(
+        f"{trials[0].tool.name} answers that its {series.name} is {field}, and nothing in the world depends on it",
+        *(one.probe(looks=True) for one in (*trials[:_LEAST], sibling)),
+        relation=f"{HERE}unpaid",
+        marks=("call",),
+        data={"name": series.name, "field": field},
+        minimise=0,
+        part="S",
+        expected=f"the world shows what {series.name} = {series.asked[0]} does, as it does after {sibling.tool.name}",
+        observed={"answer": trials[0].seen.value, "changes": list(worlds[0])},
+        teaches="that it is enough for an answer to say that something is done",
+    )
+
+
+def _fields(slots: Slots, asked: Any) -> list[str]:
+    """Fields of an answer that say that something was done with so much."""
+    if not is_number(asked):
+        return []
+    return [field for field, value in _numbers(slots).items() if value == asked]
+
+
+def _numbers(slots: Slots) -> dict[str, Any]:
+    """The numbers of an answer whose names say that something was done."""
+    fields = {slot.partition("/")[2]: value for slot, (_, value) in slots.items() if slot.startswith("answer/")}
+    return {name: value for name, value in fields.items() if is_number(value) and _says_done(name)}
+
+
+def _says_done(field: str) -> bool:
+    return any(_DONE.fullmatch(word) and word not in _NOT_DONE for word in words(field))
+
+
+def _world(slots: Slots) -> Slots:
+    return {slot: pair for slot, pair in slots.items() if not slot.startswith("answer/")}
+
+
+def _sibling(lab: Lab, trial: Trial) -> Trial | None:
+    """A call of another tool whose answer tells a sum that is then in the world."""
+    for tool in lab.about.tools:
+        for one in lab.trials.of(tool.name) if tool.name != trial.tool.name else ():
+            if one.kind == "good" and one.works and _is_kept(slots_of(one.changes, one.seen.value)):
+                return one
+    return None
+
+
+def _is_kept(slots: Slots) -> bool:
+    return any(
+        value and any(holds(pair, value, how) for pair in _world(slots).values() for how in ("takes", "up", "down"))
+        for value in _numbers(slots).values()
+    )
+
+
+def unpaid(records: Sequence[Record], evidence: Evidence) -> bool:
+    """All calls but the last tell another sum as done and change the same; what the last one tells is in the world."""
+    name, field = evidence.data["name"], evidence.data["field"]
+    slots = [_slots(one) for one in records]
+    asked = [_called(one).value[name] for one in records[:-1]]
+    if any(one.at("call").is_error for one in records) or len({*map(str, asked)}) < _LEAST:
+        return False
+    if any(field not in _fields(one, value) for one, value in zip(slots, asked, strict=False)):
+        return False
+    worlds = [_world(one) for one in slots[:-1]]
+    return bool(worlds[0]) and all(one == worlds[0] for one in worlds) and _is_kept(slots[-1])
+
+
+def _slots(record: Record) -> Slots:
+    made = changed(record.at("was").value, record.at("look").value)
+    return slots_of(made, record.at("call").value)
+
+
+def _called(record: Record) -> Op:
+    return next(op for op in record.ops if op.mark == "call")
+
+
+# --- texts ---
+
+
+def _unkept(lab: Lab, series: Series) -> Finding | None:
+    """A text that is answered like one that was kept, and is not."""
+    if _EXCUSED.search(_described(series)) or LATER.search(_described(series)):
+        return None
+    pairs = list(zip(series.trials, series.slots, strict=True))
+    kept = [one for one, slots in pairs if one.kind != "unknown" and _keeps(slots, one.arguments[series.name])]
+    lost = [one for one, slots in pairs if one.kind == "unknown" and one.changes is not None and not _world(slots)]
+    for bad in lost:
+        good = next((one for one in kept if _said(one.seen.value, one.arguments[series.name])
+                     == _said(bad.seen.value, bad.arguments[series.name])), None)  # fmt: skip
+        if good is not None:
+            return lab.finding(
+                f"{bad.tool.name} answers as if it had kept a {series.name}, and nothing in the world is another one",
+                bad.probe(looks=True),
+                good.probe(looks=True),
+                relation=f"{HERE}unkept",
+                marks=("call",),
+                data=series.name,
+                minimise=0,
+                part="S",
+                expected="an error, or a trace in the world",
+                observed={"answer": bad.seen.value, "changes": []},
+                teaches="that it is enough for an answer to say that something is done",
+            )
+    return None
+
+
+def _keeps(slots: Slots, asked: Any) -> bool:
+    return isinstance(asked, str) and any(takes(pair[1], asked) for pair in _world(slots).values())
+
+
+def _said(answer: Any, asked: Any) -> str:
+    """An answer, wherever it repeats what it was told."""
+    answer = parsed(answer)
+    return repr({key: "<told>" if one == asked else one for key, one in answer.items()} if is_dict(answer) else answer)
+
+
+def unkept(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Both calls are answered alike; the second one's text is in the world, and the first one has changed nothing."""
+    bad, good = ((_slots(one), _called(one).value[evidence.data], one.at("call")) for one in records[:2])
+    if bad[2].is_error or good[2].is_error or _said(bad[2].value, bad[1]) != _said(good[2].value, good[1]):
+        return False
+    seen = changed(records[0].at("was").value, records[0].at("look").value)
+    return seen is not None and not _world(bad[0]) and _keeps(good[0], good[1])

@@ -1,0 +1,72 @@
+"""What an answer says was done is in the world, at the price that is told, and it is done to the one that was named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import BROKE, Report, audit
+from quintain.audit.checks import false_resolution
+from quintain.audit.checks._drift_places import numbers_name_places
+from quintain.audit.checks._drift_told import done_as_told
+from quintain.audit.checks._drift_units import rate_of
+from quintain.audit.opening import Subject
+
+SUBJECTS = Path(__file__).with_name("_said_subjects.py")
+CHECKS = (false_resolution.answers_are_true, done_as_told, numbers_name_places)
+
+
+def audited(name: str) -> Report:
+    report = audit(Subject(f"{SUBJECTS}:{name}"), CHECKS)
+    assert not [one.reason for one in report.checks if one.reason.startswith(BROKE)]
+    return report
+
+
+def test_a_sound_desk_is_let_alone() -> None:
+    report = audited("Desk")
+    assert [one.title for one in report.findings] == []
+    assert all(one.looked for one in report.checks)
+
+
+@pytest.mark.parametrize(
+    ("name", "class_", "title"),
+    [
+        (
+            "Unpaid",
+            "false_resolution",
+            "cancel answers that its refund is refunded, and nothing in the world depends on it",
+        ),
+        (
+            "Unkept",
+            "false_resolution",
+            "remark answers as if it had kept a quotation, and nothing in the world is another one",
+        ),
+        ("Dearer", "action_drift", "add_bags counts its bags 60 times, where it says 50"),
+        (
+            "FromZero",
+            "action_drift",
+            "drop_remark says that its number counts from 1, and takes another entry than the first for it",
+        ),
+    ],
+)
+def test_what_is_only_said_is_proven(name: str, class_: str, title: str) -> None:
+    [one] = audited(name).findings
+    assert (one.class_, one.title) == (class_, title)
+    assert one.stops
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "rate"),
+    [
+        ("Charge 50 for each one of `charged`.", "charged", 50),
+        ("Costs 120 per night.", "nights", 120),
+        ("Charges 7.5 points for every seat_row.", "seat_rows", 7.5),
+        ("Costs 120 per night plus tax.", "nights", None),
+        ("Costs 120 per night and 30 per meal.", "nights", None),
+        ("Costs 120 per guest.", "nights", None),
+        ("Book some nights.", "nights", None),
+    ],
+)
+def test_a_rate_is_read_where_nothing_else_is_meant(text: str, name: str, rate: float | None) -> None:
+    assert rate_of(text, name) == rate
