@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked, check
-from quintain.audit.data import is_number
+from quintain.audit.data import is_dict, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import Values, fits
 from quintain.audit.handle import ToolSpec
@@ -103,7 +103,7 @@ def _taken(tool: ToolSpec) -> str:
     if len(tool.properties) != 1:
         return ""
     [(name, schema)] = tool.properties.items()
-    is_plain = isinstance(schema, dict) and schema.get("type") in ("number", "integer") and not schema.get("enum")
+    is_plain = is_dict(schema) and schema.get("type") in ("number", "integer") and not schema.get("enum")
     return name if is_plain else ""
 
 
@@ -154,7 +154,7 @@ def climb(player: Player, on: str, value: Any) -> Any:
     tool = msgspec.convert(value["tool"], ToolSpec)
     readers = msgspec.convert(value["readers"], list[ToolSpec])
     hill = _Hill(player, on, value["task"], tool=tool, name=value["name"])
-    reads, told = _read(player, on, value["task"], readers)
+    reads, told = _read(player, on, value["task"], readers=readers)
     at = max(_candidates(told), key=hill.pay, default=0.0)
     if hill.pay(at) <= EPSILON:
         return None
@@ -216,7 +216,7 @@ class _Hill:
         return msgspec.to_builtins(Top(paid, (middle, inner[0], inner[1]), lower[0], tuple(reads), parts))
 
 
-def _read(player: Player, on: str, task: str, readers: Sequence[ToolSpec]) -> tuple[list[Op], list[float]]:
+def _read(player: Player, on: str, task: str, *, readers: Sequence[ToolSpec]) -> tuple[list[Op], list[float]]:
     """Calls that read of what the task names, and the numbers that they and the task tell."""
     first = text_of(player.do(reset(task, on=on)))
     values, names = Values(), re.findall(r"[^\W\d_][\w'-]*(?: [A-Z][\w'-]*)?", first)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked, check
-from quintain.audit.data import is_dict
+from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
 from quintain.audit.player import Player
@@ -83,7 +83,7 @@ def _rows(world: Any, table: str) -> list[Row]:
     there: Any = world.get(table) if is_dict(world) else None
     if is_dict(there):
         return [{"(key)": key, **row} for key, row in there.items() if is_dict(row)]
-    return [row for row in there or [] if is_dict(row)]
+    return [row for row in there if is_dict(row)] if is_list(there) else []
 
 
 def _bare(seen: Seen, name: Any) -> str:
