@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -44,6 +45,23 @@ def test_what_is_missing_is_named_on_both_sides() -> None:
 
     with pytest.raises(UsageError, match="a subject needs the methods tasks, reset, score; Half has no reset, score"):
         Handle(Half())
+
+
+@pytest.mark.parametrize("name", ["tasks", "reset", "score"])
+def test_what_is_async_is_refused(name: str) -> None:
+    async def later(*_: Any) -> Any:
+        return []
+
+    subject = Subject()
+    setattr(subject, name, later)
+    with pytest.raises(UsageError, match=f"Subject.{name} is async, and no method of a subject is"):
+        Handle(subject)
+
+
+def test_tasks_may_be_drawn_one_by_one_and_must_come_to_an_end() -> None:
+    assert list(Handle(Subject(tasks=iter(["a", "b"]))).tasks) == ["a", "b"]
+    with pytest.raises(UsageError, match=r"tasks\(\) lists more than 1,000,000, perhaps without end"):
+        _ = Handle(Subject(tasks=itertools.count())).tasks
 
 
 def test_offers_are_methods_that_are_there_and_not_disowned() -> None:

@@ -37,12 +37,13 @@ def test_a_killed_run_goes_on_with_each_episode_once(desk: Path) -> None:
     assert quintain("replay", "here", "--processes", 1, cwd=desk).returncode == 0
 
 
-def test_ctrl_c_loses_nothing_and_says_how_to_go_on(desk: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_loses_nothing_and_says_how_to_go_on(desk: Path, number: int, status: int) -> None:
     process = started(*WAITING, cwd=desk)
     wait_for(4, process, desk / "here")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == status
     assert out == ""
     assert "4 finished episodes safe in here" in err
     assert "Traceback" not in err

@@ -25,6 +25,8 @@ from .wire import Begun, Frame, Opening, Over, Receiver, Saw, send
 
 LOAD_S = 120.0
 """Seconds that a subject may take to load."""
+OVERDUE = "it had not come back after"
+"""How a record says that its time was over."""
 
 
 class SubjectBroken(QuintainError):
@@ -124,7 +126,7 @@ class Child:
                 elif isinstance(frame, Over):
                     return Record(probe.ops, tuple(seen), died or _how(frame.status), frame.left)
         except TimeoutError:
-            died = f"it had not come back after {limit:.0f} s"
+            died = f"{OVERDUE} {limit:.0f} s"
             return self._killed(probe, seen, pid=pid, died=died)
         except (EOFError, BrokenPipeError):
             raise SubjectBroken(f"the subject killed the process around it; it printed: {self.words}") from None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import itertools
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, cast
@@ -32,6 +33,7 @@ GIVEN = {
     "user": "task, said, complete", "reset": "task, seed",
 }  # fmt: skip
 """What the methods are called with that take something."""
+MOST_TASKS = 1_000_000
 ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent", "models")
 
 
@@ -75,8 +77,8 @@ class Handle:
         self.offers = frozenset(
             name for name in (*REQUIRED, *OPTIONAL) if callable(getattr(subject, name, None)) and name not in absent
         )
-        for name in sorted(self.offers & GIVEN.keys()):
-            _must_take(subject, name)
+        for name in sorted(self.offers):
+            _must_be_called(subject, name)
         self._tasks: dict[str, Any] | None = None
 
     @property
@@ -87,7 +89,9 @@ class Handle:
             UsageError: They are no list, or two have one name.
         """
         if self._tasks is None:
-            listed = list(self.subject.tasks())
+            listed = list(itertools.islice(self.subject.tasks(), MOST_TASKS + 1))
+            if len(listed) > MOST_TASKS:
+                raise UsageError(f"tasks() lists more than {MOST_TASKS:,}, perhaps without end; list some of them")
             names = [_task_name(task, place) for place, task in enumerate(listed)]
             if len(set(names)) != len(names):
                 double = next(name for name in names if names.count(name) > 1)
@@ -124,10 +128,15 @@ class Handle:
         return first if isinstance(first, str) else codec.json(plain(first)[0]).decode()
 
 
-def _must_take(subject: Any, name: str) -> None:
+def _must_be_called(subject: Any, name: str) -> None:
     """Raise where a method cannot be called as it will be: often it is a helper that happens to have the name."""
+    method = getattr(subject, name)
+    if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+        raise UsageError(f"{type(subject).__name__}.{name} is async, and no method of a subject is; run it to its end")
+    if name not in GIVEN:
+        return
     try:
-        signature = inspect.signature(getattr(subject, name))
+        signature = inspect.signature(method)
     except (TypeError, ValueError):
         return  # Written in C, or wrapped by something that does not say.
     try:

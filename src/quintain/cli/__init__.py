@@ -1,14 +1,18 @@
 """The command line: one file per command, thin over the layers below.
 
 Exit status: 0 fine; 1 a replay diverged, a check failed, or a disk is full; 2 wrong usage; 3 the failure gate stopped
-the run; 4 what was to be audited could not be run; 130 interrupted. What nobody foresaw stays a traceback.
+the run; 4 what was to be audited could not be run; 130 interrupted, 143 terminated. What nobody foresaw stays a
+traceback.
 """
 
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from types import FrameType
 
 import click
 
@@ -38,13 +42,34 @@ for command in (list_, run, show, replay, audit, replay_finding, triage, new, co
     program.add_command(command)
 
 
+@contextlib.contextmanager
+def _termination(came: list[int]) -> Iterator[None]:
+    """Take SIGTERM for Ctrl-C, so that processes and folders go with the program; the list is told of it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+        if not callable(signal.getsignal(signal.SIGINT)):  # Shells have what runs in the background ignore Ctrl-C.
+            raise KeyboardInterrupt
+        signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit with its status."""
     given = sys.argv[1:] if arguments is None else list(arguments)
     invocation = console.Invocation(given, sys.stdout)
+    terminated: list[int] = []
     others = contextlib.redirect_stdout(sys.stderr) if "--json" in given else contextlib.nullcontext()
     try:
-        with others:
+        with others, _termination(terminated):
             status = program.main(given, prog_name="quintain", standalone_mode=False, obj=invocation)
     except click.ClickException as error:
         error.show()
@@ -54,4 +79,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except QuintainError as error:
         click.echo(f"Error: {error}", err=True)
         status = exits.status(error)
-    sys.exit(status)
+    sys.exit(exits.TERMINATED if terminated and status == exits.INTERRUPTED else status)

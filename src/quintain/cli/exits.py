@@ -12,6 +12,8 @@ SUBJECT = 4
 """What was to be audited could not be run."""
 INTERRUPTED = 130
 """As a shell reports a program that SIGINT ended."""
+TERMINATED = 143
+"""The same of SIGTERM."""
 
 
 def status(error: QuintainError) -> int:

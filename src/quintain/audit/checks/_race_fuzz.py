@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.child import OVERDUE
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding, Severity
 from quintain.audit.generate import ODD, fits, odd, valid
@@ -143,7 +144,8 @@ def odd_calls(lab: Lab) -> Iterator[Finding | None]:
         start = len(one.head)
         lab.looking(len(calls))
         for place, op in enumerate((*calls, score())):
-            seen = record.seen[start + place] if start + place < len(record.seen) else Seen(how="hung")
+            is_there = start + place < len(record.seen)
+            seen = record.seen[start + place] if is_there else Seen(how="hung", raised=record.died)
             if seen.how not in ("crashed", "hung") and not unplain(seen):
                 continue
             right = op.do == "score" or (is_right(one.tool, op.value) and is_plain(op.value))
@@ -191,12 +193,19 @@ def _strange(one: Odd, op: Op) -> set[str]:
     return differing | ({"missing"} if any(name not in op.value for name in one.tool.required) else set())
 
 
+def _way(seen: Seen) -> str:
+    """What became of an op that gave no answer, in a word."""
+    if seen.how == "crashed":
+        return "breaks"
+    return "never comes back" if not seen.raised or seen.raised.startswith(OVERDUE) else "takes the process with it"
+
+
 def _broken(
     lab: Lab, one: Odd, ops: Sequence[Op], *, seen: Seen, right: bool, control: tuple[Odd, Op] | None = None
 ) -> Finding | None:
     op, how = ops[-1], breakage(seen)
     name = f"{op.name}()" if op.do == "call" else "score(), after a call that was answered,"
-    ways = "breaks" if seen.how == "crashed" else "never comes back" if how else "answers with what is no plain data"
+    ways = _way(seen) if how else "answers with what is no plain data"
     input_ = "" if op.do == "score" else ", on a call that its schema allows" if right else ", on a wrong call"
     severity: Severity = "error" if how == "hung" or (how and (right or control)) else "warning"
     where = seen.where
@@ -241,7 +250,7 @@ def odd_answers(lab: Lab) -> Iterator[Finding | None]:
                 if not how or key in told or len(told) >= MOST:
                     continue
                 told.add(key)
-                words = "breaks" if seen.how == "crashed" else "never comes back"
+                words = _way(seen)
                 yield lab.finding(
                     f"{mark}() {words} on odd last words" + (f" ({seen.raised.partition(':')[0]})" if how else ""),
                     Probe(ops),
