@@ -19,14 +19,12 @@ import msgspec
 from quintain.errors import QuintainError, UsageError
 
 from .opening import About, Subject
-from .probe import HOME, Context, Probe, Record, Seen
+from .probe import HOME, OVERDUE, Context, Probe, Record, Seen
 from .shifted import variables
 from .wire import Begun, Frame, Opening, Over, Receiver, Saw, send
 
 LOAD_S = 120.0
 """Seconds that a subject may take to load."""
-OVERDUE = "it had not come back after"
-"""How a record says that its time was over."""
 
 
 class SubjectBroken(QuintainError):

@@ -159,6 +159,10 @@ class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.value, self.raised.partition(":")[0], self.how
 
 
+OVERDUE = "it had not come back after"
+"""How a record says that its time was over."""
+
+
 class Record(msgspec.Struct, frozen=True):
     """What a probe saw, op by op.
 

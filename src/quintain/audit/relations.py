@@ -9,7 +9,7 @@ import msgspec
 
 from .data import is_list
 from .finding import Evidence
-from .probe import Record, Seen, number, same
+from .probe import OVERDUE, Record, Seen, number, same
 
 Relation = Callable[[Sequence[Record], Evidence], bool]
 
@@ -57,6 +57,13 @@ def breakage(seen: Seen) -> str:
     if seen.how == "crashed":
         return f"crashed: {seen.raised.partition(':')[0]}"
     return "hung" if seen.how == "hung" else ""
+
+
+def way_of(seen: Seen) -> str:
+    """What became of an op that gave no answer, in a word."""
+    if seen.how == "crashed":
+        return "breaks"
+    return "never comes back" if not seen.raised or seen.raised.startswith(OVERDUE) else "takes the process with it"
 
 
 def pays(records: Sequence[Record], evidence: Evidence) -> bool:

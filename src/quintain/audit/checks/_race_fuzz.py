@@ -14,14 +14,13 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked, check
-from quintain.audit.child import OVERDUE
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding, Severity
 from quintain.audit.generate import ODD, fits, odd, valid
 from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, Seen, answer, call, reset, same, score
-from quintain.audit.relations import breakage
+from quintain.audit.relations import breakage, way_of
 from quintain.audit.survey import Known
 
 HERE = f"{__name__}:"
@@ -193,19 +192,12 @@ def _strange(one: Odd, op: Op) -> set[str]:
     return differing | ({"missing"} if any(name not in op.value for name in one.tool.required) else set())
 
 
-def _way(seen: Seen) -> str:
-    """What became of an op that gave no answer, in a word."""
-    if seen.how == "crashed":
-        return "breaks"
-    return "never comes back" if not seen.raised or seen.raised.startswith(OVERDUE) else "takes the process with it"
-
-
 def _broken(
     lab: Lab, one: Odd, ops: Sequence[Op], *, seen: Seen, right: bool, control: tuple[Odd, Op] | None = None
 ) -> Finding | None:
     op, how = ops[-1], breakage(seen)
     name = f"{op.name}()" if op.do == "call" else "score(), after a call that was answered,"
-    ways = _way(seen) if how else "answers with what is no plain data"
+    ways = way_of(seen) if how else "answers with what is no plain data"
     input_ = "" if op.do == "score" else ", on a call that its schema allows" if right else ", on a wrong call"
     severity: Severity = "error" if how == "hung" or (how and (right or control)) else "warning"
     where = seen.where
@@ -250,7 +242,7 @@ def odd_answers(lab: Lab) -> Iterator[Finding | None]:
                 if not how or key in told or len(told) >= MOST:
                     continue
                 told.add(key)
-                words = _way(seen)
+                words = way_of(seen)
                 yield lab.finding(
                     f"{mark}() {words} on odd last words" + (f" ({seen.raised.partition(':')[0]})" if how else ""),
                     Probe(ops),

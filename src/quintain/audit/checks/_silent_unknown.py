@@ -155,7 +155,7 @@ def unknown_names(lab: Lab) -> Iterator[Finding | None]:
 
 def _refuses(lab: Lab, trial: Trial) -> Trial | None:
     """A tool that refuses such a name in a parameter of the same name, where it takes the good one's kind."""
-    if not is_name(trial):
+    if not is_name(trial) and not _informs(lab, trial):
         return None
     mine = {column for column, values in trial.moment.columns.items() if trial.good[trial.name] in values}
     for one in lab.trials.all:
@@ -170,6 +170,20 @@ def _refuses(lab: Lab, trial: Trial) -> Trial | None:
     return None
 
 
+def _informs(lab: Lab, trial: Trial) -> bool:
+    """Whether a parameter is looked up: all words that are known get their own answers, all that are not get one."""
+    known: dict[str, str] = {}
+    unknown: dict[str, str] = {}
+    for one in lab.trials.of(trial.tool.name):
+        word = one.arguments.get(trial.name)
+        if not one.works or one.name not in ("", trial.name) or not isinstance(word, str):
+            continue
+        if one.kind == "unknown" or re.fullmatch(r"[\w.-]+", word):
+            (unknown if one.kind == "unknown" else known)[word] = text_of(one.seen).replace(word, "?")
+    own = len(known) > 1 and len(set(known.values())) == len(known)
+    return own and len(unknown) > 1 and len(set(unknown.values())) == 1
+
+
 def _accused(lab: Lab, trial: Trial, good: Trial, *, sibling: Trial | None) -> Finding | None:
     looks = trial.changes is not None
     unknown = str(trial.arguments[trial.name])
@@ -180,9 +194,9 @@ def _accused(lab: Lab, trial: Trial, good: Trial, *, sibling: Trial | None) -> F
     if good.changes:
         return _misdone(lab, trial, pair, third=third, data=data)
     title = f"{trial.tool.name} answers for a {trial.name} that does not exist as if it did"
-    if trial.name not in trial.tool.required or not is_name(trial) or (not looks and _makes_things(trial)):
+    if trial.name not in trial.tool.required or (not looks and _makes_things(trial)):
         return None
-    if answered([_record(trial), _record(good)], Evidence("", data=data)):
+    if is_name(trial) and answered([_record(trial), _record(good)], Evidence("", data=data)):
         return _finding(lab, trial, title, *pair, relation="answered", data=data)
     if third and not _searches(trial) and answered(lab.play_all([*pair, third]), Evidence("", data=data)):
         return _finding(lab, trial, title, *pair, third, relation="answered", data=data)
