@@ -83,6 +83,38 @@ class Tags(Sound):
 
     def score(self):
         return float({*self.tags} == {"oak", "ash", "yew"})
+
+
+class Lines(Sound):
+    right = ["OAK: 3", "ASH: 4", "YEW: 5"]
+
+    def tools(self):
+        return [{"name": "submit", "parameters": {"type": "object", "properties": {"answer": WORD}}}]
+
+    def reset(self, task, seed):
+        self.given = []
+        return "How many are there of each? Submit lines such as OAK: 1."
+
+    def call(self, name, arguments):
+        self.given = arguments["answer"].split("\\n")
+        return {"submitted": len(self.given)}
+
+    def state(self):
+        return {"given": list(self.given)}
+
+    def oracle(self, task):
+        return [["submit", {"answer": "\\n".join(self.right)}]]
+
+    def score(self):
+        return float(all(line in self.given for line in self.looked()))
+
+    def looked(self):
+        return self.right
+
+
+class TwoLines(Lines):
+    def looked(self):
+        return list({*self.right})[:2]
 """
 
 
@@ -97,7 +129,7 @@ def asked(subjects: Path, name: str) -> Report:
     return audit(Subject(f"{subjects}:{name}"), (flaky.verdict_near_the_solution,))
 
 
-@pytest.mark.parametrize("name", ["Sound", "Tags"])
+@pytest.mark.parametrize("name", ["Sound", "Tags", "Lines"])
 def test_a_verifier_that_looks_at_all_is_let_alone(subjects: Path, name: str) -> None:
     report = asked(subjects, name)
     assert not report.findings
@@ -108,6 +140,7 @@ def test_a_verifier_that_looks_at_all_is_let_alone(subjects: Path, name: str) ->
     ("name", "title"),
     [
         ("FirstOfASet", "PYTHONHASHSEED"),
+        ("TwoLines", "PYTHONHASHSEED"),
         ("DamageInASample", "more than right episode is not always scored alike"),
     ],
 )

@@ -6,6 +6,7 @@ right, and on nothing done, where all are wrong. Where one thing among several i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -31,6 +32,8 @@ CHANGED = 4
 """Ends of a task at which an argument is another one."""
 DAMAGED = 2
 """Ends of a task at which something else has been done, too."""
+LINES = 2
+"""Ends of a task at which a line of a text is wrong."""
 TIMES = 16
 """Verdicts on an end."""
 CHEAP_S = 0.15
@@ -137,8 +140,21 @@ def _ends(lab: Lab, way: Way) -> Iterator[End]:
     turns = [several[turn] for turn in range(CHANGED) for several in bent if turn < len(several)]
     for place, other in turns[:CHANGED]:
         yield End(task, "nearly right", (reset(task), *calls[:place], other, *calls[place + 1 :], *words))
+    for place, other in [(place, one) for place, op in enumerate(ops) for one in _a_line_wrong(op)][-LINES:]:
+        yield End(task, "nearly right", (reset(task), *ops[:place], other, *ops[place + 1 :]))
     for act in _beside(lab, task, calls):
         yield End(task, "more than right", (reset(task), *calls, act, *words))
+
+
+def _a_line_wrong(op: Op) -> Iterator[Op]:
+    """The op with the first line that says something of a text of several another one, and with the last one so."""
+    texts = op.value.items() if is_dict(op.value) else [("", op.value)]
+    for name, text in texts:
+        lines = text.split("\n") if isinstance(text, str) else []
+        said = [place for place, line in enumerate(lines) if re.search(r"\w\s*$", line)]
+        for place in dict.fromkeys((said[0], said[-1])) if len(said) > 1 else ():
+            wrong = "\n".join([*lines[:place], f"{lines[place].rstrip()}x", *lines[place + 1 :]])
+            yield msgspec.structs.replace(op, value={**op.value, name: wrong} if name else wrong)
 
 
 def _beside(lab: Lab, task: str, calls: Sequence[Op]) -> list[Op]:

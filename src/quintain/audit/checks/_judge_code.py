@@ -5,8 +5,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
+
+from quintain.audit.check import check
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab
 
 from ._judge_models import is_model, is_pinned
 
@@ -20,6 +25,28 @@ class Smell(msgspec.Struct, frozen=True):
     line: int
     expected: str
     observed: str
+
+
+@check("x.judge_code", "judge", level="static", needs=("sources",), value=24, severity="warning")
+def code(lab: Lab) -> Iterator[Finding | None]:
+    """The judge's code pins its model, asks at temperature 0, and reads verdicts strictly."""
+    read = [source for source in lab.sources if source.part == "V" or "judge" in lab.offers]
+    for path in dict.fromkeys(source.path for source in read):
+        try:
+            tree = ast.parse(Path(path).read_text("utf-8"))
+        except (OSError, SyntaxError, ValueError):
+            continue
+        lab.looking()
+        for smell in smells(tree):
+            yield lab.finding(
+                smell.title,
+                part="V",
+                where=f"{path}:{smell.line}",
+                expected=smell.expected,
+                observed=smell.observed,
+                teaches="what the judge happens to do, not what is right",
+                at_most="hint",
+            )
 
 
 def smells(tree: ast.AST) -> Iterator[Smell]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 
@@ -57,6 +58,20 @@ class Reply(msgspec.Struct, frozen=True):
     text: str
     how: str
     is_plain: bool = True
+
+
+HEADS, MEMBERS = 6, 8
+"""Words that may stand before a list of verdicts, and verdicts in it, at most."""
+
+
+def lists(prompt: str) -> Iterator[tuple[str, str]]:
+    """(Good, bad) verdicts on several points, where a prompt asks for a list, behind the words that it names."""
+    if not re.search(r"\b(?:list|array)\b", prompt, re.IGNORECASE) or "true" not in prompt.lower():
+        return
+    heads = dict.fromkeys(f"{word} " for word in re.findall(r"\b[A-Z][A-Za-z]+:", prompt))
+    for head in ("", *list(heads)[:HEADS]):
+        for many in range(1, MEMBERS + 1):
+            yield f"{head}{json.dumps([True] * many)}", f"{head}{json.dumps([False] * many)}"
 
 
 def word_of(reply: str) -> str:

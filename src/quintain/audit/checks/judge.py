@@ -6,10 +6,8 @@ failure must be told as one, and the text that the model is asked must hold the 
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -21,7 +19,7 @@ from quintain.audit.probe import Op, Probe, Record, reset
 from . import _judge_claims as claims
 from . import _judge_replies as replies
 from ._judge_claims import EPSILON, MARK, NEEDS, around, asked, grade, judged
-from ._judge_code import smells
+from ._judge_code import code
 from ._judge_lines import report_lines
 from ._judge_models import family
 from ._judge_more import PARTS, asks_again, longer, quoted, remembers, unaware
@@ -76,7 +74,7 @@ def _vocabularies(lab: Lab, task: str) -> list[Known]:
     if not known:
         rule = scale(lab)
         if rule is None or not rule.ends:
-            raise lab.none("the judge gives no grade for any verdict that is known")
+            return _listed(lab, task)
         return [Known(rule.good, rule.bad, max(rule.grades.values()), min(rule.grades.values()))]
     prompt = _prompt(lab, task)
     fitting = [pair for pair in replies.PAIRS if grades[pair[0]] is not None and _fits(pair[0], prompt)]
@@ -87,6 +85,18 @@ def _vocabularies(lab: Lab, task: str) -> list[Known]:
     if not found:
         raise lab.none("the judge gives no grade for any good verdict that is known")
     return told or found
+
+
+def _listed(lab: Lab, task: str) -> list[Known]:
+    """Lists of verdicts, of as many as this judge wants."""
+    pairs = list(replies.lists(_prompt(lab, task)))
+    grades = _in_a_row(lab, task, [text for pair in pairs for text in pair])
+    sides = zip(pairs, grades[::2], grades[1::2], strict=True)
+    found = [Known(*pair, best, worst) for pair, best, worst in sides if best is not None and worst is not None]
+    told = [one for one in found if one.worst is not None and one.worst < one.best]
+    if not told:
+        raise lab.none("the judge gives no grade for any verdict that is known")
+    return told
 
 
 def _fits(good: str, prompt: str) -> bool:
@@ -357,28 +367,6 @@ def alone(lab: Lab) -> Iterator[Finding | None]:
 def aware(lab: Lab) -> Iterator[Finding | None]:
     """What a task hides as its rubric stands in what the judge's model is asked, whole."""
     yield from unaware(lab)
-
-
-@check("x.judge_code", "judge", level="static", needs=("sources",), value=24, severity="warning")
-def code(lab: Lab) -> Iterator[Finding | None]:
-    """The judge's code pins its model, asks at temperature 0, and reads verdicts strictly."""
-    read = [source for source in lab.sources if source.part == "V" or "judge" in lab.offers]
-    for path in dict.fromkeys(source.path for source in read):
-        try:
-            tree = ast.parse(Path(path).read_text("utf-8"))
-        except (OSError, SyntaxError, ValueError):
-            continue
-        lab.looking()
-        for smell in smells(tree):
-            yield lab.finding(
-                smell.title,
-                part="V",
-                where=f"{path}:{smell.line}",
-                expected=smell.expected,
-                observed=smell.observed,
-                teaches="what the judge happens to do, not what is right",
-                at_most="hint",
-            )
 
 
 __all__ = [

@@ -1,0 +1,74 @@
+"""A judge whose model says a list of verdicts, one for each point, is heard, and must read the one that counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.auditor import Report, audit
+from quintain.audit.checks import judge
+from quintain.audit.checks._judge_replies import lists
+from quintain.audit.opening import Subject
+
+SUBJECTS = """
+import json
+import re
+
+
+class Last:
+    def tasks(self):
+        return ["q1", "q2"]
+
+    def reset(self, task, seed):
+        return "Which town is the capital of France, and which river is it on?"
+
+    def score(self):
+        return 0.0
+
+    def judge(self, task, answer, complete):
+        said = complete(
+            "Two points: it names Paris, it names the Seine. ANSWER: " + json.dumps(answer) + "\\\\nYour last line is "
+            "VERDICT: and a JSON list of true or false, one for each point."
+        )
+        met = self.met(said)
+        return None if met is None else sum(met) / 2
+
+    def met(self, said):
+        found = re.search(r"(?:^|\\\\n)VERDICT: \\\\[(true|false), (true|false)\\\\]\\\\s*$", said)
+        return found and [one == "true" for one in found.groups()]
+
+
+class First(Last):
+    def met(self, said):
+        found = re.findall("true|false", said)
+        return [one == "true" for one in found[:2]] if len(found) > 1 else None
+"""
+
+
+@pytest.fixture(scope="module")
+def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("subjects") / "subjects.py"
+    path.write_text(SUBJECTS.replace("\\\\", "\\"), encoding="utf-8")
+    return path
+
+
+def asked(subjects: Path, name: str) -> Report:
+    return audit(Subject(f"{subjects}:{name}"), (judge.reads,))
+
+
+def test_a_judge_that_reads_the_list_that_counts_is_let_alone(subjects: Path) -> None:
+    report = asked(subjects, "Last")
+    assert not report.findings
+    assert [one.status for one in report.checks] == ["checked"]
+
+
+def test_a_judge_that_reads_the_first_words_is_found(subjects: Path) -> None:
+    (found,) = asked(subjects, "First").findings
+    assert found.title == "a reply that is no good verdict is read as one: the bad verdict last, as was asked"
+    assert found.stops
+
+
+def test_lists_are_said_only_where_they_are_asked_for() -> None:
+    assert not list(lists("Is it right? VERDICT: true or false."))
+    assert ("VERDICT: [true, true]", "VERDICT: [false, false]") in list(lists("A list of true or false after VERDICT:"))
