@@ -9,8 +9,11 @@ from __future__ import annotations
 import functools
 import json
 import math
+import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
+
+import msgspec
 
 from quintain import resource
 from quintain.environment import Environment
@@ -63,7 +66,7 @@ class Shelf:
         self._all = env.tasks(split)
         self._chosen = chosen
         self._known: dict[str, Task[Any]] = {}
-        self._seen = 0
+        self._seen, self._lock = 0, threading.Lock()
         self.memory = world.Memory()
 
     def names(self) -> list[str]:
@@ -91,9 +94,14 @@ class Shelf:
             raise UsageError(f"split {self.split!r} of {self._env.name} has no task {name!r}")
         return self._known[name]
 
+    async def lent(self, task: Task[Any]) -> Task[Any]:
+        """A task to begin: in a thread with a start of its own, for a world is one thread's, and sessions are many."""
+        is_apart = threading.current_thread() is not threading.main_thread()
+        with self._lock:
+            return msgspec.structs.replace(task, start=await resource.fork(task.world())) if is_apart else task
+
     def _next(self) -> None:
-        task = self._all[self._seen]
-        self._seen += 1
+        task, self._seen = self._all[self._seen], self._seen + 1
         self._known[task.id] = task
 
 
@@ -314,9 +322,10 @@ class NativeSubject:
 
     async def _begun(self, name: str, seed: int) -> Episode[Any]:
         """An episode at the point where its harness first asks the agent."""
-        task = self._shelf.task(name)
+        task, split = self._shelf.task(name), self._shelf.split
         try:
-            episode = await Episode[Any].begin(self._env, task, seed=seed, split=self._shelf.split, agent="audit")
+            lent = await self._shelf.lent(task)
+            episode = await Episode[Any].begin(self._env, lent, seed=seed, split=split, agent="audit")
         except BROKEN as error:
             raise _failure(error, part="T", kind="quintain:reset_failed") from error
 
