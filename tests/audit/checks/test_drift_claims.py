@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.auditor import BROKE, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import _drift_claims
 from quintain.audit.checks._drift_claims import ONE_WORD, PART
-from quintain.audit.opening import Subject
+from tests.audit.checks._found import audited
 
 (CHECK,) = [one for one in checks_of(_drift_claims) if one.id == "x.claims_hold"]
 DIARY = '''
@@ -135,8 +134,7 @@ class Loose(Diary):
 )
 def test_what_is_said_is_so(tmp_path: Path, name: str, titles: list[str]) -> None:
     (tmp_path / "diary.py").write_text(DIARY, encoding="utf-8")
-    report = audit(Subject(f"{tmp_path / 'diary.py'}:{name}"), [CHECK])
-    assert not [one.reason for one in report.checks if one.reason.startswith(BROKE)]
+    report = audited(tmp_path / "diary.py", name, [CHECK])
     assert report.checks[0].looked
     assert sorted(one.title for one in report.findings) == titles
     assert all(one.confidence == "proven" for one in report.findings)

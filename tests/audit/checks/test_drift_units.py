@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from quintain.audit.auditor import BROKE, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import _drift_production, _drift_told
 from quintain.audit.checks._drift_units import at_odds, contradictions, may_be, unit_of, units_in
-from quintain.audit.opening import Subject
+from tests.audit.checks._found import audited
 
 CHECKS = {
     one.id: one
@@ -113,8 +112,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_unit_and_an_order_are_those_of_the_field_and_of_production(
     file: Path, name: str, check: str, titles: list[str]
 ) -> None:
-    report = audit(Subject(f"{file}:{name}"), [CHECKS[check]])
-    assert not [one.reason for one in report.checks if one.reason.startswith(BROKE)]
+    report = audited(file, name, [CHECKS[check]])
     assert [one.status for one in report.checks] == ["checked"]
     assert sorted(one.title for one in report.findings) == titles
     assert all(one.confidence == "proven" for one in report.findings)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from quintain.audit.auditor import BROKE, audit
-from quintain.audit.check import Check
 from quintain.audit.checks.false_resolution import paid_without_effect, undone_in_sight
-from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from tests.audit.checks._found import found
 
 HUTS = '''
 import json
@@ -179,18 +175,12 @@ def tills(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def found(path: Path, name: str, *checks: Check) -> Sequence[Finding]:
-    report = audit(Subject(f"{path}:{name}"), checks)
-    assert not [one.reason for one in report.checks if one.reason.startswith(BROKE)]
-    return report.findings
-
-
 @pytest.mark.parametrize(
     ("name", "left_out", "shown_by"),
     [("WarmIsEnough", "set_tank", "look_around"), ("NobodyReadsTheBook", "put_guest", "get_guest")],
 )
 def test_what_a_tool_shows_undone_and_is_paid_is_proven(huts: Path, name: str, left_out: str, shown_by: str) -> None:
-    [one] = found(huts, name, undone_in_sight)
+    [one] = found(huts, name, [undone_in_sight])
     assert one.title == (
         f"{left_out} is left out, {shown_by} shows that nothing of it is done, and that is paid in full"
     )
@@ -199,7 +189,7 @@ def test_what_a_tool_shows_undone_and_is_paid_is_proven(huts: Path, name: str, l
 
 @pytest.mark.parametrize("name", ["Hut", "Dark"])
 def test_a_courtesy_and_what_no_tool_shows_are_let_alone(huts: Path, name: str) -> None:
-    assert not found(huts, name, undone_in_sight)
+    assert not found(huts, name, [undone_in_sight])
 
 
 @pytest.mark.parametrize(
@@ -208,11 +198,11 @@ def test_a_courtesy_and_what_no_tool_shows_are_let_alone(huts: Path, name: str) 
 def test_a_call_that_does_nothing_with_the_value_that_is_paid_is_proven(
     tills: Path, name: str, call: str, key: str
 ) -> None:
-    [one] = found(tills, name, paid_without_effect)
+    [one] = found(tills, name, [paid_without_effect])
     assert one.title == (f"{call} says that it worked, does nothing of what it does with another {key}, and is paid")
     assert one.stops
 
 
 @pytest.mark.parametrize("name", ["Till", "SaysLater", "TellsLater"])
 def test_what_is_booked_and_what_is_said_to_wait_are_let_alone(tills: Path, name: str) -> None:
-    assert not found(tills, name, paid_without_effect)
+    assert not found(tills, name, [paid_without_effect])

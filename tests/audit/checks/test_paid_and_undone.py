@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.auditor import BROKE, Report, audit
 from quintain.audit.check import Check
 from quintain.audit.checks.false_resolution import status_without_work
 from quintain.audit.checks.reset_leak import episode_determinism, episode_isolation
 from quintain.audit.checks.reward_clipping import half_filled
 from quintain.audit.checks.reward_hack import refused_work
-from quintain.audit.opening import Subject
+from tests.audit.checks._found import audited
 
 DESKS = '''
 class ToolError(Exception):
@@ -126,14 +125,8 @@ def desks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def audited(desks: Path, name: str, *checks: Check) -> Report:
-    report = audit(Subject(f"{desks}:{name}"), checks)
-    assert not [one for one in report.checks if one.reason.startswith(BROKE)]
-    return report
-
-
 def test_the_sound_desk_is_left_alone(desks: Path) -> None:
-    report = audited(desks, "Desk", *CHECKS)
+    report = audited(desks, "Desk", CHECKS)
     assert [one.title for one in report.findings if one.stops] == []
 
 
@@ -148,6 +141,6 @@ def test_the_sound_desk_is_left_alone(desks: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_proven(desks: Path, name: str, check: Check) -> None:
-    report = audited(desks, name, check)
+    report = audited(desks, name, [check])
     assert report.stops
     assert {one.class_ for one in report.findings} == {check.class_}

@@ -12,6 +12,7 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import data_realism, reward_hack, silent_default, unsolvable
 from quintain.audit.finding import Finding
 from quintain.audit.opening import Subject
+from tests.audit.checks._found import found
 
 SUBJECTS = Path(__file__).with_name("_partial_subjects.py")
 CHECKS = {
@@ -19,10 +20,9 @@ CHECKS = {
 }
 
 
-def found(name: str, check: str) -> list[Finding]:
-    report = audit(Subject(f"{SUBJECTS}:{name}"), [CHECKS[check]], tasks=60)
-    assert not [one.reason for one in report.checks if "broke" in one.reason]
-    return [one for one in report.findings if one.stops]
+def errors(name: str, check: str) -> list[Finding]:
+    """The proven errors that a check finds."""
+    return [one for one in found(SUBJECTS, name, [CHECKS[check]], tasks=60) if one.stops]
 
 
 @pytest.mark.parametrize(
@@ -36,8 +36,8 @@ def found(name: str, check: str) -> list[Finding]:
     ],
 )
 def test_a_bug_is_proven_and_its_sound_twin_is_silent(sound: str, bugged: str, check: str, title: str) -> None:
-    assert [one.title for one in found(bugged, check) if one.title.startswith(title)]
-    assert not found(sound, check)
+    assert [one.title for one in errors(bugged, check) if one.title.startswith(title)]
+    assert not errors(sound, check)
 
 
 SCORER = """

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.auditor import audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import reward_clipping
-from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
 from tests.audit.checks._board import BOARD
+from tests.audit.checks._found import firm, found
 
 SUBJECT = (
     BOARD
@@ -77,13 +75,11 @@ for mode in ("exact", "whole", "size", "text"):
 )
 
 
-def found(folder: Path, kind: str) -> list[Finding]:
-    """What the checks say of a variant of the subject, hints left out."""
-    path = folder / "subject.py"
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("clipping") / "subject.py"
     path.write_text(SUBJECT, "utf-8")
-    report = audit(Subject(f"{path}:{kind}"), checks_of(reward_clipping))
-    assert all("broke" not in one.reason for one in report.checks), report.checks
-    return [one for one in report.findings if one.confidence != "hint"]
+    return path
 
 
 @pytest.mark.slow
@@ -102,8 +98,8 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("sums_text", "x.spellings_of_numbers", "proven"),
     ],
 )
-def test_what_is_cut_is_found(tmp_path: Path, kind: str, check: str, confidence: str) -> None:
-    said = found(tmp_path, kind)
+def test_what_is_cut_is_found(file: Path, kind: str, check: str, confidence: str) -> None:
+    said = firm(found(file, kind, checks_of(reward_clipping)))
     mine = [one for one in said if one.check == check]
     assert mine, [(one.check, one.title) for one in said]
     assert mine[0].confidence == confidence
@@ -114,5 +110,5 @@ def test_what_is_cut_is_found(tmp_path: Path, kind: str, check: str, confidence:
 @pytest.mark.parametrize(
     "kind", ["graded_sound", "graded_weights", "graded_pairs", "plain_binary", "plain_product", "sums_exact"]
 )
-def test_what_is_coarse_on_purpose_is_left_alone(tmp_path: Path, kind: str) -> None:
-    assert not found(tmp_path, kind)
+def test_what_is_coarse_on_purpose_is_left_alone(file: Path, kind: str) -> None:
+    assert not firm(found(file, kind, checks_of(reward_clipping)))

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.auditor import audit
 from quintain.audit.check import Check
 from quintain.audit.checks import reward_clipping as clipping
-from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from tests.audit.checks._found import firm, found
 
 SUBJECTS = """
 import copy, math, random
@@ -255,12 +253,6 @@ def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def found(subjects: Path, name: str, *checks: Check) -> list[Finding]:
-    report = audit(Subject(f"{subjects}:{name}"), list(checks), tasks=4)
-    assert all("broke" not in one.reason for one in report.checks), report.checks
-    return [one for one in report.findings if one.confidence != "hint"]
-
-
 @pytest.mark.parametrize(
     ("name", "check", "title"),
     [
@@ -277,7 +269,7 @@ def found(subjects: Path, name: str, *checks: Check) -> list[Finding]:
     ],
 )
 def test_what_is_near_or_counts_for_nothing_is_found(subjects: Path, name: str, check: Check, title: str) -> None:
-    (finding, *_) = found(subjects, name, check)
+    (finding, *_) = firm(found(subjects, name, [check], tasks=4))
     assert title in finding.title
     assert (finding.confidence, finding.severity, finding.part) == ("proven", "error", "V")
 
@@ -298,4 +290,4 @@ def test_what_is_near_or_counts_for_nothing_is_found(subjects: Path, name: str, 
     ],
 )
 def test_what_the_task_allows_is_let_alone(subjects: Path, name: str, checks: tuple[Check, ...]) -> None:
-    assert not found(subjects, name, *checks)
+    assert not firm(found(subjects, name, checks, tasks=4))

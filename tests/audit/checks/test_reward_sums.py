@@ -7,14 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.auditor import audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import reward_clipping
 from quintain.audit.checks._clip_fit import basis, fitted, rounded, spoilt
-from quintain.audit.finding import Finding
 from quintain.audit.histogram import atom
-from quintain.audit.opening import Subject
 from tests.audit.checks._board import BOARD
+from tests.audit.checks._found import found
 
 SUBJECT = (
     BOARD
@@ -47,16 +45,14 @@ for mode in ("sound", "parts", "product", "gated", "pairs", "floor", "top", "pil
     globals()[f"graded_{mode}"] = type(mode, (Board,), {"mode": mode})
 """
 )
-MINE = ("x.reward_is_a_sum", "x.rewards_do_not_pile_up")
+MINE = [one for one in checks_of(reward_clipping) if one.id in ("x.reward_is_a_sum", "x.rewards_do_not_pile_up")]
 
 
-def found(folder: Path, kind: str) -> list[Finding]:
-    """What the checks of sums say of a variant of the subject."""
-    path = folder / "subject.py"
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("sums") / "subject.py"
     path.write_text(SUBJECT, "utf-8")
-    report = audit(Subject(f"{path}:{kind}"), [one for one in checks_of(reward_clipping) if one.id in MINE])
-    assert all("broke" not in one.reason for one in report.checks), report.checks
-    return list(report.findings)
+    return path
 
 
 @pytest.mark.slow
@@ -71,15 +67,15 @@ def found(folder: Path, kind: str) -> list[Finding]:
         ("plain_sign", "component style has the wrong sign", "likely"),
     ],
 )
-def test_where_a_sum_is_left_is_told(tmp_path: Path, kind: str, words: str, confidence: str) -> None:
-    said = found(tmp_path, kind)
+def test_where_a_sum_is_left_is_told(file: Path, kind: str, words: str, confidence: str) -> None:
+    said = found(file, kind, MINE)
     assert [(one.check, one.confidence) for one in said] == [("x.reward_is_a_sum", confidence)], said
     assert words in said[0].title
     assert said[0].class_ == "reward_clipping"
 
 
-def test_a_pile_is_told_where_rewards_are_declared_graded(tmp_path: Path) -> None:
-    (one,) = found(tmp_path, "graded_pile")
+def test_a_pile_is_told_where_rewards_are_declared_graded(file: Path) -> None:
+    (one,) = found(file, "graded_pile", MINE)
     assert one.title == "rewards pile up at 0: 7 of 16 states of a task, hardly any beside it"
     assert one.confidence == "hint"
 
@@ -88,12 +84,12 @@ def test_a_pile_is_told_where_rewards_are_declared_graded(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "kind", ["plain_pile", "plain_fifths", "plain_parts", "plain_product", "plain_gated", "plain_pairs", "graded_pairs"]
 )
-def test_what_is_no_sum_is_left_alone(tmp_path: Path, kind: str) -> None:
-    assert not found(tmp_path, kind)
+def test_what_is_no_sum_is_left_alone(file: Path, kind: str) -> None:
+    assert not found(file, kind, MINE)
 
 
-def test_a_sum_is_left_alone(tmp_path: Path) -> None:
-    assert not found(tmp_path, "graded_sound")
+def test_a_sum_is_left_alone(file: Path) -> None:
+    assert not found(file, "graded_sound", MINE)
 
 
 POINTS = [tuple(map(float, point)) for point in itertools.product((0, 1), repeat=4)]
@@ -139,9 +135,9 @@ def test_what_is_conditional_is_not_cut() -> None:
 def test_what_is_rounded_is_nearly_a_sum() -> None:
     weights = (0.13, 0.22, 0.31, 0.34)
     sums = [sum(weight * one for weight, one in zip(weights, point, strict=True)) for point in POINTS]
-    found = rounded(POINTS, [round(total, 1) for total in sums])
-    assert found is not None
-    assert found[1] == 0.1
+    fit = rounded(POINTS, [round(total, 1) for total in sums])
+    assert fit is not None
+    assert fit[1] == 0.1
     assert rounded(POINTS, SUMS) is None
     assert rounded(POINTS, [total * point[0] for total, point in zip(SUMS, POINTS, strict=True)]) is None
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit.auditor import BROKE, audit
 from quintain.audit.checks.reward_hack import right_in_sum
-from quintain.audit.opening import Subject
+from tests.audit.checks._found import found
 
 PURSES = '''
 class Purses:
@@ -64,6 +63,4 @@ class Enough(Purses):
 @pytest.mark.parametrize(("name", "count"), [("Purses", 0), ("Together", 1), ("Shared", 0), ("Enough", 0)])
 def test_a_sum_that_stands_for_its_parts_is_proven(tmp_path: Path, name: str, count: int) -> None:
     (tmp_path / "purses.py").write_text(PURSES)
-    report = audit(Subject(f"{tmp_path}/purses.py:{name}"), [right_in_sum])
-    assert not [one.reason for one in report.checks if one.reason.startswith(BROKE)]
-    assert len([one for one in report.findings if one.stops]) == count
+    assert len([one for one in found(tmp_path / "purses.py", name, [right_in_sum]) if one.stops]) == count

@@ -7,7 +7,7 @@ from typing import Any
 
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Context, Op, Record
+from quintain.audit.probe import Context, Op, Probe, Record
 
 from ._same_scripts import misses_locale, parts
 from ._same_splits import UNLIKE, Split, pair, through
@@ -51,16 +51,21 @@ def by_process(lab: Lab, task: str, ops: Sequence[Op], *, apart: Split, context:
     for words, part in (*parts(context), ("the process", context)):
         probes = pair(lab, through(ops, SCORE.mark), SCORE.mark, context=part)
         if probes is not None:
-            return lab.finding(
-                f"the verdict on a {how} episode depends on {words}",
-                *probes,
-                relation=UNLIKE,
-                marks=(SCORE.mark,),
-                minimise=0,
-                part="V",
-                tasks=(task,),
-                expected=apart.one,
-                observed=apart.other,
-                teaches=TEACHES,
-            )
+            return unlike(lab, task, probes, apart=apart, title=f"the verdict on a {how} episode depends on {words}")
     return None
+
+
+def unlike(lab: Lab, task: str, probes: Sequence[Probe], *, apart: Split, title: str) -> Finding | None:
+    """The finding that the score at the end of the first of these probes is another one than in the rest."""
+    return lab.finding(
+        title,
+        *probes,
+        relation=UNLIKE,
+        marks=(SCORE.mark,),
+        minimise=0,
+        part="V",
+        tasks=(task,),
+        expected=apart.one,
+        observed=apart.other,
+        teaches=TEACHES,
+    )

@@ -23,7 +23,7 @@ from quintain.audit.probe import Op, Record, number
 
 from ._reward_acts import names, submits, words
 from ._reward_runs import runs_of
-from ._unsolv_walks import Walk, decimal, skeleton, walks
+from ._unsolv_walks import Walk, decimal, kinds, skeleton, walks
 
 _TASKS = 24
 """Of a kind that are tried."""
@@ -44,11 +44,7 @@ _IN_ORDER = re.compile(
 @check("x.spelling_by_task", "flaky_verifier", needs=("oracle", "tasks"), value=61)
 def spelling_by_task(lab: Lab) -> Iterator[Finding | None]:
     """A spelling of the answer that is taken in some tasks is taken in all tasks of their kind."""
-    families: dict[Any, list[Walk]] = defaultdict(list)
-    for walk in walks(lab):
-        if (own := _own(walk)) is not None:
-            families[walk.shape, skeleton(walk.told), _kind(own)].append(walk)
-    large = sorted((one for one in families.values() if len(one) > _LEAST), key=len, reverse=True)
+    large = sorted((one for one in kinds(lab, _alike) if len(one) > _LEAST), key=len, reverse=True)
     for family in large[:_KINDS]:
         yield from _uneven(lab, family[:_TASKS])
 
@@ -138,7 +134,13 @@ def _saying(walk: Walk, text: str) -> tuple[Op, ...]:
     return (*walk.ops[:-1], msgspec.structs.replace(last, value=value))
 
 
-def _kind(own: str) -> str:
+def _alike(walk: Walk) -> tuple[tuple[str, ...], str] | None:
+    """What the task is told, and whether its answer is a text or which kind of number."""
+    own = _own(walk)
+    return None if own is None else (skeleton(walk.told), _form(own))
+
+
+def _form(own: str) -> str:
     if decimal(own) is None:
         return "text"
     return "fraction" if "." in own else "power" if "e" in own.lower() else "whole"

@@ -8,7 +8,6 @@ where a tool's result is the answer less some digits, the tool loses what the an
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
@@ -17,26 +16,23 @@ import msgspec
 
 from quintain.audit.check import check
 from quintain.audit.data import is_dict, is_number
-from quintain.audit.finding import Evidence, Finding
+from quintain.audit.finding import Finding
 from quintain.audit.lab import Lab, solves
-from quintain.audit.probe import Op, Record, number
+from quintain.audit.probe import Op
 
 from ._reward_acts import submits
-from ._unsolv_walks import Walk, decimal, leaves, plain, skeleton, walks
+from ._unsolv_walks import Walk, decimal, kinds, leaves, plain
 
 _LEAST = 4
 """Siblings that must follow a rule."""
-_BROKEN = "quintain.audit.checks._unsolv_gold:breaks_rule"
+_BROKEN = "quintain.audit.checks._unsolv_walks:works_and_loses"
 _TEACHES = "to give answers that nothing in the world supports"
 
 
 @check("x.gold_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=62)
 def gold_rule(lab: Lab) -> Iterator[Finding | None]:
     """The answer that is paid is the one that the solution's own calls have shown, in each task as in its siblings."""
-    families: dict[Any, list[Walk]] = defaultdict(list)
-    for walk in walks(lab):
-        families[walk.shape, skeleton(walk.told)].append(walk)
-    for family in families.values():
+    for family in kinds(lab):
         if len(family) < 3 or _said(family[0]) is None:
             continue
         lab.looking(len(family))
@@ -106,15 +102,6 @@ def _lost_digits(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
             teaches="to make up what the tools do not tell",
         )
         return
-
-
-def breaks_rule(records: Sequence[Record], evidence: Evidence) -> bool:
-    """What the calls showed, handed in, is not paid, though every call worked; the solutions of the others are."""
-    first, *others = (number(record.at("score")) for record in records)
-    worked = not any(seen.is_error for record in records for seen in record.seen[1:-1])
-    full = float(evidence.data)
-    paid = all(one is not None and one > 0 for one in others) and others[0] is not None and others[0] >= full - 1e-9
-    return worked and paid and first is not None and first < full - 1e-9
 
 
 # --- answers and their sources ---
@@ -196,5 +183,5 @@ def _places(value: Decimal) -> int:
 def _computes(lab: Lab, op: Op) -> bool:
     """Whether a tool works out a result from numbers that it is given."""
     spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
-    kinds = [one.get("type") for one in spec.properties.values() if is_dict(one)] if spec else []
-    return "number" in kinds or kinds.count("integer") >= 2
+    types = [one.get("type") for one in spec.properties.values() if is_dict(one)] if spec else []
+    return "number" in types or types.count("integer") >= 2

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from quintain.audit.check import check
 from quintain.audit.data import is_dict, is_list
-from quintain.audit.finding import Evidence, Finding
+from quintain.audit.finding import Finding
 from quintain.audit.lab import Lab, solves
-from quintain.audit.probe import Record, number, reset, state
+from quintain.audit.probe import reset, state
 
 from ._reward_acts import scalars
 from ._reward_kin import Family, Kin, families
@@ -104,7 +104,7 @@ def _ambiguous(lab: Lab, one: Solved, name: str, *, kin: Kin) -> Finding | None:
         f"two records of {family.table} fit what the task says, and only one is meant",
         solves(one.task, other),
         solves(one.task, one.ops),
-        relation=f"{__name__}:is_double",
+        relation="quintain.audit.checks._unsolv_walks:works_and_loses",
         marks=("score",),
         data=one.full,
         minimise=0,
@@ -128,11 +128,3 @@ def _says_more(one: Solved, family: Family) -> bool:
     for value in own:
         left, near = (re.sub(re.escape(value), " ", text, flags=re.IGNORECASE) for text in (left, near))
     return bool(_RELATIVE.search(near) or re.search(r"\d", left))
-
-
-def is_double(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The same work on the other record goes as well, call by call, and is paid less."""
-    other, own = (number(record.at("score")) for record in records)
-    full = float(evidence.data)
-    worked = not any(seen.is_error for record in records for seen in record.seen[1:-1])
-    return worked and own is not None and own >= full - 1e-9 and (other is None or other < full - 1e-9)

@@ -7,7 +7,6 @@ they are told, a solution that does something else belongs to another task.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -22,7 +21,7 @@ from quintain.audit.probe import Op, Probe, Record, number, reset, score
 from ._reward_acts import reads_by_name
 from ._reward_runs import runs_of, solve
 from ._unsolv_looks import looks
-from ._unsolv_walks import Walk, common_words, decimal, leaves, plain, walks
+from ._unsolv_walks import Walk, common_words, decimal, kinds, leaves, plain, walks
 
 _LEAST = 4
 _HERE = "quintain.audit.checks._unsolv_prompt"
@@ -31,10 +30,7 @@ _HERE = "quintain.audit.checks._unsolv_prompt"
 @check("x.prompt_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=60)
 def prompt_rule(lab: Lab) -> Iterator[Finding | None]:
     """The solution acts on what the prompt names, in each task as in its siblings."""
-    families: dict[Any, list[Walk]] = defaultdict(list)
-    for walk in walks(lab):
-        families[walk.shape, len(_words(walk.told))].append(walk)
-    for family in families.values():
+    for family in kinds(lab, lambda walk: len(_words(walk.told))):
         if len(family) > _LEAST:
             lab.looking(len(family))
             yield from _against(lab, family)
@@ -64,7 +60,7 @@ def _against(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
                 solves(walk.task, obeyed),
                 solves(walk.task, walk.ops),
                 *(solves(sibling.task, sibling.ops) for sibling in follow[:3]),
-                relation=f"{_HERE}:disobeys",
+                relation="quintain.audit.checks._unsolv_walks:loses",
                 marks=("score",),
                 data=walk.full,
                 minimise=0,
@@ -75,14 +71,6 @@ def _against(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
                 teaches="not to do what it is told",
             )
             return
-
-
-def disobeys(records: Sequence[Record], evidence: Evidence) -> bool:
-    """To do what the prompt names is not paid, or refused; the solution is paid, and those of the siblings are."""
-    first, own, *others = (number(record.at("score")) for record in records)
-    full = float(evidence.data)
-    paid = own is not None and own >= full - 1e-9 and all(one is not None and one > 0 for one in others)
-    return paid and (first is None or first < full - 1e-9)
 
 
 def _words(told: str) -> list[str]:

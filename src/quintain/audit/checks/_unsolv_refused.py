@@ -22,7 +22,7 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 from ._reward_acts import reads_by_name, submits
-from ._unsolv_walks import Walk, decimal, skeleton, walks
+from ._unsolv_walks import Walk, decimal, kinds, walks
 
 _LEAST = 4
 """Siblings in which a look must work."""
@@ -36,10 +36,7 @@ _HERE = "quintain.audit.checks._unsolv_refused"
 @check("x.refused_look", "unsolvable", needs=("oracle", "tasks", "tools"), value=61)
 def refused_look(lab: Lab) -> Iterator[Finding | None]:
     """What the solution looks at is there, in each task as in its siblings."""
-    families: dict[Any, list[Walk]] = defaultdict(list)
-    for walk in walks(lab):
-        families[walk.shape, skeleton(walk.told)].append(walk)
-    for family in families.values():
+    for family in kinds(lab):
         if len(family) <= _LEAST:
             continue
         lab.looking(len(family))

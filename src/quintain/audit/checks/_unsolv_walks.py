@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -11,9 +12,10 @@ import msgspec
 
 from quintain import codec
 from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.finding import Evidence
 from quintain.audit.lab import Lab
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Seen, ask, number, reset, score
+from quintain.audit.probe import Op, Probe, Record, Seen, ask, number, reset, score
 
 _WALKED = 48
 _CHOSEN = 40
@@ -53,6 +55,20 @@ class Walk(msgspec.Struct, frozen=True):
 def walks(lab: Lab) -> list[Walk]:
     """The solutions of up to 48 tasks that are paid, some of which the audit did not choose; worked out once."""
     return lab.once(("walks",), _walks)
+
+
+def kinds(lab: Lab, alike: Callable[[Walk], Hashable] = lambda walk: skeleton(walk.told)) -> list[list[Walk]]:
+    """The solutions by the kind of their task: the same tools in the same order, and what else they have in common.
+
+    Args:
+        lab: Of whose tasks.
+        alike: What that is; at first, what they are told, names and numbers aside. None: the task is of no kind.
+    """
+    found: dict[Hashable, list[Walk]] = defaultdict(list)
+    for walk in walks(lab):
+        if (common := alike(walk)) is not None:
+            found[walk.shape, common].append(walk)
+    return list(found.values())
 
 
 def _walks(lab: Lab) -> list[Walk]:
@@ -184,3 +200,19 @@ def skeleton(told: str) -> tuple[str, ...]:
 def common_words(told: Sequence[str]) -> set[str]:
     """Every word of several prompts, in small letters."""
     return {word for one in told for word in re.findall(r"[^\W\d_]+", one.lower())}
+
+
+# --- relations ---
+
+
+def loses(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first way is not paid in full; the solution, which comes next, is, and those of siblings are paid."""
+    first, own, *others = (number(record.at("score")) for record in records)
+    full = float(evidence.data) - 1e-9
+    paid = own is not None and own >= full and all(one is not None and one > 0 for one in others)
+    return paid and first is not None and first < full
+
+
+def works_and_loses(records: Sequence[Record], evidence: Evidence) -> bool:
+    """So it is, though every call of them worked."""
+    return loses(records, evidence) and not any(seen.is_error for record in records for seen in record.seen[1:-1])

@@ -19,7 +19,7 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import HOME, Context, Op, Probe, Record, number, reset
 from quintain.audit.shifted import shim
 
-from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, verdicts
+from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, unlike, verdicts
 from ._flaky_near import verdict_near_the_solution
 from ._flaky_spelling import spelling_by_task, turned_lists
 from ._flaky_threads import verdict_by_thread
@@ -126,18 +126,8 @@ def verifier_order(lab: Lab) -> Iterator[Finding | None]:
             apart = split(by_itself, one, [SCORE.mark], volatile=lab.volatile)
             found = pair(lab, some, SCORE.mark) if apart is not None else None
             if apart is not None and found is not None:
-                yield lab.finding(
-                    f"the verdict on a {how} episode is another one when {words} been scored before",
-                    *found,
-                    relation=UNLIKE,
-                    marks=(SCORE.mark,),
-                    minimise=0,
-                    part="V",
-                    tasks=(task,),
-                    expected=apart.one,
-                    observed=apart.other,
-                    teaches=TEACHES,
-                )
+                title = f"the verdict on a {how} episode is another one when {words} been scored before"
+                yield unlike(lab, task, found, apart=apart, title=title)
                 return
 
 

@@ -1,0 +1,28 @@
+"""What some checks find in a subject of a file: the tests of checks have this in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from quintain.audit.auditor import BROKE, TASKS, Report, audit
+from quintain.audit.check import Check
+from quintain.audit.finding import Finding
+from quintain.audit.opening import Subject
+
+
+def audited(file: Path, name: str, checks: Sequence[Check], *, tasks: int = TASKS) -> Report:
+    """The report of checks, none of which broke."""
+    report = audit(Subject(f"{file}:{name}"), checks, tasks=tasks)
+    assert not [one.reason for one in report.checks if one.reason.startswith(BROKE)]
+    return report
+
+
+def found(file: Path, name: str, checks: Sequence[Check], *, tasks: int = TASKS) -> list[Finding]:
+    """What they find."""
+    return list(audited(file, name, checks, tasks=tasks).findings)
+
+
+def firm(findings: Sequence[Finding]) -> list[Finding]:
+    """Findings that are more than hints."""
+    return [one for one in findings if one.confidence != "hint"]
