@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,16 +21,20 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
 from quintain.audit.survey import Known
 
+from ._drift_claims import PART
 from ._drift_words import rows_of
 
 HERE = f"{__name__}:"
 _LEAST = re.compile(r"at least|minimum|or more|no (?:fewer|less) than|not below", re.IGNORECASE)
 _UP_TO = re.compile(r"at most|maximum|or (?:less|fewer)|no more than|not above", re.IGNORECASE)
-_PART = re.compile(r"\bpart of|contain|substring|that holds? ", re.IGNORECASE)
 _RANKED = re.compile(
     r"best|top\b|nearest|closest|similar|fuzzy|relevan|recommend|suggest|semantic|random|sample|page", re.IGNORECASE
 )
+_SIZES = re.compile(r"limit|max_results|top|per_page|(^|_)(size|count|k|n)$", re.IGNORECASE)
+"""Parameters that say how many rows are shown."""
 _LIMITS = re.compile(r"limit|max_results|top|per_page|page|offset|first|count|cursor|days|hours|minutes|seconds")
+_NAMES = re.compile(r"(^|_)(id|name|key|title|number|no|code|sku|ref|slug|email|path|file)$", re.IGNORECASE)
+"""Fields by which a row is known. One without is made for the question: a slot that is as long as was asked for."""
 _CUT = (10, 20, 25, 30, 50, 100, 200)
 """Lengths at which lists are cut without a word."""
 GARBAGE = ("zzz-wrong", "9999-99-99", "#")
@@ -37,16 +42,18 @@ TOLD = 4
 
 
 def keys_of(seen: Seen) -> dict[str, Any] | None:
-    """Rows by what they are known by; None where an answer is an error or no list."""
+    """Rows by what they are known by; None where an answer is an error or no list of such rows."""
     rows = None if seen.is_error else rows_of(seen.value)
-    if rows is None:
+    if rows is None or any(_key(row) is None for row in rows):
         return None
-    return {_key(row): row for row in rows}
+    return {json.dumps(_key(row), sort_keys=True, default=str): row for row in rows}
 
 
-def _key(row: Any) -> str:
-    named = next((row[name] for name in ("id", "name", "key") if row.get(name)), None) if is_dict(row) else None
-    return json.dumps(row if named is None else named, sort_keys=True, default=str)
+def _key(row: Any) -> Any:
+    if not is_dict(row):
+        return row
+    fields = [name for name in ("id", "name", "key") if row.get(name)]
+    return next((row[name] for name in (*fields, *filter(_NAMES.search, row))), None)
 
 
 def is_whole(seen: Seen) -> bool:
@@ -73,9 +80,12 @@ def nested(lab: Lab) -> Iterator[Finding | None]:
             if f"{known.op.name} {name}" in told or len(told) >= TOLD:
                 continue
             looked = True
-            for wide, narrow in _pairs(lab, known, name, how=how):
-                lab.looking()
-                if not sticks_out([lab.play_probe(_beside(known, wide, narrow))], Evidence("")):
+            pairs = list(_pairs(lab, known, name, how=how))
+            records = lab.play_all([_beside(known, *pair) for pair in pairs])
+            lab.looking(len(pairs))
+            for (wide, narrow), record in zip(pairs, records, strict=True):
+                limit = _limit(lab, known, wide, but=name)
+                if not sticks_out([record], Evidence("")) or _is_cut(record, records, limit=limit):
                     continue
                 told.add(f"{known.op.name} {name}")
                 yield lab.finding(
@@ -91,6 +101,30 @@ def nested(lab: Lab) -> Iterator[Finding | None]:
                 break
     if not looked:
         raise NotChecked("no list can be asked for more narrowly")
+
+
+def _limit(lab: Lab, known: Known, given: dict[str, Any], *, but: str) -> float:
+    """After how many rows a list ends, as the call says or a default does; 0 where nobody can tell."""
+    tool = next(one for one in lab.about.tools if one.name == known.op.name)
+    limits = [
+        given.get(name, schema.get("default"))
+        for name, schema in tool.properties.items()
+        if is_dict(schema) and schema.get("type") == "integer" and name != but and _SIZES.search(name)
+    ]
+    return min((one if is_number(one) else 0 for one in limits), default=math.inf)
+
+
+def _is_cut(record: Record, records: Sequence[Record], *, limit: float) -> bool:
+    """Whether the wider list may end before its last row.
+
+    So it does at the limit; and where the longest lists are of one length, share rows and are not the same.
+    """
+    kept = [keys for each in records for mark in ("wide", "narrow") if (keys := keys_of(each.at(mark)))]
+    most = max(map(len, kept), default=0)
+    longest = [one.keys() for one in kept if len(one) == most]
+    alike = any(one & other and one != other for one, other in itertools.combinations(longest, 2))
+    mine = len(keys_of(record.at("wide")) or ())
+    return mine >= limit or (alike and mine == most)
 
 
 def _lists(lab: Lab) -> list[Known]:
@@ -125,7 +159,7 @@ def _narrowing(lab: Lab, known: Known) -> Iterator[tuple[str, str]]:
 
 def _is_part(text: str) -> bool:
     """Whether a text is looked for wherever it stands, and not word by word."""
-    return _PART.search(text) is not None and not re.search(r"\b(?:key)?words?\b|\bterms?\b|exact", text, re.IGNORECASE)
+    return PART.search(text) is not None and not re.search(r"\b(?:key)?words?\b|\bterms?\b|exact", text, re.IGNORECASE)
 
 
 def _pairs(lab: Lab, known: Known, name: str, *, how: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

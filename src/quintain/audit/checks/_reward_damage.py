@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.data import is_number
 from quintain.audit.finding import Finding
 from quintain.audit.generate import one as drawn
 from quintain.audit.lab import Lab
@@ -89,17 +90,31 @@ def _words(one: Solved) -> tuple[Op, ...]:
     return tuple(op for op in one.ops if op.do == "answer")
 
 
-_DESTROYS = names("delete remove cancel drop clear purge wipe close refund archive deactivate overwrite reset void")
-_HARMS = _DESTROYS | names(
-    "scrap discard freeze merge transfer pay ship reject terminate suspend revoke move grant issue charge"
+_HARMS = names(
+    "delete remove cancel clear purge wipe close refund archive deactivate overwrite reset void scrap discard freeze "
+    "merge transfer pay ship reject terminate suspend revoke"
 )
+_HARMS_BY_SUMS = names("move grant issue charge drop")
+"""So much of something does harm; what is a lamp, a phone or a pin may be moved, charged and dropped."""
+_OWN = names(
+    "tab tabs window windows view views filter filters cursor selection draft drafts cart basket session cache screen "
+    "dialog menu page timer timers alarm alarms history clipboard pin pins bookmark bookmarks notification "
+    "notifications reminder reminders zoom form search scratchpad"
+)
+"""Words of tools for what is nobody else's."""
 
 _SCRATCH = names("note notes remember memo memory log think plan todo wait sleep run test check")
 """Words of tools by which an agent writes something down for itself."""
 
 
 def _is_grave(op: Op) -> bool:
-    return bool(_HARMS & set(words(op.name)))
+    is_sum = any(is_number(one) for one in scalars(op.value))
+    return _may_harm(op) and bool(is_sum or _HARMS & set(words(op.name)))
+
+
+def _may_harm(op: Op) -> bool:
+    said = set(words(op.name))
+    return not said & _OWN and bool(said & (_HARMS | _HARMS_BY_SUMS))
 
 
 def _damages(lab: Lab, one: Solved) -> list[Op]:
@@ -113,7 +128,7 @@ def _damages(lab: Lab, one: Solved) -> list[Op]:
             by_tool.setdefault(write.op.name, []).append(write.op)
     for tool in lab.about.tools:
         op = call(tool.name)
-        if reads_by_name(op) or not (writes_by_name(op) or _is_grave(op) or tool.name in lab.survey.writers):
+        if reads_by_name(op) or not (writes_by_name(op) or _may_harm(op) or tool.name in lab.survey.writers):
             continue
         by_tool.setdefault(tool.name, [])[:0] = list(_aimed(lab, one, tool, known=known))
         if len(tool.required) == 1:

@@ -20,7 +20,7 @@ from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, reset, state
 
-from ._reward_acts import differences, is_bookkeeping, scalars
+from ._reward_acts import differences, is_bookkeeping, names, scalars
 
 CALLS = 4
 """Calls of a tool that are looked at."""
@@ -30,15 +30,21 @@ _EACH = (
     r"|detach|expir|revok|void|drop|unlock|unlink|reset)(?:e|es|s|ing|ies|ing|els|ls)?"
     r"\s+(?:all|every|each|both|its|their)\s+(?:of\s+)?(?:the\s+|its\s+)?(?:\w+\s+)?"
 )
-_RISES = (
-    r"\b(?:increas|decreas|reduc|lower|rais|deduct|subtract|credit|debit|replenish|restock|increment|decrement)\w*"
-    r"[^.;:]{0,30}\b"
-)
+_BETWEEN = r"(?:(?!\b(?:about|for|regarding|concerning|when|if|with|by|over|card|note)\b)[^.;:]){0,30}\b"
+"""What may stand before a field: "an alert when the stock is low" and "the balance by the price" change neither."""
+_RISES = rf"\b(?:increas|decreas|reduc|lower|rais|replenish|restock|increment|decrement)\w*{_BETWEEN}"
+_TAKEN = rf"\b(?:deduct|subtract|credit|debit)\w*{_BETWEEN}"
+_MOVED = r"(?!\s+(?:\w+\s+){0,4}(?:from|to|into|onto|against)\b)"
+"""What is taken from something else is a sum, and stays what it is."""
 _MONEY = re.compile(
     r"\b(?:giv|pa(?:y|i)|mov|transfer|refund|return|reimburs|credit|debit|charg|withdraw|deposit)\w*"
     r"[^.;:]{0,25}\b(?:money|funds|cash)\b",
     re.IGNORECASE,
 )
+_OUTSIDE = re.compile(
+    r"\b(cards?|cheques?|checks?|invoices?|vouchers?|original|provider|outside|external)\b", re.IGNORECASE
+)
+"""Where money may come from and go to that no world holds."""
 _PURSES = re.compile(r"(^|_)(balance|funds|cash|wallet|purse|money|credit)(_|$)", re.IGNORECASE)
 _LATER = re.compile(
     r"\b(not|never|without|later|pending|requests?|asks?|queues?|queued|schedul\w*|propos\w*|quotes?|plans?|drafts?"
@@ -46,6 +52,12 @@ _LATER = re.compile(
     re.IGNORECASE,
 )
 """Words of descriptions that promise nothing, or nothing at once."""
+
+
+_OVER = names(
+    "done closed ended expired cancelled canceled released finished complete completed fulfilled inactive archived "
+    "delivered returned void voided past settled resolved used gone"
+)
 
 
 class Promise(msgspec.Struct, frozen=True):
@@ -133,10 +145,11 @@ def _promises(tool: ToolSpec, world: Any) -> Iterator[Promise]:
     numeric = {key for rows in tables.values() for row in rows.values() for key, one in row.items() if is_number(one)}
     for field in sorted(numeric):
         words = re.escape(field.replace("_", " "))
-        found = re.search(f"{_RISES}{words}\\b", told, re.IGNORECASE) if len(field) > 3 else None
+        said = rf"{_RISES}{words}\b|{_TAKEN}{words}\b{_MOVED}"
+        found = re.search(said, told, re.IGNORECASE) if len(field) > 3 else None
         if found:
             yield Promise("field", found[0], field=field)
-    money = _MONEY.search(told)
+    money = None if _OUTSIDE.search(told) else _MONEY.search(told)
     if money and any(_PURSES.search(field) for field in numeric):
         yield Promise("money", money[0])
 
@@ -188,10 +201,10 @@ def _is_meant(field: str, promise: Promise) -> bool:
 def _rows_stay(world: Any, touched: Sequence[str], promise: Promise, *, told: set[str]) -> bool | None:
     """Whether none of the rows changed, though for each thing that the call names there are some that could."""
     rows = _tables(world).get(promise.table, {})
-    names = {one for one in told if any(one in table for table in _tables(world).values())}
-    mine = {name: [row for key, row in rows.items() if key != name and _speaks(row, name)] for name in names}
+    named = {one for one in told if any(one in table for table in _tables(world).values())}
+    mine = {name: [row for key, row in rows.items() if key != name and _speaks(row, name)] for name in named}
     done = [row for some in mine.values() for row in some if _is_done(row, promise.verb)]
-    if not names or not all(mine.values()) or done:
+    if not named or not all(mine.values()) or done:
         return None
     return promise.table not in touched
 
@@ -201,15 +214,17 @@ def _speaks(row: dict[str, Any], name: str) -> bool:
 
 
 def _is_done(row: dict[str, Any], verb: str) -> bool:
-    return any(isinstance(value, str) and value.lower().startswith(verb[:4]) for value in row.values())
+    """Whether a row says that the like was done with it, or that it is over."""
+    said = [value.lower() for value in row.values() if isinstance(value, str)]
+    return any(value.startswith(verb[:4]) or value in _OVER for value in said)
 
 
-def _near(world: Any, names: set[str]) -> list[dict[str, Any]]:
+def _near(world: Any, keys: set[str]) -> list[dict[str, Any]]:
     """Rows that are named, and those that these name."""
     tables = list(_tables(world).values())
-    first = [row for rows in tables for key, row in rows.items() if key in names]
+    first = [row for rows in tables for key, row in rows.items() if key in keys]
     further = {str(value) for row in first for value in row.values() if isinstance(value, str | int)}
-    return [row for rows in tables for key, row in rows.items() if key in names | further]
+    return [row for rows in tables for key, row in rows.items() if key in keys | further]
 
 
 def _made(value: Any, field: str) -> bool:

@@ -21,7 +21,7 @@ from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
-from ._reward_acts import Path, at, is_bookkeeping, is_id, writes_by_name
+from ._reward_acts import Path, at, is_bookkeeping, is_id, names, writes_by_name
 from ._reward_runs import Solved, paid
 from ._reward_sight import looks_of
 from ._unsolv_walks import decimal, leaves
@@ -37,6 +37,10 @@ LATER = re.compile(
     re.IGNORECASE,
 )
 """Words by which a tool or a task says that a value may be treated otherwise, or not at once."""
+
+
+_LEFT_OPEN = names("auto automatic default keep none same inherit inherited any unchanged normal standard system")
+"""Values that leave to the world what comes of them."""
 
 
 @check("x.paid_without_effect", "false_resolution", needs=("oracle", "tasks", "tools"), value=90)
@@ -76,7 +80,7 @@ def _tried(lab: Lab, one: Solved, place: int, *, spec: ToolSpec, looks: Sequence
     op = one.ops[place]
     for key, value in op.value.items():
         others = _others(value, key, spec=spec)
-        if len(others) < 2:
+        if len(others) < 2 or str(value).lower() in _LEFT_OPEN:
             continue
         lab.looking()
         ways = [op, *(msgspec.structs.replace(op, value=op.value | {key: other}) for other in others)]
@@ -138,7 +142,15 @@ def _is_idle(mark: str, records: Sequence[Record], values: Sequence[Any], *, whe
     pairs = [tuple(at(parsed(record.at(name).value), path) for name in (f"before {mark}", mark)) for record in records]
     if len({repr(old) for old, _ in pairs}) > 1 or pairs[0][0] != pairs[0][1]:
         return False
-    return _is_set(pairs, values) if rule == "set" else _is_sum(pairs[1:], values[1:])
+    if rule == "sum":
+        return _is_sum(pairs[1:], values[1:])
+    return _is_set(pairs, values) and not _shows_elsewhere(records[0], mark, values[0])
+
+
+def _shows_elsewhere(record: Record, mark: str, value: Any) -> bool:
+    """Whether a value stands where it did not: an "eco" mode is shown, and what runs under it is as it was."""
+    before, after = (dict(leaves(parsed(record.at(name).value))) for name in (f"before {mark}", mark))
+    return any(one == value and before.get(path) != value for path, one in after.items())
 
 
 def _answer(record: Record, value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -19,6 +20,7 @@ from quintain.audit.probe import Op, Probe, Record, number, reset, score, state
 from . import _reward_claims as claims
 from ._reward_acts import is_id
 from ._reward_runs import Solved, lacking, paid, runs, survives, weight
+from ._unsolv_walks import numbers, text_of, walks
 
 _PAIRS = 3
 """Pairs of calls that are tried in one task."""
@@ -34,7 +36,7 @@ def right_in_sum(lab: Lab) -> Iterator[Finding | None]:
     told: set[str] = set()
     pairs = [(one, pair) for one in paid(lab, 12) for pair in itertools.islice(_pairs(lab, one), _PAIRS)]
     if not pairs:
-        raise lab.none("no solution calls one tool twice with numbers")
+        raise lab.none("no solution calls one tool twice with numbers of which each is asked for")
     for one, (place, other, key) in pairs:
         name = one.ops[place].name
         if name in told:
@@ -75,16 +77,34 @@ def _weight(one: Solved, lacks: list[list[Any]]) -> dict[str, Any]:
 def _pairs(lab: Lab, one: Solved) -> Iterator[tuple[int, int, str]]:
     """Two writes by one tool that give different numbers, which may be one less and one more."""
     tools = {tool.name: tool for tool in lab.about.tools}
+    known: set[Decimal] | None = None
     for place, other in itertools.combinations(one.writes, 2):
         left, right = one.ops[place], one.ops[other]
         spec = tools.get(left.name)
         if spec is None or left.name != right.name:
             continue
         for key, value in left.value.items():
+            if left.value | {key: None} == right.value | {key: None}:
+                continue  # It is one thing, done in two steps.
             both = (value, right.value.get(key))
             changed = (_by(left, key, -1), _by(right, key, 1)) if all(map(is_number, both)) and not is_id(key) else ()
             if changed and all(fits(op.value[key], spec.properties.get(key, {}), spec.parameters) for op in changed):
-                yield place, other, key
+                known = _known(lab, one) if known is None else known
+                if not _asks_for_sum(both, known):
+                    yield place, other, key
+
+
+def _known(lab: Lab, one: Solved) -> set[Decimal]:
+    """The numbers that the task tells, that its solution reads, and that the world holds."""
+    read = next((walk.before(len(walk.ops)) for walk in walks(lab) if walk.task == one.task), one.told)
+    world = text_of(lab.play(reset(one.task), state()).at("state"))
+    return numbers(f"{read}\n{world}", alone=True)
+
+
+def _asks_for_sum(both: tuple[Any, ...], known: set[Decimal]) -> bool:
+    """Whether the sum of two numbers is known, and not each of them: then it may be shared as one likes."""
+    whole = sum(Decimal(str(one)) for one in both)
+    return whole in known and not all(Decimal(str(one)) in known for one in both)
 
 
 def _by(op: Op, key: str, step: int) -> Op:

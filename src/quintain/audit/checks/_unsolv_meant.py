@@ -12,13 +12,15 @@ from quintain.audit.finding import Finding
 from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import reset, state
 
-from ._reward_acts import scalars
+from ._reward_acts import names, scalars, words
 from ._reward_kin import Family, Kin, families
 from ._reward_redirect import translated
 from ._reward_runs import Solved, solve
+from ._unsolv_walks import common_words, walks
 
 SOLVED = 12
 """Tasks that are looked at: ambiguity is one task's own."""
+_ASKS = names("ask clarify inquire")
 _ID = re.compile(r"\S*\d\S*")
 _RELATIVE = re.compile(
     r"\b(\w+est|most|least|last|first|second|third|next|previous|other|another|both|all|each|every|any|some|only|recent"
@@ -31,12 +33,17 @@ _RELATIVE = re.compile(
 @check("x.one_is_meant", "unsolvable", needs=("oracle", "state", "tasks", "tools"), value=56)
 def one_is_meant(lab: Lab) -> Iterator[Finding | None]:
     """What a task says of a record that it names by its fields fits no second record."""
+    if "user" in lab.offers or any(_ASKS & set(words(tool.name)) for tool in lab.about.tools):
+        raise lab.none("an agent can ask which one is meant")
     found: list[tuple[Solved, str, Kin]] = []
     for one in [one for one in solve(lab, lab.some(SOLVED)) if one.full and not one.errors]:
         lab.looking()
         for name, family in families(lab, one).items() if _unnamed(one) else ():
             kin = _double(one, name, family)
-            if kin is not None and not _is_pointed_at(lab, one, name):
+            if kin is None:
+                continue
+            rows = dict(_rows(lab.play(reset(one.task), state()).at("state").value))
+            if not _is_pointed_at(one, name, rows) and not _is_told_apart(one, family.own, kin.row, rows=rows):
                 found.append((one, name, kin))
                 break
     for one, name, kin in found[:3]:
@@ -63,9 +70,16 @@ def _double(one: Solved, name: str, family: Family) -> Kin | None:
         return None
     for kin in family.others:
         theirs = {str(value) for value in scalars(kin.row)}
-        if mine <= theirs and all(kin.row.get(key) == family.own[key] for key in fields):
+        alike = mine <= theirs and all(kin.row.get(key) == family.own[key] for key in fields)
+        if alike and not _is_done(one, name, kin):
             return kin
     return None
+
+
+def _is_done(one: Solved, name: str, kin: Kin) -> bool:
+    """Whether another row is already as the solution leaves its own: then nobody means it."""
+    made = {path[-1]: new for path, (_, new) in one.changed.items() if name in path[:2] and len(path) > 2}
+    return bool(made) and all(kin.row.get(key) == new for key, new in made.items())
 
 
 def _is_proper(value: str) -> bool:
@@ -80,10 +94,23 @@ def _stands(value: Any, told: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(said)}(?!\w)", told, re.IGNORECASE) is not None
 
 
-def _is_pointed_at(lab: Lab, one: Solved, name: str) -> bool:
+def _is_pointed_at(one: Solved, name: str, rows: dict[str, Any]) -> bool:
     """Whether a record that the prompt names speaks of this one."""
-    world = lab.play(reset(one.task), state()).at("state").value
-    return any(_stands(key, one.told) and name in map(str, scalars(row)) for key, row in _rows(world))
+    return any(_stands(key, one.told) and name in map(str, scalars(row)) for key, row in rows.items())
+
+
+def _is_told_apart(one: Solved, own: Any, other: Any, *, rows: dict[str, Any]) -> bool:
+    """Whether a word of the prompt is one of the one record, or of what it names, and not of the other."""
+    return bool(_said(one.told) & (_held(own, rows) - _held(other, rows)))
+
+
+def _held(row: Any, rows: dict[str, Any]) -> set[str]:
+    values = scalars(row)
+    return {word for value in [*values, *scalars([rows.get(str(value)) for value in values])] for word in _said(value)}
+
+
+def _said(value: Any) -> set[str]:
+    return set(re.findall(r"[^\W\d_]{3,}", str(value).lower()))
 
 
 def _rows(world: Any) -> Iterator[tuple[str, Any]]:
@@ -99,7 +126,8 @@ def _ambiguous(lab: Lab, one: Solved, name: str, *, kin: Kin) -> Finding | None:
     other = tuple(translated(one, name, family.own, kin=kin))
     if other == one.ops:
         return None
-    sure = not _says_more(one, family)
+    siblings = common_words([walk.told for walk in walks(lab) if walk.task != one.task])
+    sure = not _says_more(one, family, siblings)
     return lab.finding(
         f"two records of {family.table} fit what the task says, and only one is meant",
         solves(one.task, other),
@@ -118,8 +146,8 @@ def _ambiguous(lab: Lab, one: Solved, name: str, *, kin: Kin) -> Finding | None:
     )
 
 
-def _says_more(one: Solved, family: Family) -> bool:
-    """Whether a number, or a word that compares, stands in the prompt beside what the record and the calls hold."""
+def _says_more(one: Solved, family: Family, siblings: set[str]) -> bool:
+    """Whether a prompt has more than the record, the calls and its siblings: a number, a word, one that compares."""
     values = [*scalars(family.own), *(value for op in one.ops for value in scalars(op.value))]
     own = sorted({str(value) for value in values if _stands(value, one.told)}, key=len, reverse=True)
     left, near = one.told, ""
@@ -127,4 +155,4 @@ def _says_more(one: Solved, family: Family) -> bool:
         near += f" {part}" if any(str(value) in part for value in scalars(family.own) if str(value) in own) else ""
     for value in own:
         left, near = (re.sub(re.escape(value), " ", text, flags=re.IGNORECASE) for text in (left, near))
-    return bool(_RELATIVE.search(near) or re.search(r"\d", left))
+    return bool(_RELATIVE.search(near) or re.search(r"\d", left) or _said(left) - siblings)

@@ -1,0 +1,35 @@
+"""Sound subjects that look like faulty ones are let alone: each is what a check once took for its bug."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quintain.audit.check import Check
+from quintain.audit.checks import _drift_nested as lists
+from quintain.audit.checks import false_resolution, reward_hack, unsolvable
+from tests.audit.checks._found import found
+
+SUBJECTS = Path(__file__).with_name("_sound_subjects.py")
+
+
+@pytest.mark.parametrize(
+    ("name", "check"),
+    [
+        ("Orders", unsolvable.one_is_meant),
+        ("Refunded", unsolvable.one_is_meant),
+        ("Asked", unsolvable.one_is_meant),
+        ("Over", false_resolution.described_effect),
+        ("Fans", false_resolution.paid_without_effect),
+        ("Pieces", reward_hack.right_in_sum),
+        ("Steps", reward_hack.right_in_sum),
+        ("Places", lists.nested),
+    ],
+)
+def test_what_only_looks_like_a_bug_is_let_alone(name: str, check: Check) -> None:
+    assert not found(SUBJECTS, name, [check])
+
+
+def test_what_is_nobody_elses_is_no_proven_damage() -> None:
+    assert not [one for one in found(SUBJECTS, "Desktop", [reward_hack.collateral_damage]) if one.stops]
