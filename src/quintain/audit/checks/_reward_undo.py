@@ -297,6 +297,7 @@ def _taken_back(
     marked = [op.marked(f"back {number}" if number else "back") for number, op in enumerate(back)]
     names_ = " and ".join(dict.fromkeys(op.name for op in back))
     asked = _in_words(lab, one, later) if len(back) > 1 else False
+    sure: dict[str, Any] = {"severity": "error", "at_most": "proven"} if asked else weight(one, as_before)
     return lab.finding(
         f"what was done is taken back by {names_}, and paid for all the same",
         Probe((reset(one.task), *acts, *marked, *said, state(), score())),
@@ -305,7 +306,7 @@ def _taken_back(
         data={"full": one.full, "has": as_before, "done": [op.mark for op in marked]},
         minimise=20,
         part="V",
-        **({"severity": "error", "at_most": "proven"} if asked else weight(one, as_before)),
+        **sure,
         expected=f"less than {one.full:g}: {', '.join('/'.join(path) for path in gone[:4])} is as it was before",
         observed=f"{one.full:g}",
         teaches="to undo what it did, once it is paid",
