@@ -85,7 +85,7 @@ def test_what_happens_in_a_probe_stays_there(make: Make) -> None:
     assert gone.died == "it ended the process with 3"
     assert (gone.at("exit").how, gone.at("score").how) == ("hung", "hung")
     hung = lab.play(reset("buy 0"), call("sleep", mark="sleep"), limit=0.5)
-    assert hung.died == "it had not come back after 0 s"
+    assert hung.died == "it had not come back after 0.5 s"
     assert lab.play(Op("judge", mark="judge")).at("judge").how == "absent"
     assert lab.play(reset("nobody", mark="who")).at("who").raised.startswith("UsageError: no task 'nobody'")
 
@@ -260,3 +260,17 @@ def test_only_what_is_proven_has_details(make: Make) -> None:
     found = detailed([one, likely], lab)
     assert found[0].details["changes"][1] == {"cash": [100, 91], "stock/left": [10, 7]}
     assert found[1].details == {}
+
+
+@pytest.mark.slow
+def test_where_most_probes_hang_each_gets_less_time_and_a_fresh_process_all(path: Path) -> None:
+    pool = Pool(Subject(f"{path}:Shop"))
+    hangs = Probe((reset("buy 0"), call("sleep")))
+    try:
+        died = [pool.play(hangs, 0.9).died for _ in range(4)]
+        fine = [pool.play(Probe((reset("buy 0"), call("stock"))), 9.0).died for _ in range(5)]
+        died += [pool.play(hangs, 0.9).died, pool.fresh(hangs, 0.9).died]
+    finally:
+        pool.close()
+    assert fine == [""] * 5
+    assert [words.rpartition(" after ")[2] for words in died] == ["0.9 s", "0.9 s", "0.5 s", "0.5 s", "0.9 s", "0.9 s"]

@@ -124,7 +124,7 @@ class Child:
                 elif isinstance(frame, Over):
                     return Record(probe.ops, tuple(seen), died or _how(frame.status), frame.left)
         except TimeoutError:
-            died = f"{OVERDUE} {limit:.0f} s"
+            died = f"{OVERDUE} {limit:.3g} s"
             return self._killed(probe, seen, pid=pid, died=died)
         except (EOFError, BrokenPipeError):
             raise SubjectBroken(f"the subject killed the process around it; it printed: {self.words}") from None

@@ -58,8 +58,8 @@ class Pool:
         What is proven is played in fresh processes, which have all the time there is.
         """
         with self._lock:
-            hangs = 2 * self._overdue >= self._played
-            return max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 3)) if hangs else limit
+            hangs = self._overdue > 1 and 2 * self._overdue >= self._played
+            return max(min(limit, _SHORTEST_S), limit / 2 ** (self._overdue // 2)) if hangs else limit
 
     def _count(self, record: Record) -> None:
         with self._lock:

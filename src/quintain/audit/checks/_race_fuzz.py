@@ -208,7 +208,7 @@ def _broken(
         input_ = ", on a wrong call, where others are refused"
     tool = msgspec.to_builtins(one.tool) if right and op.do == "call" and how != "hung" else None
     return lab.finding(
-        f"{name} {ways}{input_}" + (f" ({seen.raised.partition(':')[0]})" if seen.raised else ""),
+        f"{name} {ways}{input_}" + (f" ({re.split('[:;]', seen.raised)[0]})" if seen.raised else ""),
         Probe(tuple(ops)),
         relation=HERE
         + ("is_unplain" if not how else "breaks_there" if control is None else "breaks_where_others_refuse"),
