@@ -10,7 +10,7 @@ import pytest
 from quintain.audit.auditor import audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import data_realism
-from quintain.audit.checks._data_tests import auc, binomial, ks, variation
+from quintain.audit.checks._data_tests import auc, binomial, drawn_by_task, ks, variation
 from quintain.audit.finding import Finding
 from quintain.audit.opening import Subject
 
@@ -154,3 +154,12 @@ def test_a_classifier_tells_rows_apart_only_where_they_differ() -> None:
     assert other is not None
     assert same < 0.65
     assert other > 0.9
+
+
+def test_a_column_that_is_drawn_for_each_task_is_told_from_one_that_is_drawn_for_each_row() -> None:
+    rng = random.Random(5)
+    towns = (["Oslo", "Lima"], ["Bern", "Oslo"], ["Rome", "Lima"], ["Cork", "Bern"])
+    tasks = [[{"town": rng.choice(some), "tier": rng.choice("abc")} for _ in range(60)] for some in towns]
+    assert drawn_by_task(tasks) == {"town"}
+    assert drawn_by_task(tasks[:2]) == set()
+    assert drawn_by_task([rows[:10] for rows in tasks]) == set()

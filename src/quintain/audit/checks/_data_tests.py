@@ -267,6 +267,26 @@ def _stamps(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
 # --- a table ---
 
 
+def drawn_by_task(tasks: Sequence[Sequence[Row]]) -> set[str]:
+    """Columns whose few values are drawn for each task, and not for each row: most tasks are unlike all others.
+
+    As one more such draw production's says nothing, however many rows it has.
+    """
+    found: set[str] = set()
+    for name in columns([row for rows in tasks for row in rows]) if len(tasks) > 2 else ():
+        sides = [texts(column(rows, name)) for rows in tasks]
+        if min(map(len, sides)) < LEAST or len({one for side in sides for one in side}) > 20:
+            continue
+        apart = 0
+        for place, one in enumerate(sides):
+            rest = [value for other, side in enumerate(sides) if other != place for value in side]
+            effect, p = variation(one, rest)
+            apart += effect > DISTANCE and p < SURE
+        if 2 * apart > len(sides):
+            found.add(name)
+    return found
+
+
 def holm(every: Sequence[tuple[str, Unlike]]) -> list[tuple[str, Unlike]]:
     """Those that hold after Holm's correction, and are large, the largest first."""
     kept: list[tuple[str, Unlike]] = []

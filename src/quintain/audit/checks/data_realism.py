@@ -23,16 +23,26 @@ from ._data_clean import TEACHES, clean
 from ._data_joint import joint
 from ._data_rates import rates
 from ._data_tables import Row, column, columns, filled, is_id, matched, ours, pooled, theirs
-from ._data_tests import AUC, Unlike, auc, holm, rows_alike, tests
+from ._data_tests import AUC, Unlike, auc, drawn_by_task, holm, rows_alike, tests
 
 TASKS = 4
 """Tasks whose start state is looked at."""
 
 
 def _tables(records: Sequence[Record]) -> list[tuple[str, list[Row], list[Row]]]:
-    """Tables that both sides have; the last record is production's."""
-    given = records[-1].at("theirs").value
-    return matched(pooled(records[:-1]), given if is_dict(given) else {})
+    """Tables that both sides have, without columns that nobody can compare; the last record is production's."""
+    value = records[-1].at("theirs").value
+    given: dict[str, list[Row]] = value if is_dict(value) else {}
+    tasks = [{name: mine for name, mine, _ in matched(pooled([one]), given)} for one in records[:-1]]
+    found: list[tuple[str, list[Row], list[Row]]] = []
+    for name, mine, other in matched(pooled(records[:-1]), given):
+        drawn = drawn_by_task([rows[name] for rows in tasks if name in rows])
+        found.append((name, _without(mine, drawn), _without(other, drawn)))
+    return found
+
+
+def _without(rows: list[Row], names: set[str]) -> list[Row]:
+    return [{key: row[key] for key in row if key not in names} for row in rows] if names else rows
 
 
 def _unlike(mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[str, Unlike]]:
