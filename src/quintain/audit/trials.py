@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 BASES = 2
 """Good calls of a tool that are varied."""
+FORMS = 2
+"""More of them, each with a text of a form that the others lack: a number, or what begins with a sign."""
+ROWS = 4
+"""Other rows whose fields a call is given all at once."""
 OTHERS = 6
 """Other rows that a parameter is pointed at."""
 TOOLS = 40
@@ -55,7 +59,8 @@ class Trial(msgspec.Struct, frozen=True):
     Attributes:
         good: The good call's arguments.
         name: The parameter that differs from it; empty for the good call itself.
-        kind: "good"; "legal": fits the schema; "unknown": names what does not exist; "illegal": does not fit.
+        kind: "good"; "legal": fits the schema; "unknown": names what does not exist; "illegal": does not fit; "taken":
+            would make it like another row.
         changes: By path what it changed, both sides; None where the state cannot be seen.
     """
 
@@ -125,7 +130,18 @@ def _bases(known: Sequence[Known]) -> list[Known]:
     for one in ranked:
         if len(chosen) < BASES and all(one.op.value != other.op.value for other in chosen):
             chosen.append(one)
+    for one in ranked:
+        met = {form for other in chosen for form in _forms(other)}
+        if len(chosen) < BASES + FORMS and _forms(one) - met:
+            chosen.append(one)
     return chosen
+
+
+def _forms(known: Known) -> set[tuple[str, str]]:
+    """Parameters that got a number as text, or a text that begins with a sign, and which."""
+    texts = {name: one for name, one in known.op.value.items() if isinstance(one, str) and one}
+    numbers = {(name, "number") for name, one in texts.items() if re.fullmatch(r"-?\d+(\.\d+)?", one)}
+    return numbers | {(name, one[0]) for name, one in texts.items() if re.match(r"[^\w\s-]", one)}
 
 
 def _key(task: str, before: tuple[Op, ...]) -> str:
@@ -246,6 +262,21 @@ def _variants(tool: ToolSpec, base: Known, moment: Moment, *, lab: Lab) -> Itera
         if name in given:
             kind = "illegal" if name in tool.required else "legal"
             yield name, kind, call(tool.name, {key: one for key, one in given.items() if key != name})
+    if base.writes:
+        yield from (("", "taken", call(tool.name, {**given, **row})) for row in _taken(tool, given, moment))
+
+
+def _taken(tool: ToolSpec, given: dict[str, Any], moment: Moment) -> Iterator[dict[str, Any]]:
+    """What other rows have in the fields that the tool has parameters for: a place, a time or a name that is taken."""
+    found: dict[str, dict[str, Any]] = {}
+    for rows in tables_of(moment.world).values():
+        for row in rows:
+            like = {name: row[name] for name in tool.properties if name in row and name in given}
+            other = {name for name, one in like.items() if one != given[name]}
+            if len(like) > 1 and other and fits({**given, **like}, tool.parameters, tool.parameters):
+                found[str(like)] = like
+    step = max(1, len(found) // ROWS)
+    yield from list(found.values())[::step][:ROWS]
 
 
 NOWHERE = "no such thing 7f3a"

@@ -9,15 +9,17 @@ from typing import Any
 from quintain.audit.check import NotChecked, check
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.generate import fits
+from quintain.audit.generate import fits, valid
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Probe, Record, Seen, same
+from quintain.audit.probe import Probe, Record, Seen, call, reset, same
 from quintain.audit.trials import Trial
 
 from ._drift_words import INVALID, text_of
 
 HERE = f"{__name__}:"
 MOST = 6
+TASKS, OFFERED = 3, 40
+"""Tasks in which a tool that never worked is tried, with so many values at most."""
 TEACHES = "calls that production would answer otherwise, or not at all"
 _NAME = r"[`'\"]?([A-Za-z]\w*)[`'\"]?"
 _LACKS = (
@@ -115,6 +117,7 @@ def _bound_of(seen: Seen, name: str) -> float | None:
 @check("x.schema_is_enough", "action_drift", needs=("tools", "call", "tasks"), value=77)
 def enough(lab: Lab) -> Iterator[Finding | None]:
     """A call that fits its schema is never refused for its form."""
+    yield from _nothing_offered_is_taken(lab)
     tried = [one for one in lab.trials.all if one.kind in ("good", "legal")]
     if not tried:
         raise NotChecked("no call is known that works")
@@ -141,6 +144,49 @@ def enough(lab: Lab) -> Iterator[Finding | None]:
             teaches=TEACHES,
         )
     yield from _bounds(lab, tried)
+
+
+def takes_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Every value that the schema offers for a parameter is refused as one that is not known."""
+    name, parameters = evidence.data["name"], evidence.data["parameters"]
+    offered: list[Any] = parameters["properties"][name]["enum"]
+    calls = [op for record in records for op in record.ops if op.mark]
+    seen = [record.at(op.mark) for record in records for op in record.ops if op.mark]
+    refused = [
+        op.value[name] in offered
+        and str(op.value[name]) in text_of(one)
+        and complaint(one, op.value, parameters) == f"refuses {name}={op.value[name]}"
+        for op, one in zip(calls, seen, strict=True)
+    ]
+    return all(refused) and {str(op.value[name]) for op in calls} == set(map(str, offered))
+
+
+def _nothing_offered_is_taken(lab: Lab) -> Iterator[Finding | None]:
+    """Tools of which no call is known to work, with each value that they offer, in several tasks."""
+    for tool in lab.about.tools:
+        tasks = () if any(one.works for one in lab.trials.of(tool.name)) else lab.some(TASKS)
+        for name, schema in tool.properties.items():
+            offered: list[Any] = schema.get("enum") or [] if is_dict(schema) else []
+            if len(offered) < 2 or len(offered) > OFFERED or not tasks:
+                continue
+            given = {**valid(tool, lab.survey.values, lab.rng, optional=0.0)}
+            ops = [call(tool.name, {**given, name: one}, mark=f"offer {place}") for place, one in enumerate(offered)]
+            probes = [Probe((reset(task), *ops)) for task in tasks]
+            data = {"name": name, "parameters": tool.parameters}
+            lab.looking(len(ops))
+            if takes_nothing(lab.play_all(probes), Evidence("", data=data)):
+                yield lab.finding(
+                    f"{tool.name} takes no {name} of those that its schema offers",
+                    *probes,
+                    relation=f"{HERE}takes_nothing",
+                    marks=tuple(op.mark for op in ops),
+                    data=data,
+                    minimise=0,
+                    part="H",
+                    expected=offered,
+                    observed=text_of(lab.play_probe(probes[0]).at("offer 0"))[:300],
+                    teaches=TEACHES,
+                )
 
 
 def _bounds(lab: Lab, tried: Sequence[Trial]) -> Iterator[Finding | None]:

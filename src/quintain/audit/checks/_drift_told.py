@@ -111,7 +111,9 @@ def left_out(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _is_told(answer: Any, place: tuple[Any, Any], asked: Any) -> bool:
-    """Whether the answer names what became of it, where that is a number."""
+    """Whether the answer names what became of it, where that is a number, and may be read from what was asked."""
+    if isinstance(asked, str) and not any(map(str.isdigit, asked)):
+        return False
     numbers = [one for one in (place[1], _difference(place)) if is_number(one)]
     told = json.dumps(answer, default=str)
     return any(re.search(rf"(?<![\d.]){re.escape(str(abs(one)))}(?![\d.])", told) for one in numbers if one != asked)
@@ -192,7 +194,7 @@ def series_of(lab: Lab) -> Iterator[Series]:
     """For each good call and each of its parameters the calls around it that work."""
     skipped = {*lab.survey.background, *lab.volatile}
     for tool in lab.about.tools:
-        tried = [one for one in lab.trials.of(tool.name) if one.works and one.kind != "illegal"]
+        tried = [one for one in lab.trials.of(tool.name) if one.works and one.kind not in ("illegal", "taken")]
         for base in [one for one in tried if one.kind == "good"]:
             mine = [one for one in tried if one.moment is base.moment and one.good == base.good]
             for name in tool.properties:
@@ -243,13 +245,13 @@ def _partly(lab: Lab, series: Series, slot: str) -> Finding | None:
         right = [(trial, one) for trial, place, one in pairs if holds(place, one, how)]
         wrong = [(trial, place, one) for trial, place, one in pairs if not holds(place, one, how)]
         least = 2 if _named(slot, series.name) and how == "takes" else 3
-        if not wrong or len({str(one) for _, one in right}) < least or len(right) < len(wrong):
+        if not wrong or len({str(one) for _, one in right}) < least:
+            continue
+        if len(right) < len(wrong) and not _one_number(wrong):
             continue
         if how != "takes" and _LIMITED.search(text):
             continue
-        for trial, place, one in wrong[:3]:
-            if _is_told(trial.seen.value, place, one) or _excused(slot, place, one, how=how):
-                continue
+        for trial, place, one in [pair for pair in wrong if not _excused(slot, pair, how=how)][:3]:
             data = {"name": series.name, "slot": slot, "how": how}
             finding = lab.finding(
                 f"{trial.tool.name} says that it is done, but does not do it with the {series.name} that it was told",
@@ -269,8 +271,17 @@ def _partly(lab: Lab, series: Series, slot: str) -> Finding | None:
     return None
 
 
-def _excused(slot: str, place: tuple[Any, Any], asked: Any, *, how: str) -> bool:
-    """What is no fault: nothing said for an answer, an id that is made of other things, a long text shown in short."""
+def _one_number(wrong: Sequence[tuple[Trial, tuple[Any, Any], Any]]) -> bool:
+    """Whether texts that are no numbers have all become one and the same number."""
+    are_words = all(isinstance(one, str) and not one.strip().isdigit() for _, _, one in wrong)
+    return are_words and is_number(wrong[0][1][1]) and all(place[1] == wrong[0][1][1] for _, place, _ in wrong)
+
+
+def _excused(slot: str, wrong: tuple[Trial, tuple[Any, Any], Any], *, how: str) -> bool:
+    """What is told, or no fault: nothing said for an answer, an id made of other things, a long text in short."""
+    place, asked = wrong[1:]
+    if _is_told(wrong[0].seen.value, place, asked):
+        return True
     if slot.startswith("answer/"):
         return not isinstance(place[1], str | int) or (isinstance(place[1], str) and len(str(asked)) > 60)
     return how == "takes" and isinstance(asked, str) and len(asked) > 60 and place[1] is None

@@ -15,6 +15,7 @@ from quintain.audit.probe import Op, Probe, answer, call, reset, same, score
 
 from . import _reward_claims as claims
 from ._reward_acts import SUCCESS, is_status, reads_by_name, words, writes_by_name
+from ._reward_answered import answered_and_not_done
 from ._reward_described import described_effect
 from ._reward_effect import paid_without_effect
 from ._reward_facts import facts
@@ -26,6 +27,7 @@ from ._reward_undo import undo
 
 __all__ = [
     "already_true",
+    "answered_and_not_done",
     "answers_are_true",
     "described_effect",
     "downstream",

@@ -30,6 +30,7 @@ from . import _leak_order as placing
 from . import _leak_reading as reading
 from . import _leak_secrets as secrets
 from . import _leak_verdict as verdict
+from ._leak_labels import labels
 from ._leak_places import TEACHES, hidden_of, places, register, report, said, unlike, want
 from ._same_walks import kinds
 
@@ -110,9 +111,11 @@ def untold(lab: Lab) -> Iterator[Finding | None]:
 
 @check("x.solutions_are_not_shown", "leak", needs=("oracle", "call", "tools", "tasks"), value=50)
 def unshown(lab: Lab) -> Iterator[Finding | None]:
-    """No declaration and no answer spells out a call that solves the task."""
+    """No declaration and no answer spells out a call that solves the task, or what the world is to become."""
     for task in lab.some(4):
         yield from calls.shown_calls(lab, task)
+    for task in dict.fromkeys((*kinds(lab, 4), *lab.some(4))):
+        yield from labels(lab, task)
 
 
 @check("runtime.oracle_containment", "leak", needs=("call", "tasks"), value=70)

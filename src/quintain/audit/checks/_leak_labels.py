@@ -1,0 +1,127 @@
+"""Objects that an answer names as what is expected, and that hold what the solution does: no hidden truth is needed.
+
+Nobody has to say what a task hides for this: what stands under such a name comes true when the task is solved, and
+not before; or it tells which value belongs where, as the solution's calls do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain.audit.data import is_dict, is_list, parsed
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe, Record, Seen, call, reset, state
+
+from ._leak_places import TEACHES
+from ._leak_reading import unique
+from ._leak_secrets import folded, label, spelled
+
+_NAMED = re.compile(
+    r"^_[a-z]|(?:^|_)(?:expect\w*|correct|answers?|truth|reference|verdict|tests?|checks?|asserts?)(?:_|$)"
+)
+"""Names of what is known beforehand; "target" and "key" are names of data, too."""
+_READS = 40
+"""Reads of one task."""
+
+
+def labelled(records: Sequence[Record], evidence: Evidence) -> bool:
+    """Something under such a name at "read" is not so in the world, and is so when the solution was played."""
+    record, solved = records[:2]
+    seen, world = record.at("read"), record.at("state").value
+    if seen.is_error:
+        return False
+    after, calls = solved.at("state").value, [op for op in solved.ops if op.mark == "write"]
+    found = [one for path, one in _named(parsed(seen.value)) if path == evidence.data]
+    return any(_tells(one, world, after=after, calls=calls) for one in found)
+
+
+def _tells(told: dict[str, Any], world: Any, *, after: Any, calls: Sequence[Op]) -> bool:
+    if not told or _holds(world, told):
+        return False
+    return _holds(after, told) or _pairs(told, calls)
+
+
+def _named(value: Any, path: str = "", *, is_named: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Objects under such a name, each with its keys from the top."""
+    if is_list(value):
+        for one in value:
+            yield from _named(one, path, is_named=is_named)
+    if not is_dict(value):
+        return
+    if is_named:
+        yield path, value
+    for key, one in value.items():
+        name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(key)).lower()
+        here = is_named or label(str(key)) == "strong" or bool(_NAMED.search(name))
+        yield from _named(one, f"{path}.{key}".strip("."), is_named=here)
+
+
+def _holds(world: Any, told: dict[str, Any]) -> bool:
+    """Whether some object of the world has all of this."""
+    if is_list(world):
+        return any(_holds(one, told) for one in world)
+    if not is_dict(world):
+        return False
+    is_here = all(key in world and world[key] == one for key, one in told.items())
+    return is_here or any(_holds(one, told) for one in world.values())
+
+
+def _pairs(told: dict[str, Any], calls: Sequence[Op]) -> bool:
+    """Whether it maps one argument to another, for two writes of the solution or more, and for half of them."""
+    flat = {key: one for key, one in told.items() if not (is_dict(one) or is_list(one))}
+    pairs = {(folded(spelled(key)), folded(spelled(one))) for key, one in flat.items()}
+    right = 0
+    for op in calls:
+        given = [folded(spelled(one)) for one in op.value.values() if isinstance(one, str | int | float)]
+        right += any((one, other) in pairs for one in given for other in given if one != other)
+    return right >= 2 and right >= len(calls) / 2
+
+
+def labels(lab: Lab, task: str) -> Iterator[Finding | None]:
+    """What readers tell, before anything was done, of that which the solution writes to."""
+    oracle = lab.oracle(task) or ()
+    writers = set(lab.survey.writers)
+    writes = [op for op in oracle if op.do == "call" and op.name in writers]
+    if not writes or "state" not in lab.offers:
+        return
+    ops = unique([*_about(lab, writes), *(known.op for known in lab.survey.reads())])[:_READS]
+    solved = Probe((reset(task), *(op.marked("write") if op in writes else op.marked("") for op in oracle), state()))
+    looks = [op.marked(f"read {place}") for place, op in enumerate(ops)]
+    first, last = lab.play_all([Probe((reset(task), state(), *looks)), solved])
+    lab.looking(len(ops))
+    for op, look in zip(ops, looks, strict=True):
+        seen = first.at(look.mark)
+        for path, told in _named(parsed(seen.value)) if not seen.is_error else ():
+            if _tells(told, first.at("state").value, after=last.at("state").value, calls=writes):
+                yield _finding(lab, op, path, solved=solved, seen=seen)
+                return
+
+
+def _about(lab: Lab, writes: Sequence[Op]) -> Iterator[Op]:
+    """Readers, asked for what the solution's writes are given under the same names."""
+    writers = set(lab.survey.writers)
+    for tool in lab.about.tools:
+        for op in writes if tool.name not in writers and tool.required else ():
+            if all(name in op.value for name in tool.required):
+                yield call(tool.name, {name: op.value[name] for name in tool.required})
+
+
+def _finding(lab: Lab, op: Op, path: str, *, solved: Probe, seen: Seen) -> Finding | None:
+    task = solved.ops[0].name
+    return lab.finding(
+        f"{op.name} tells beforehand, as {path}, what the solution brings about",
+        Probe((reset(task), state(), msgspec.structs.replace(op, mark="read"))),
+        solved,
+        relation=f"{__name__}:labelled",
+        marks=("state", "read"),
+        data=path,
+        minimise=0,
+        expected="the world as it is, and nothing of what it is to become",
+        observed=spelled(seen.value)[:600],
+        teaches=TEACHES,
+    )

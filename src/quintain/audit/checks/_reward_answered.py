@@ -1,0 +1,119 @@
+"""Calls whose answer shows what was asked for as if it were so, while the world has not moved.
+
+A good call has shown which field of the world follows which argument. The same call with another value, such as the
+place that another row has, or a text that cannot be read, is refused or does likewise; it does not answer with the row
+as it would be, and leave it as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from quintain.audit.check import NotChecked, check
+from quintain.audit.data import is_dict, is_number, parsed
+from quintain.audit.finding import Evidence, Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Record
+from quintain.audit.trials import Trial, changed
+
+from ._drift_told import takes
+from ._drift_words import SAYS
+from ._reward_acts import is_status
+
+_MOST = 3
+"""Findings."""
+_OTHERWISE = re.compile(
+    r"\b(pending|queue\w*|schedul\w*|approv\w*|draft\w*|preview\w*|propos\w*|later|simulat\w*|conflict\w*|taken"
+    r"|refus\w*|reject\w*|unchanged|skipp\w*|ignor\w*|already)\b",
+    re.IGNORECASE,
+)
+"""Words of an answer that says that it is not done, or not yet."""
+
+
+@check("x.answered_and_not_done", "false_resolution", needs=("tools", "call", "state", "tasks"), value=75)
+def answered_and_not_done(lab: Lab) -> Iterator[Finding | None]:
+    """A call whose answer shows what it was asked for as done has done it."""
+    tried = [one for one in lab.trials.all if one.works and one.changes == {}]
+    good = {_key(one): one for one in lab.trials.all if one.kind == "good" and one.works and one.changes}
+    if not good:
+        raise NotChecked("no call is seen to change anything")
+    told: set[str] = set()
+    for trial in tried:
+        base = good.get(_key(trial))
+        if base is None or trial.kind == "illegal" or trial.tool.name in told or len(told) >= _MOST:
+            continue
+        lab.looking()
+        name = _only_said(trial, base)
+        if not name:
+            continue
+        found = lab.finding(
+            f"{trial.tool.name} answers with the {name} that it was told, and the world is as it was",
+            trial.probe(looks=True),
+            base.probe(looks=True),
+            relation=f"{__name__}:only_said",
+            marks=("call",),
+            data=name,
+            minimise=0,
+            expected=f"an error, or {name} = {trial.arguments[name]!r} in the world as in the answer",
+            observed={"answer": trial.seen.value, "changes": []},
+            teaches="that it is done when a tool says so",
+        )
+        if found is not None:
+            told.add(trial.tool.name)
+            yield found
+
+
+def _key(trial: Trial) -> str:
+    return f"{trial.tool.name} {trial.moment.task} {trial.moment.before} {trial.good}"
+
+
+def _only_said(trial: Trial, base: Trial) -> str:
+    """The argument that the answer alone has taken; empty for none."""
+    asked = (trial.arguments, base.arguments)
+    answers = (trial.seen.value, base.seen.value)
+    names = [one for one in trial.arguments if trial.arguments[one] != base.arguments.get(one)]
+    return next((one for one in names if _is_said(one, asked, answers, moved=base.changes or {})), "")
+
+
+def only_said(records: Sequence[Record], evidence: Evidence) -> bool:
+    """The first call works, changes nothing, and shows its argument as the second does, which sets a field to it."""
+    calls = [record.at("call") for record in records[:2]]
+    moved = [changed(record.at("was").value, record.at("look").value) for record in records[:2]]
+    asked = [next(op.value for op in record.ops if op.mark == "call") for record in records[:2]]
+    if any(one.is_error for one in calls) or moved[0] != {} or not moved[1]:
+        return False
+    return _is_said(evidence.data, (asked[0], asked[1]), (calls[0].value, calls[1].value), moved=moved[1])
+
+
+def _is_said(name: str, asked: tuple[Any, Any], answers: tuple[Any, Any], *, moved: dict[str, list[Any]]) -> bool:
+    """Whether both answers show the argument, in one field, and only the world of the second has it."""
+    mine, other = asked[0].get(name), asked[1].get(name)
+    if not _is_telling(mine) or not _is_telling(other):
+        return False
+    set_to = [(was, new) for was, new in moved.values() if takes(new, other) and not takes(was, other)]
+    if not set_to or any(takes(was, mine) for was, _ in set_to):
+        return False
+    one, two = parsed(answers[0]), parsed(answers[1])
+    if not (is_dict(one) and is_dict(two)) or one.keys() != two.keys():
+        return False
+    if _says_otherwise(one, two) or _words(one, mine) - _words(two, other):
+        return False
+    return any(takes(one[key], mine) and takes(two[key], other) for key in one if not takes(one[key], other))
+
+
+def _is_telling(value: Any) -> bool:
+    return is_number(value) or (isinstance(value, str) and len(value.strip()) > 1)
+
+
+def _says_otherwise(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    """Whether an answer has another status or flag than that of the call that worked."""
+    return any(one[key] != other[key] for key in one if isinstance(one[key], bool) or is_status(key))
+
+
+def _words(answer: dict[str, Any], asked: Any) -> set[str]:
+    """Words of doubt in an answer, beside what it repeats."""
+    told = json.dumps(answer, ensure_ascii=False, default=str).replace(str(asked), "")
+    return {word.group().lower() for doubt in (SAYS, _OTHERWISE) for word in doubt.finditer(told)}
