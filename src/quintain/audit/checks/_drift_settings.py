@@ -132,15 +132,16 @@ def _is(one: Any, other: Any) -> bool:
 def set_is_shown(lab: Lab) -> Iterator[Finding | None]:
     """What a tool was told to set is what is shown, whatever was set before."""
     looked, told = False, set[tuple[str, str]]()
-    for setting in _settings(lab):
-        if (setting.tool.name, setting.name) in told:
+    known = [(setting, _histories(setting.values)) for setting in _settings(lab)]
+    firsts = lab.play_all([setting.probe(histories[0]) for setting, histories in known])
+    for (setting, histories), first in zip(known, firsts, strict=True):
+        look = first.at("look")
+        shown = [] if look.is_error else list(fields(look.value, setting.name))[:FIELDS]
+        if not shown or (setting.tool.name, setting.name) in told:
             continue
-        histories = _histories(setting.values)
-        records = lab.play_all([setting.probe(one) for one in histories])
-        if any(record.at("look").is_error for record in records[:1]):
-            continue
-        seen = dict(zip(histories, records, strict=True))
-        for field in list(fields(records[0].at("look").value, setting.name))[:FIELDS]:
+        rest = lab.play_all([setting.probe(one) for one in histories[1:]])
+        seen = dict(zip(histories, [first, *rest], strict=True))
+        for field in shown:
             looked = True
             lab.looking()
             finding = _finding(lab, setting, seen, field=field)

@@ -24,7 +24,7 @@ TEACHES = "what other sessions do, as if it were its own doing"
 MANY = ((2, False), (8, False), (8, True), (32, False))
 """Sessions at the same time, and whether each has been played before in the process: libraries that prepare themselves
 at their first use are not the subject's, so threads are hurried inside of them only then."""
-IN_STEP = 4
+IN_STEP = 3
 """Kinds of tasks that two sessions do in step."""
 SLOW_S = 1.0
 RATES = (50.0, 200.0)

@@ -22,8 +22,9 @@ from ._reward_runs import Run, Solved, paid, runs, weight
 
 KNOWN, SOLVED = 8, 3
 """Solutions that are walked, and those of them whose work is taken back."""
-_PAIRS = 3
-"""Pairs of a write and a later one that may take over what it set."""
+_PAIRS, _MIDWAY = 2, 2
+"""Pairs of a write and a later one that may take over what it set; solutions in which such pairs, and steps that are
+paid for by themselves, are looked for."""
 _TAKES_BACK = names(
     "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "
     "refund reset rollback unlink unlock lock disable enable deactivate activate reactivate"
@@ -45,6 +46,7 @@ def undo(lab: Lab) -> Iterator[Finding | None]:
     chosen = _each_kind(known)
     for one in chosen:
         yield from _at_the_end(lab, one, told, settled=settled)
+    for one in chosen[:_MIDWAY]:
         yield from _overtaken(lab, one, told)
         yield from _halfway(lab, one, told)
     for one in known:
