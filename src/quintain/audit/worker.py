@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import select
 import signal
 import sys
 import tempfile
@@ -41,7 +42,7 @@ def main(inward: int, outward: int) -> None:
         if wanted.mutant is not None:
             install(wanted.mutant)
         opened = open_subject(wanted)
-        about = _in_fork(outward, opened)
+        about = _in_fork(inward, outward, opened)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (it is told to the auditor)
         known = isinstance(error, UsageError)
         told = str(error) if known else "".join(traceback.format_exception(error))[-4000:]
@@ -65,7 +66,8 @@ def main(inward: int, outward: int) -> None:
             swapping.forget()
         if any(op.do == "ask" and op.name in (swapping.PLAY, swapping.SWAP) for op in probe.ops):
             swapping.index()
-        _play_in_fork(outward, opened, probe)
+        if not _play_in_fork(inward, outward, opened=opened, probe=probe):
+            return
 
 
 def _all(ops: Iterable[Op]) -> Iterator[Op]:
@@ -75,7 +77,7 @@ def _all(ops: Iterable[Op]) -> Iterator[Op]:
             yield from _all(lane)
 
 
-def _in_fork(outward: int, opened: Opened) -> bool:
+def _in_fork(inward: int, outward: int, opened: Opened) -> bool:
     """Let a fork say what the subject is, so that the template never makes an instance."""
     pid = os.fork()
     if pid == 0:
@@ -87,19 +89,39 @@ def _in_fork(outward: int, opened: Opened) -> bool:
             message = Opening(error=told, usage=known)
         send(outward, message)
         os._exit(0 if not message.error else 1)
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    return os.waitstatus_to_exitcode(_status(pid, inward)) == 0
 
 
-def _play_in_fork(outward: int, opened: Opened, probe: Probe) -> None:
+def _play_in_fork(inward: int, outward: int, *, opened: Opened, probe: Probe) -> bool:
+    """Whether there is still somebody to play for."""
     pid = os.fork()
     if pid == 0:
         _play(outward, opened, probe)
     with contextlib.suppress(OSError):  # Both sides do it, so that it is done before anybody needs it.
         os.setpgid(pid, pid)
-    status = os.waitpid(pid, 0)[1]
+    status = _status(pid, inward)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    send(outward, Over(status, _reap()))
+    over = Over(status, _reap())
+    try:
+        send(outward, over)
+    except BrokenPipeError:
+        return False
+    return True
+
+
+def _status(pid: int, inward: int) -> int:
+    """How a fork ended. One that hangs ends with the auditor, also with one that was killed and could end nothing."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):  # A kernel before 5.3 cannot wait for both.
+            ended = os.pidfd_open(pid)
+            poll = select.poll()
+            poll.register(ended, select.POLLIN)
+            poll.register(inward, 0)  # Only that its other side is gone.
+            if all(fd != ended for fd, _ in poll.poll()):
+                os.kill(pid, signal.SIGKILL)
+            os.close(ended)
+    return os.waitpid(pid, 0)[1]
 
 
 def _play(outward: int, opened: Opened, probe: Probe) -> None:
