@@ -1,6 +1,6 @@
 """How good the audit is: what it catches of environments with known bugs, and how silent it is on sound ones.
 
-    python bench/audit/detectors.py [--suite twins|seeded|scorers|history|clean] [--half early|late] [--out FILE]
+    python bench/audit/detectors.py [--suite twins|seeded|scorers|history|clean] [--half early|late|newest] [--out FILE]
 
 Suites: the poisoned twins of `sales` and `support`; seeded bugs, written without a look at the detectors (`seeded/`);
 bugs that public projects really had, before and after their fix (`history/`); sound subjects. A bug is *caught* when a
@@ -65,8 +65,7 @@ def cases() -> Iterator[Case]:
         yield Case("clean", name, Subject(str(ROOT / spec)))
     for bug in seeded.BUGS:
         spec = Subject(str(ROOT / seeded.spec(bug)))
-        half = "late" if bug.environment in seeded.LATE else "early"
-        yield Case("seeded", bug.name, spec, (bug.klass, *bug.also), bug.environment, half)
+        yield Case("seeded", bug.name, spec, (bug.klass, *bug.also), bug.environment, half(bug.environment))
     folder = ROOT / "bench/audit/seeded"
     for name in (*seeded.CLEAN_SCORERS, *seeded.SCORERS):
         sound = name.partition("__")[0]
@@ -79,6 +78,11 @@ def cases() -> Iterator[Case]:
             beside = f"{pair.name} after" if classes else ""
             suite = "history" if classes else "clean"
             yield Case(suite, f"{pair.name} {when}", Subject(spec, cases=pair.cases), classes, beside)
+
+
+def half(world: str) -> str:
+    """When it was written; see the module."""
+    return "newest" if world in seeded.NEWEST else "late" if world in seeded.LATE else "early"
 
 
 def play(case: Case, tasks: int = TASKS, budget: float = 180, *, classes: Sequence[str] = CLASSES) -> dict[str, Any]:
@@ -175,7 +179,7 @@ def print_misses(done: Sequence[tuple[Case, dict[str, Any]]]) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=SUITES, action="append")
-    parser.add_argument("--half", choices=("early", "late"))
+    parser.add_argument("--half", choices=("early", "late", "newest"))
     parser.add_argument("--only", default="", help="names that contain this")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--out", type=Path, help="results, a line each; those that are there are not played again")

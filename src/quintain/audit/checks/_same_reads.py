@@ -13,7 +13,7 @@ from quintain.audit.finding import Evidence
 from quintain.audit.generate import fits
 from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Record, Seen, call
+from quintain.audit.probe import Op, Record, Seen, call, reset, state
 from quintain.audit.survey import Known
 
 from ._same_scripts import bare, seems_to_read
@@ -51,22 +51,40 @@ def writes(lab: Lab, most: int, *, each: int = 2) -> list[Known]:
 def around(lab: Lab, write: Known, most: int) -> Pair:
     """The reads that may tell of a write: those known to work, and those whose arguments the write names."""
     found: dict[str, Op] = {}
-    for op in _interleaved(lab, write):
+    for op in _interleaved(lab, write, _rows(lab, write)):
         found.setdefault(f"{op.name} {op.value!r}", op)
     return Pair(write.task, tuple(map(bare, write.before)), bare(write.op), tuple(found.values())[:most])
 
 
-def _interleaved(lab: Lab, write: Known) -> Iterator[Op]:
+def _rows(lab: Lab, write: Known) -> list[dict[str, Any]]:
+    """Rows of the world that a write changed, as they are after it."""
+    if "state" not in lab.offers or not write.changed:
+        return []
+    world = lab.play(reset(write.task), *map(bare, write.before), bare(write.op), state()).at("state").value
+    tables = world if is_dict(world) else {}
+    places = dict.fromkeys(tuple(path.split("/")[:2]) for path in write.changed if path.count("/") > 1)
+    return [row for name, key in places if (row := _row(tables.get(name), key)) is not None]
+
+
+def _row(table: Any, key: str) -> dict[str, Any] | None:
+    """The row of a table under this key, or that has it in one of its fields."""
+    if is_dict(table):
+        return one if is_dict(one := table.get(key)) else None
+    rows = [one for one in table if is_dict(one)] if is_list(table) else []
+    return next((one for one in rows if key in map(str, one.values())), None)
+
+
+def _interleaved(lab: Lab, write: Known, touched: Sequence[dict[str, Any]]) -> Iterator[Op]:
     """Reader after reader, each with its best arguments first, then each with the next."""
     tools = [tool for tool in lab.about.tools if seems_to_read(lab, tool.name) and tool.name != write.op.name]
-    rows = [list(_calls(lab, tool, write)) for tool in tools]
+    rows = [list(_calls(lab, tool, write, touched)) for tool in tools]
     for place in range(PER_TOOL):
         for row in rows:
             yield from row[place : place + 1]
 
 
-def _calls(lab: Lab, tool: ToolSpec, write: Known) -> Iterator[Op]:
-    """Arguments that name what was written; then those known to work, of the same task first."""
+def _calls(lab: Lab, tool: ToolSpec, write: Known, rows: Sequence[dict[str, Any]]) -> Iterator[Op]:
+    """Arguments that name what was written, or are of a row that it changed; then those known to work."""
     told = names(write)
     near = {name: value for name in tool.properties if (value := _told(tool, name, told)) is not None}
     known = sorted(lab.survey.of(tool.name), key=lambda one: one.task != write.task)
@@ -76,7 +94,18 @@ def _calls(lab: Lab, tool: ToolSpec, write: Known) -> Iterator[Op]:
         yield call(tool.name, wanted)
     if not tool.required:
         yield call(tool.name, {})
+    filled = [{name: _of_row(tool, name, row) for name in tool.required} for row in rows]
+    yield from [call(tool.name, one) for one in filled if one and None not in one.values()][:1]
     yield from (bare(one.op) for one in known)
+
+
+def _of_row(tool: ToolSpec, name: str, row: dict[str, Any]) -> Any:
+    """A row's field of a parameter's name; or the choice with which a field begins, as a moment does with its day."""
+    schema = tool.properties[name]
+    if name in row and fits(row[name], schema, tool.parameters):
+        return row[name]
+    choices = [one for one in schema.get("enum") or () if isinstance(one, str) and len(one) > 3]
+    return next((one for one in choices if any(str(value).startswith(one) for value in row.values())), None)
 
 
 def names(write: Known) -> dict[str, Any]:
