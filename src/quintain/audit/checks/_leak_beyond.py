@@ -22,6 +22,7 @@ WHY = {
     "error": "in an error",
     "asked": "to whoever asks for it",
     "beyond": "though it stands nowhere in the world",
+    "whole": "ready to be handed in",
     "declared": "as an example",
     "after": "once something else was done",
 }

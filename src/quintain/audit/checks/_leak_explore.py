@@ -46,6 +46,8 @@ ENDINGS = (".orig", "~", ".bak", ".old", ".rej", ".new", ".fixed", ".solution", 
 SEARCHED = re.compile(r"(?:^|_)(?:query|q|text|term|terms|words?|search|pattern|prefix|keyword|filter|topic|question)$")
 LEAST = 4
 """Characters of a bare value below which it may stand somewhere by accident."""
+WHOLE = 40
+"""Characters of a text that is a piece of work, and no fact that stands somewhere."""
 STRUCTURED = 12
 """Characters of a text of several words, which nobody writes twice by accident."""
 
@@ -56,8 +58,9 @@ class Hit(msgspec.Struct, frozen=True):
     Attributes:
         code: What it was decoded from; empty for plain text.
         why: "error": an error said it; "asked": a word that only who looks for the answer says was answered by it;
-            "beyond": it stands nowhere in the world that the tool else shows; "after": it is shown
-            only once something else was done.
+            "beyond": it stands nowhere in the world that the tool else shows; "whole": it is all that is read at a
+            place that nobody spoke of, and what the oracle hands in; "after": it is shown only once something else
+            was done.
         needle: The hidden value's text, folded.
         path: Where it stands in what the task hides.
         late: Ops of the oracle that came before.
@@ -168,7 +171,7 @@ class Walker:
         self._reads(list(self._curious()), CURIOSITY, is_honest=False)
         self._wrong()
         self._after()
-        return [hit for hit in self.hits if hit.code or hit.why == "beyond" or hit.needle not in self.honest]
+        return [hit for hit in self.hits if hit.code or hit.why in ("beyond", "whole") or hit.needle not in self.honest]
 
     # --- playing ---
 
@@ -215,7 +218,8 @@ class Walker:
             if needle in said:
                 continue
             if stands_in(needle, even) or stands_in(needle, bare):
-                why = self._why(op, needle, is_error=is_error, is_honest=is_honest)
+                is_whole = needle in (even.strip(), bare.strip())
+                why = self._why(op, needle, is_error=is_error, is_honest=is_honest, is_whole=is_whole)
                 if why:
                     self.hits.append(Hit("", why, needle, path, op, late))
                 continue
@@ -224,15 +228,25 @@ class Walker:
             if code:
                 self.hits.append(Hit(code, "code", needle, path, op, late))
 
-    def _why(self, op: Op, needle: str, *, is_error: bool, is_honest: bool) -> str:
+    def _why(self, op: Op, needle: str, *, is_error: bool, is_honest: bool, is_whole: bool) -> str:
         if is_error:
             return "error" if len(needle) >= LEAST else ""
         if not is_honest:
             return "asked" if len(needle) >= LEAST else ""
+        if is_whole and not self.has_state and needle not in self.honest and self._is_handed_in(op, needle):
+            return "whole"
         self.honest.add(needle)
         there, count = self.in_world.get(op.name, [0, 0])
         is_said = len(needle) >= STRUCTURED and " " in needle and re.search(r"[^\W\d_]{3}", needle)
         return "beyond" if is_said and there >= 3 and there >= 0.5 * count else ""
+
+    def _is_handed_in(self, op: Op, needle: str) -> bool:
+        """Whether a text of some length is what the oracle hands in, read where neither it nor the task looks."""
+        oracle = msgspec.convert(self.asked["oracle"], list[Op])
+        given = {evened(spelled(one)).strip() for each in oracle if each != op for _, one in leaves(each.value)}
+        places = [evened(spelled(one)) for _, one in leaves(op.value)]
+        spoken = any(stands_in(place, self.told) or place in given for place in places if place)
+        return len(needle) >= WHOLE and needle in given and bool(places) and not spoken
 
     def _cover(self, tool: str, text: str) -> None:
         """Count how much of what a tool answers stands in the world that we can see."""
