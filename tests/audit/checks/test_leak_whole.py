@@ -56,6 +56,11 @@ class Forgotten(Sound):
     def left(self, task):
         return {f".git/patch_{task}": MENDED[task]}
 
+class Unsaid(Forgotten):
+    """Nobody says what is hidden; there is the oracle alone."""
+
+    hidden = None
+
 class Told(Forgotten):
     """The task is to put a file where another is, and says so."""
 
@@ -85,3 +90,9 @@ def test_a_patch_that_was_left_is_proven(file: Path) -> None:
 @pytest.mark.parametrize("name", ["Sound", "Told", "Quoted"])
 def test_what_is_told_of_or_is_to_be_found_is_no_leak(file: Path, name: str) -> None:
     assert firm(found(file, name, [leak.curious])) == []
+
+
+def test_the_oracle_alone_tells_what_is_a_piece_of_work(file: Path) -> None:
+    (finding,) = firm(found(file, "Unsaid", [leak.unshown]))
+    assert finding.stops
+    assert finding.title == "read_file shows what the solution hands in, ready to be handed in"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,7 +13,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, Seen, ask, number, reset, score
 
-from ._leak_explore import Hit, evened, finds, flat, read_text, stands_in
+from ._leak_explore import WHOLE, Hit, evened, finds, flat, read_text, stands_in
 from ._leak_places import TEACHES
 from ._leak_secrets import folded, leaves, spelled, text_of
 
@@ -67,8 +67,14 @@ def _declared(value: Any) -> str:
     return "\n".join(spelled(one) for path, one in leaves(value) if "enum" not in path)
 
 
-def walked(lab: Lab, tasks: Sequence[str]) -> Iterator[tuple[str, Hit]]:
-    """What walks through tasks came upon, each in the first task that showed it."""
+def walked(lab: Lab, tasks: Sequence[str], own: Mapping[str, Sequence[str]] = {}) -> Iterator[tuple[str, Hit]]:
+    """What walks through tasks came upon, each in the first task that showed it.
+
+    Args:
+        lab: Plays them.
+        tasks: In which to walk.
+        own: By task, texts to look for in place of what it hides.
+    """
     writers = set(lab.survey.writers)
     bases: dict[str, list[Any]] = {}
     for known in lab.survey.calls:
@@ -93,7 +99,7 @@ def walked(lab: Lab, tasks: Sequence[str]) -> Iterator[tuple[str, Hit]]:
     probes: list[Probe] = []
     for task in tasks:
         oracle = msgspec.to_builtins([msgspec.structs.replace(op, mark="") for op in lab.oracle(task) or ()])
-        value = told | {"task": task, "oracle": oracle, "writers": sorted(writers | last)}
+        value = told | {"task": task, "oracle": oracle, "writers": sorted(writers | last), "own": own.get(task)}
         probes.append(Probe((ask(EXPLORE, value),)))
     seen: set[tuple[str, str, str]] = set()
     for task, record in zip(tasks, lab.play_all(probes), strict=True):
@@ -149,3 +155,40 @@ def told_again(lab: Lab, task: str, hit: Hit, *, others: Sequence[str]) -> Findi
         observed=text[:600],
         teaches=TEACHES,
     )
+
+
+# --- without a hidden truth: what the solution hands in ---
+
+
+def ready(lab: Lab, tasks: Sequence[str]) -> Iterator[Finding | None]:
+    """Pieces of work that lie about, whole, in places that neither their task nor its solution speaks of."""
+    own: dict[str, list[str]] = {}
+    for task in tasks:
+        given = [spelled(one) for op in lab.oracle(task) or () for _, one in leaves(op.value)]
+        if texts := [text for text in given if len(evened(text)) >= WHOLE]:
+            own[task] = texts
+    if "hidden" in lab.offers or "state" in lab.offers or not own:
+        return
+    task, hit = next(((task, hit) for task, hit in walked(lab, list(own), own) if hit.why == "whole"), ("", None))
+    if hit is None:
+        return
+    probe = Probe((Op("oracle", name=task, mark="oracle"), reset(task, mark="told"), hit.op.marked("read")))
+    yield lab.finding(
+        f"{hit.op.name} shows what the solution hands in, {WHY['whole']}",
+        probe,
+        relation=f"{__name__}:lies_ready",
+        marks=("oracle", "told", "read"),
+        data={"needle": hit.needle},
+        minimise=0,
+        expected="nothing of the solution",
+        observed=read_text(lab.play_probe(probe).at("read"))[:600],
+        teaches=TEACHES,
+    )
+
+
+def lies_ready(records: Sequence[Record], evidence: Evidence) -> bool:
+    """All that is read is a text of the solution, and stands not in what was told."""
+    record, needle = records[0], str(evidence.data["needle"])
+    given = {evened(spelled(one)).strip() for _, one in leaves(record.at("oracle").value)}
+    read, told = (evened(read_text(record.at(mark))) for mark in ("read", "told"))
+    return needle in given and read.strip() == needle and needle not in told

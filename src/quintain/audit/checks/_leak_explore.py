@@ -133,12 +133,13 @@ class Walker:
     Args:
         player: Plays.
         asked: task, tools (name, properties), bases (calls that work, by tool), writers, oracle (ops), chunk (calls
-            that one episode bears), share (of the usual number of calls), declared (what the tools say at first).
+            that one episode bears), share (of the usual number of calls), declared (what the tools say at first),
+            own (what is looked for in place of what is hidden).
     """
 
     def __init__(self, player: Player, asked: dict[str, Any]) -> None:
         self.player, self.asked, self.task = player, asked, str(asked["task"])
-        self.hidden: Sought = sought(player.do(Op("hidden", name=self.task)).value)
+        self.hidden: Sought = sought(asked["own"] or player.do(Op("hidden", name=self.task)).value)
         self.values = Values()
         self.ids: dict[str, None] = {}
         self.words: dict[str, None] = {}

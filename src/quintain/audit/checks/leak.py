@@ -116,6 +116,7 @@ def unshown(lab: Lab) -> Iterator[Finding | None]:
         yield from calls.shown_calls(lab, task)
     for task in dict.fromkeys((*kinds(lab, 4), *lab.some(4))):
         yield from labels(lab, task)
+    yield from beyond.ready(lab, lab.some(3))
 
 
 @check("runtime.oracle_containment", "leak", needs=("call", "tasks"), value=70)
