@@ -8,7 +8,7 @@ finding names its class, or one under which it is named as rightly, and the soun
 check. "proven" counts only proven errors, "told" all but hints. Bounds are Clopper and Pearson's, 95 %.
 
 All misses were looked at in the end, so what is caught today says little of bugs that nobody has seen. What it was at
-first sight: 59 of 85 in worlds of which the other bugs were known ("early"), 26 of 57 in worlds that were written later,
+first sight: 59 of 85 in worlds of which the other bugs were known ("early"), 26 of 57 in worlds written later,
 by people who had seen no detector ("late"), and 34 of 52 in more of that kind, once the misses before had become checks
 ("newest").
 """
