@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.data import is_list
 from quintain.audit.finding import Finding
 from quintain.audit.lab import Lab
 
@@ -32,6 +33,12 @@ OPTIONAL = re.compile(
 )
 """Columns that people leave empty."""
 PROSE = re.compile(r"text|body|comment|message|note|description|content|summary|review|feedback|remark")
+FILLER = re.compile(r"\blorem ipsum\b|\bdolor sit amet\b|\bplaceholder text\b|\bsample text\b|\bfoo ?bar\b|\basdf")
+COUNTED = re.compile(
+    r"(?:^|_)(?:full_name|first_name|last_name|customer|company|contact|author|title|subject|headline)$"
+)
+"""Columns whose values people think of: a room or a table may well be called by a number."""
+_COUNTER = re.compile(r"(\D+?)[ #_-]*\d+")
 NAMED = re.compile(r"(?:^|_)(?:name|full_name|customer|company|contact|city)$")
 
 
@@ -70,6 +77,7 @@ def signs(table: str, rows: Sequence[Row]) -> Iterator[Sign]:
 
 def _column(where: str, name: str, values: Sequence[Any]) -> Iterator[Sign]:
     words, amounts = texts(values), numbers(values)
+    yield from _made(where, name, values)
     if len(words) == len(values) and is_stamps(values):
         yield from _stamps(where, words)
     elif len(words) == len(values) and PROSE.search(name):
@@ -81,6 +89,18 @@ def _column(where: str, name: str, values: Sequence[Any]) -> Iterator[Sign]:
             yield Sign("no variants", where, "has no repeated and no miswritten value", "some", words[:4])
     elif len(amounts) == len(values) and AMOUNT.search(name):
         yield from _amounts(where, amounts)
+
+
+def _made(where: str, name: str, values: Sequence[Any]) -> Iterator[Sign]:
+    words = [one for value in values for one in texts(value if is_list(value) else [value])]
+    filler = [one for one in words if FILLER.search(one.lower())]
+    if len(filler) >= 3:
+        yield Sign("filler", where, "holds filler text", "texts that say something", filler[:2], is_strong=True)
+    stems = Counter(found[1] for one in words if COUNTED.search(name) and (found := _COUNTER.fullmatch(one)))
+    for stem, count in stems.most_common(1):
+        if count >= 0.9 * len(values) and len({*words}) > 1:
+            what = f"is {stem.strip()!r} and a number in {count} of {len(values)} rows"
+            yield Sign("counted", where, what, "what people would call it", words[:4], is_strong=True)
 
 
 def _prose(where: str, words: Sequence[str]) -> Iterator[Sign]:
@@ -151,13 +171,14 @@ def clean(lab: Lab) -> Iterator[Finding | None]:
     lab.looking(len(large))
     found = [sign for name, rows in large.items() for sign in signs(name, rows)]
     strong = [sign for sign in found if sign.is_strong]
+    are_several = len({one.kind for one in strong}) >= 2
     for sign in strong[:6]:
         yield lab.finding(
             f"{sign.where} {sign.what}",
             expected=sign.expected,
             observed=sign.observed,
             teaches=TEACHES,
-            at_most="likely" if len({one.kind for one in strong}) >= 2 or sign.kind == "one template" else "hint",
+            at_most="likely" if are_several or sign.kind in ("one template", "filler") else "hint",
         )
     for sign in [sign for sign in found if sign.is_odd][:4]:
         yield lab.finding(
