@@ -8,6 +8,7 @@ holds and to bounds, and made a second time and after each other; whatever is re
 from __future__ import annotations
 
 import itertools
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -83,10 +84,19 @@ def _values(lab: Lab, name: str, good: dict[str, Any], *, schema: dict[str, Any]
     if not isinstance(value, str):
         return []
     mine = [one for other, one in good.items() if other != name and isinstance(one, str)]
-    like = [one for table in lab.survey.states.values() for one in scalars(table) if form(one) == form(value)]
+    like = lab.once(("scalars by form",), _forms).get(form(value), [])
     seen = [one for one in lab.survey.values.of(name) if isinstance(one, str)]
     step = max(1, len(like) // OTHERS)
     return list(dict.fromkeys((*mine, *seen[:3], *like[::step][:OTHERS], "", value + "0")))
+
+
+def _forms(lab: Lab) -> dict[str, list[Any]]:
+    """All scalars of the worlds that were seen, by their form."""
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    for world in lab.survey.states.values():
+        for one in scalars(world):
+            found[form(one)].append(one)
+    return found
 
 
 # --- inside the subject's process ---

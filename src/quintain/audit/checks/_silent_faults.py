@@ -6,6 +6,7 @@ comparison needs no list of suspicious defaults, and a tool that uses no backend
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Sequence
@@ -41,9 +42,13 @@ def admits(seen: Seen, free: Seen) -> bool:
     return bool(_words(seen.value) - _words(free.value))
 
 
-def _words(value: Any) -> set[str]:
-    text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    return {found.group().lower() for found in _SAID.finditer(text)}
+def _words(value: Any) -> frozenset[str]:
+    return _said(value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False))
+
+
+@functools.lru_cache(maxsize=64)  # One answer is held against those of all faults.
+def _said(text: str) -> frozenset[str]:
+    return frozenset(found.group().lower() for found in _SAID.finditer(text))
 
 
 def alike(one: Seen, other: Seen, volatile: Sequence[str]) -> bool:
