@@ -77,13 +77,13 @@ def _row(table: Any, key: str) -> dict[str, Any] | None:
 def _interleaved(lab: Lab, write: Known, touched: Sequence[dict[str, Any]]) -> Iterator[Op]:
     """Reader after reader, each with its best arguments first, then each with the next."""
     tools = [tool for tool in lab.about.tools if seems_to_read(lab, tool.name) and tool.name != write.op.name]
-    rows = [list(_calls(lab, tool, write, touched)) for tool in tools]
+    rows = [list(_calls(lab, tool, write, rows=touched)) for tool in tools]
     for place in range(PER_TOOL):
         for row in rows:
             yield from row[place : place + 1]
 
 
-def _calls(lab: Lab, tool: ToolSpec, write: Known, rows: Sequence[dict[str, Any]]) -> Iterator[Op]:
+def _calls(lab: Lab, tool: ToolSpec, write: Known, *, rows: Sequence[dict[str, Any]]) -> Iterator[Op]:
     """Arguments that name what was written, or are of a row that it changed; then those known to work."""
     told = names(write)
     near = {name: value for name in tool.properties if (value := _told(tool, name, told)) is not None}
