@@ -23,7 +23,8 @@ def answered(value: Any) -> Any:
     (result, error), one of which is None, and (whether it worked, result). Anything else is left as it is.
     """
     if isinstance(value, tuple):
-        return _of_pair(*value) if len(value) == 2 else value
+        pair: tuple[Any, ...] = value
+        return _of_pair(*pair) if len(pair) == 2 else pair
     if callable(getattr(value, "model_dump", None)) and hasattr(value, "content"):
         value = value.model_dump()
     if is_list(value) and _is_blocks(value):

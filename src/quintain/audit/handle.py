@@ -89,7 +89,7 @@ class Handle:
             UsageError: They are no list, or two have one name.
         """
         if self._tasks is None:
-            listed = list(itertools.islice(self.subject.tasks(), MOST_TASKS + 1))
+            listed: list[Any] = list(itertools.islice(self.subject.tasks(), MOST_TASKS + 1))
             if len(listed) > MOST_TASKS:
                 raise UsageError(f"tasks() lists more than {MOST_TASKS:,}, perhaps without end; list some of them")
             names = [_task_name(task, place) for place, task in enumerate(listed)]

@@ -11,7 +11,7 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from types import FrameType
 
 import click
@@ -43,7 +43,7 @@ for command in (list_, run, show, replay, audit, replay_finding, triage, new, co
 
 
 @contextlib.contextmanager
-def _termination(came: list[int]) -> Iterator[None]:
+def _termination(came: list[int]) -> Generator[None]:
     """Take SIGTERM for Ctrl-C, so that processes and folders go with the program; the list is told of it."""
     if threading.current_thread() is not threading.main_thread():
         yield

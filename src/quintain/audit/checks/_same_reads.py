@@ -13,7 +13,7 @@ from quintain.audit.finding import Evidence
 from quintain.audit.generate import fits
 from quintain.audit.handle import ToolSpec
 from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Record, Seen, call, reset, state
+from quintain.audit.probe import Op, Record, Seen, call
 from quintain.audit.survey import Known
 
 from ._same_scripts import bare, seems_to_read
@@ -57,12 +57,10 @@ def around(lab: Lab, write: Known, most: int) -> Pair:
 
 
 def _rows(lab: Lab, write: Known) -> list[dict[str, Any]]:
-    """Rows of the world that a write changed, as they are after it."""
-    if "state" not in lab.offers or not write.changed:
-        return []
-    world = lab.play(reset(write.task), *map(bare, write.before), bare(write.op), state()).at("state").value
+    """Rows of the world that a write changes, as they are in the beginning."""
+    world = lab.survey.states.get(write.task)
     tables = world if is_dict(world) else {}
-    places = dict.fromkeys(tuple(path.split("/")[:2]) for path in write.changed if path.count("/") > 1)
+    places = dict.fromkeys(tuple(path.split("/")[:2]) for path in write.changed or () if path.count("/") > 1)
     return [row for name, key in places if (row := _row(tables.get(name), key)) is not None]
 
 
@@ -94,8 +92,9 @@ def _calls(lab: Lab, tool: ToolSpec, write: Known, *, rows: Sequence[dict[str, A
         yield call(tool.name, wanted)
     if not tool.required:
         yield call(tool.name, {})
-    filled = [{name: _of_row(tool, name, row) for name in tool.required} for row in rows]
-    yield from [call(tool.name, one) for one in filled if one and None not in one.values()][:1]
+    if not near.keys() >= set(tool.required):
+        filled = [{name: _of_row(tool, name, row) for name in tool.required} for row in rows]
+        yield from [call(tool.name, one) for one in filled if None not in one.values()][:1]
     yield from (bare(one.op) for one in known)
 
 
