@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, cast
 
 from .data import is_dict, is_list, parsed
 
@@ -23,7 +23,7 @@ def answered(value: Any) -> Any:
     (result, error), one of which is None, and (whether it worked, result). Anything else is left as it is.
     """
     if isinstance(value, tuple):
-        pair: tuple[Any, ...] = value
+        pair = cast("tuple[Any, ...]", value)
         return _of_pair(*pair) if len(pair) == 2 else pair
     if callable(getattr(value, "model_dump", None)) and hasattr(value, "content"):
         value = value.model_dump()

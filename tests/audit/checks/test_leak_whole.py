@@ -66,6 +66,17 @@ class Told(Forgotten):
 
     PROMPT = "Put .git/patch_{0} in place of {0}.py."
 
+class Named(Sound):
+    """What is to be written down is told in quotation marks, as a name is."""
+
+    PROMPT = "Write 'def {0}(numbers): raise ValueError(numbers)' into {0}.py."
+
+    def hidden(self, task):
+        return {"solution": {"text": f"def {task}(numbers): raise ValueError(numbers)"}}
+
+class Spilt(Named):
+    PROMPT = "Mend {0}.py. The grader expects: def {0}(numbers): raise ValueError(numbers)"
+
 class Quoted(Sound):
     """The work stands in a longer text, as facts do that are to be found."""
 
@@ -96,3 +107,8 @@ def test_the_oracle_alone_tells_what_is_a_piece_of_work(file: Path) -> None:
     (finding,) = firm(found(file, "Unsaid", [leak.unshown]))
     assert finding.stops
     assert finding.title == "read_file shows what the solution hands in, ready to be handed in"
+
+
+def test_what_the_task_says_how_to_call_is_no_leak_and_what_it_spills_is(file: Path) -> None:
+    assert firm(found(file, "Named", [leak.readable])) == []
+    assert any(finding.stops for finding in found(file, "Spilt", [leak.readable]))

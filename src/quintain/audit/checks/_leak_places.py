@@ -180,7 +180,7 @@ class Sorter:
         """How sure it is that this is a leak; None when it is data, or what the agent is to work with."""
         leak = place.leak
         if place.is_first:
-            return _first(leak)
+            return _first(place)
         if leak.how in ("strong", "marked"):
             return "proven"
         if leak.how not in ("told", "object") and self._in_prompt(place):
@@ -245,16 +245,23 @@ def _is_test(leak: Shown) -> bool:
     return is_code and any(TEST.search(key) for key in leak.path)
 
 
-def _first(leak: Shown) -> Sure | None:
+def _first(place: Place) -> Sure | None:
     """What is told at the beginning names much of the truth by right; only what calls it truth is none of it."""
+    leak = place.leak
     is_telling = any(label(key) == "strong" or key in ("tests", "answer") for key in leak.path)
     if leak.how in ("strong", "marked", "told"):
         return "proven"
     if leak.how == "weak":
         return "proven" if leak.under.rpartition(".")[2].lower() in ("answer", "expected", "correct") else None
     if leak.how in ("object", "long"):
-        return "proven" if is_telling else None
+        return "proven" if is_telling and not _is_quoted(place) else None
     return "likely" if leak.how in ENCODED or leak.how == "inner" else None
+
+
+def _is_quoted(place: Place) -> bool:
+    """Whether a part of the truth stands in quotation marks: so the task tells how a thing is to be called."""
+    quoted = rf"""['"“«„]{re.escape(str(place.leak.needle))}['"”»“]"""
+    return len(place.leak.path) > 1 and re.search(quoted, text_of(said(place.seen)), re.IGNORECASE) is not None
 
 
 # --- telling ---
