@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any
 
-from .data import is_dict, is_list, parsed
+from .data import is_dict, is_list, is_tuple, parsed
 
 _ENVELOPE = frozenset({"content", "isError", "is_error", "structuredContent", "meta", "_meta", "role", "type", "name",
                        "tool_call_id", "tool_use_id", "id", "status", "artifact", "additional_kwargs",
@@ -22,9 +22,8 @@ def answered(value: Any) -> Any:
     Read are the results of MCP, messages of tools as models are given them, lists of blocks of text, and pairs:
     (result, error), one of which is None, and (whether it worked, result). Anything else is left as it is.
     """
-    if isinstance(value, tuple):
-        pair = cast("tuple[Any, ...]", value)
-        return _of_pair(*pair) if len(pair) == 2 else pair
+    if is_tuple(value):
+        return _of_pair(*value) if len(value) == 2 else value
     if callable(getattr(value, "model_dump", None)) and hasattr(value, "content"):
         value = value.model_dump()
     if is_list(value) and _is_blocks(value):

@@ -20,6 +20,10 @@ def is_list(value: object) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
+def is_tuple(value: object) -> TypeGuard[tuple[Any, ...]]:
+    return isinstance(value, tuple)
+
+
 def is_number(value: object) -> TypeGuard[int | float]:
     """A number, and no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool)
