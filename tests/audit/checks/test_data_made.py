@@ -15,6 +15,8 @@ FILLER = "Lorem ipsum dolor sit amet, consectetur adipiscing elit."
         ("customer", [f"Customer {n}" for n in range(20)], {"counted"}),
         ("title", [f"Meeting {n}" for n in range(19)] + ["Budget"], {"counted"}),
         ("paragraphs", [[FILLER, FILLER] for _ in range(20)], {"filler"}),
+        ("contact", [f"C{n}" for n in range(1001, 1021)], set[str]()),
+        ("customer", [f"CUST-{n}" for n in range(20)], set[str]()),
         ("room", [f"Room {n}" for n in range(20)], set[str]()),
         ("customer", [f"{name} {n}" for n in range(5) for name in ("Ann", "Bo", "Cleo", "Dan")], set[str]()),
         ("customer", ["Studio 54"] * 20, set[str]()),

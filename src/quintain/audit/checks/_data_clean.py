@@ -38,7 +38,8 @@ COUNTED = re.compile(
     r"(?:^|_)(?:full_name|first_name|last_name|customer|company|contact|author|title|subject|headline)$"
 )
 """Columns whose values people think of: a room or a table may well be called by a number."""
-_COUNTER = re.compile(r"(\D+?)[ #_-]*\d+")
+_COUNTER = re.compile(r"(\D*[^\W\d]{3}) #?\d+")
+"""A word, a space and a number; without the space it is an id."""
 NAMED = re.compile(r"(?:^|_)(?:name|full_name|customer|company|contact|city)$")
 
 
