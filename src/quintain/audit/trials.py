@@ -82,6 +82,11 @@ class Trial(msgspec.Struct, frozen=True):
         given: dict[str, Any] = self.op.value
         return given
 
+    @property
+    def made(self) -> frozenset[str]:
+        """Keys of the rows that it added."""
+        return frozenset(path.rpartition("/")[2] for path, (old, _) in (self.changes or {}).items() if old is None)
+
     def probe(self, *after: Op, looks: bool = False) -> Probe:
         """The call, marked "call", between the world as it was ("world") and what became of it ("was", "look")."""
         first = (Op("changes", mark="was"), Op("state", mark="world")) if looks else ()

@@ -39,7 +39,9 @@ def joined(value: Any, world: Any) -> list[dict[str, Any]] | None:
     rows = rows_of(value)
     if not rows:
         return None if rows is None else []
-    for entries in tables_of(world).values():
+    shown = {name for row in rows[:1] if is_dict(row) for name in row}
+    # Ids count from one in many tables: rows are of the one that has most of their fields.
+    for entries in sorted(tables_of(world).values(), key=lambda entries: -len(shown & entries[0].keys())):
         for field in _ids(rows, entries):
             by_id = {entry.get(field): entry for entry in entries if isinstance(entry.get(field), str | int)}
             keys = [row.get(field) if is_dict(row) else row for row in rows]

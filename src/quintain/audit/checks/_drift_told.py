@@ -300,7 +300,7 @@ def _never(lab: Lab, series: Series, slot: str) -> Finding | None:
         return None
     found: dict[str, list[Trial]] = {}
     for trial, place in zip(series.trials, [one.get(slot) for one in series.slots], strict=True):
-        if place is not None:
+        if place is not None and str(place[1]) not in trial.made:  # An id of what is new, by a name like the old one's.
             found.setdefault(str(place[1]), []).append(trial)
     for trials in found.values():
         values = {str(one.arguments[series.name]) for one in trials}

@@ -279,11 +279,11 @@ def written(before: Any, after: Any, background: Sequence[str]) -> list[str]:
 
 
 def refuses_and_writes(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The call is an error to the agent, and the world is another one."""
-    record = records[0]
-    refused = record.at("call")
-    done = written(record.at("was").value, record.at("look").value, evidence.data["background"])
-    return refused.is_error and refused.how != "hung" and bool(done)
+    """The call is an error to the agent, and the world is another one, as it is not when something is read instead."""
+    refused = records[0].at("call")
+    worlds = [(one.at("was").value, one.at("look").value) for one in records]
+    done, *passing = (set(written(*pair, evidence.data["background"])) for pair in worlds)
+    return refused.is_error and refused.how != "hung" and bool(done.difference(*passing))
 
 
 def goes_on_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -346,6 +346,7 @@ def wrote(lab: Lab, one: Odd, op: Op, *, background: list[str], earlier: Sequenc
     return lab.finding(
         f"{op.name} refuses a call and has written all the same",
         probe,
+        *(Probe((*probe.ops[:-2], *[read.op.marked("")] * 3, probe.ops[-1])) for read in lab.survey.reads()[:1]),
         relation=f"{HERE}refuses_and_writes",
         marks=("was", "call", "look"),
         data={"background": background},
