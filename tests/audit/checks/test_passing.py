@@ -1,4 +1,4 @@
-"""What looks like a bug and is none: time that passes in a refused call, and ids that many tables have."""
+"""What looks like a bug and is none: time that passes in a refused call, ids that many tables have, new ids."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from quintain.audit.checks import _drift_told as told
 from quintain.audit.checks import _race_fuzz as fuzz
 from quintain.audit.checks._drift_rows import joined
 from tests.audit.checks._found import firm, found
@@ -58,6 +59,51 @@ class Writes(Desk):
         self.tickets["9"] = {"status": "closed"}
         return super().refused()
 '''
+INVOICES = '''
+def tool(name, **properties):
+    parameters = {"type": "object", "properties": properties, "required": list(properties)}
+    return {"name": name, "description": "", "parameters": parameters}
+
+class Invoices:
+    """An invoice is made anew: the new one's lines name the new one."""
+
+    def tasks(self):
+        return ["1", "2", "3"]
+
+    def tools(self):
+        return [tool("get_invoice", invoice_id={"type": "integer"}), tool("reissue", invoice_id={"type": "integer"})]
+
+    def reset(self, task, seed):
+        self.task, self.invoices, self.lines = task, {str(n): {"id": n, "paid": n} for n in range(1, 9)}, {}
+        return f"Make invoice {task} anew."
+
+    def oracle(self, task):
+        return [["get_invoice", {"invoice_id": int(task)}], ["reissue", {"invoice_id": int(task)}]]
+
+    def call(self, name, arguments):
+        old = self.invoices.get(str(arguments["invoice_id"]))
+        if old is None:
+            return {"error": "there is no such invoice"}
+        if name == "get_invoice":
+            return dict(old)
+        new = len(self.invoices) + 1
+        self.invoices[str(new)] = {"id": new, "paid": old["paid"]}
+        self.lines[str(new)] = {"id": new, "invoice_id": self.named(new), "text": "anew"}
+        return {"id": new}
+
+    def named(self, new):
+        return new
+
+    def state(self):
+        return {"invoices": self.invoices, "lines": self.lines}
+
+    def score(self):
+        return float(len(self.invoices) > 8)
+
+class Constant(Invoices):
+    def named(self, new):
+        return 4
+'''
 
 
 @pytest.fixture
@@ -80,3 +126,10 @@ def test_rows_are_of_the_table_that_has_most_of_their_fields() -> None:
     orders = [{"id": number, "placed": number, "status": "sent"} for number in range(4)]
     rows = [{"id": 2, "placed": 2}, {"id": 1, "placed": 1}]
     assert joined(rows, {"events": events, "orders": orders}) == [orders[2], orders[1]]
+
+
+@pytest.mark.parametrize(("name", "is_bug"), [("Invoices", False), ("Constant", True)])
+def test_the_id_of_what_is_new_is_not_the_one_that_was_told(tmp_path: Path, name: str, *, is_bug: bool) -> None:
+    (tmp_path / "invoices.py").write_text(INVOICES)
+    findings = firm(found(tmp_path / "invoices.py", name, [told.done_as_told]))
+    assert any("leaves out its invoice_id" in finding.title for finding in findings) == is_bug
