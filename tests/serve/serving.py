@@ -1,0 +1,84 @@
+"""`quintain serve`, started as anybody starts it, for the tests that speak to it over a wire."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.serve.environments import Gates
+
+ENVIRONMENTS = Path(__file__).with_name("environments.py")
+SECONDS = 60.0
+"""How long a server may take to become ready, or to end."""
+
+READY = re.compile(r"listening on (http://127\.0\.0\.1:(\d+))")
+
+
+class Served:
+    """A running server: where it listens, what it wrote, and the gates of its environments."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str, folder: Path) -> None:
+        self.process = process
+        self.url = url
+        self.port = int(url.rpartition(":")[2])
+        self.folder = folder
+        self.gates = Gates(folder)
+
+    @property
+    def said(self) -> str:
+        """What it has written to its error stream."""
+        return (self.folder / "stderr").read_text()
+
+
+@contextlib.contextmanager
+def serve(*names: str, folder: Path, options: tuple[str, ...] = (), file: Path = ENVIRONMENTS) -> Iterator[Served]:
+    """Serve environments of a file on a free port; when the test is over the server must end well, and quietly.
+
+    Args:
+        names: Attributes of the file.
+        folder: Where its gates and its error stream are.
+        options: More arguments of `quintain serve`.
+        file: The file.
+    """
+    targets = [f"{file}:{name}" for name in names]
+    command = [sys.executable, "-m", "quintain", "serve", *targets, "--port", "0", *options]
+    with (folder / "stderr").open("w") as errors:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(folder), cwd=folder
+        )
+    try:
+        served = Served(process, ready(process, folder), folder)
+        yield served
+        assert process.poll() is None, f"the server ended by itself:\n{served.said}"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == 0, served.said
+        assert "Traceback" not in served.said, served.said
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {**os.environ, "QUINTAIN_TEST_FOLDER": str(folder), "PYTHONUNBUFFERED": "1"}
+
+
+def ready(process: subprocess.Popen[str], folder: Path) -> str:
+    """The address that a server says when it is ready."""
+    assert process.stdout
+    limit = time.monotonic() + SECONDS
+    with selectors.DefaultSelector() as selector:
+        selector.register(process.stdout, selectors.EVENT_READ)
+        while selector.select(max(0.0, limit - time.monotonic())):
+            line = process.stdout.readline()
+            if found := READY.search(line):
+                return found[1]
+            assert line, f"the server ended with {process.wait()}:\n{(folder / 'stderr').read_text()}"
+    raise AssertionError(f"no server after {SECONDS} s:\n{(folder / 'stderr').read_text()}")
