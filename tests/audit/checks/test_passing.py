@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from quintain.audit.checks import _drift_rows as rows_
 from quintain.audit.checks import _drift_told as told
 from quintain.audit.checks import _race_fuzz as fuzz
-from quintain.audit.checks._drift_rows import joined
 from tests.audit.checks._found import firm, found
 
 DESK = '''
@@ -105,6 +105,40 @@ class Constant(Invoices):
         return 4
 '''
 
+ORDERS = '''
+class Orders:
+    """Half of the customers have two orders each, and hardly an order has a coupon."""
+
+    def tasks(self):
+        return [str(number) for number in range(1, 9)]
+
+    def tools(self):
+        number = {"type": "integer", "minimum": 1, "maximum": 8}
+        parameters = {"type": "object", "properties": {"customer_id": number}, "required": ["customer_id"]}
+        return [{"name": "list_orders", "description": "The orders of a customer.", "parameters": parameters}]
+
+    def reset(self, task, seed):
+        self.task, self.said = task, False
+        customers = [1, 1, 2, 2, 3, 3, 4, 4]
+        rows = enumerate(customers, start=1)
+        self.orders = [{"coupon_id": None, "customer_id": customer, "id": number} for number, customer in rows]
+        return f"List the orders of customer {task}."
+
+    def oracle(self, task):
+        return [["list_orders", {"customer_id": int(task)}]]
+
+    def call(self, name, arguments):
+        self.said = True
+        rows = [row for row in self.orders if row["customer_id"] == arguments["customer_id"]]
+        return [{"id": row["id"]} for row in rows]
+
+    def state(self):
+        return {"orders": self.orders}
+
+    def score(self):
+        return float(self.said)
+'''
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
@@ -125,7 +159,7 @@ def test_rows_are_of_the_table_that_has_most_of_their_fields() -> None:
     events = [{"id": number, "at": 10 - number} for number in range(4)]
     orders = [{"id": number, "placed": number, "status": "sent"} for number in range(4)]
     rows = [{"id": 2, "placed": 2}, {"id": 1, "placed": 1}]
-    assert joined(rows, {"events": events, "orders": orders}) == [orders[2], orders[1]]
+    assert rows_.joined(rows, {"events": events, "orders": orders}) == [orders[2], orders[1]]
 
 
 @pytest.mark.parametrize(("name", "is_bug"), [("Invoices", False), ("Constant", True)])
@@ -133,3 +167,8 @@ def test_the_id_of_what_is_new_is_not_the_one_that_was_told(tmp_path: Path, name
     (tmp_path / "invoices.py").write_text(INVOICES)
     findings = firm(found(tmp_path / "invoices.py", name, [told.done_as_told]))
     assert any("leaves out its invoice_id" in finding.title for finding in findings) == is_bug
+
+
+def test_rows_are_not_known_by_a_field_that_most_of_them_lack(tmp_path: Path) -> None:
+    (tmp_path / "orders.py").write_text(ORDERS)
+    assert firm(found(tmp_path / "orders.py", "Orders", [rows_.whole])) == []

@@ -377,7 +377,7 @@ def _short(lab: Lab, mine: Sequence[Trial], name: str) -> Finding | None:
         kinds = _kinds(tried, table)
         like = [one for one in rows[0] if one == name or one.endswith(f"_{name}") or name.endswith(f"_{one}")]
         for field in like:
-            for key in list(rows[0])[:2]:
+            for key in (one for one in _ids(rows, rows) if len({row[one] for row in rows}) == len(rows)):
                 data = {"name": name, "table": table, "field": field, "id": key, "kinds": kinds}
                 sets = [
                     (one, *_listed(one.seen.value, one.moment.world, one.arguments[name], data=data)) for one in tried
