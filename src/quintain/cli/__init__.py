@@ -28,6 +28,7 @@ from .new import new
 from .replay import replay
 from .replay_finding import replay_finding
 from .run import run
+from .serve import serve
 from .show import show
 from .triage import triage
 
@@ -38,7 +39,7 @@ def program() -> None:
     """Training and evaluation environments for language agents: E = {T, H, V, S, C}."""
 
 
-for command in (list_, run, show, replay, audit, replay_finding, triage, new, conform, demo):
+for command in (list_, run, serve, show, replay, audit, replay_finding, triage, new, conform, demo):
     program.add_command(command)
 
 

@@ -1,0 +1,222 @@
+"""The part of HTTP that all protocols share: a request and its body within bounds, JSON, and server-sent events.
+
+A framework's routing and wrapping costs as much as an episode's step; what is needed of it is a page.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import urllib.parse
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from quintain import codec
+
+from .errors import Full, Refused, ServeError, Starting, TooLarge
+
+T = TypeVar("T")
+
+Scope = MutableMapping[str, Any]
+Event = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Event]]
+Send = Callable[[Event], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Headers = Iterable[tuple[bytes, bytes]]
+
+JSON = (b"content-type", b"application/json")
+STALLED_S = 60.0
+"""Seconds after which a client that does not read what it asked for is given up."""
+
+
+class Stalled(Exception):
+    """A client does not read its answer."""
+
+
+class Request:
+    """One HTTP request.
+
+    Attributes:
+        method: In capitals.
+        path: Decoded, without the server's prefix.
+        scope: As ASGI gives it.
+    """
+
+    __slots__ = ("_body", "_headers", "method", "path", "receive", "scope", "send")
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.send = send
+        self.method: str = scope.get("method", "GET")
+        self.path: str = scope["path"]
+        self._headers: dict[bytes, bytes] | None = None
+        self._body: bytes | None = None
+
+    @property
+    def segments(self) -> list[str]:
+        """The path's parts, without empty ones."""
+        return [part for part in self.path.split("/") if part]
+
+    def header(self, name: bytes) -> str:
+        """A header by its lower-case name, stripped; empty where it is absent."""
+        if self._headers is None:
+            self._headers = dict(self.scope["headers"])
+        return self._headers.get(name, b"").decode("latin-1").strip()
+
+    def query(self, name: str) -> str:
+        """The first value of a parameter; empty where it is absent."""
+        values = urllib.parse.parse_qs(self.scope.get("query_string", b"").decode("latin-1")).get(name)
+        return values[0] if values else ""
+
+    async def body(self, most: int) -> bytes:
+        """The whole body.
+
+        Args:
+            most: Bytes.
+
+        Raises:
+            TooLarge: It is longer.
+            Refused: The client left before its end.
+        """
+        if self._body is not None:
+            return self._body
+        event = await self.receive()
+        data: bytes = event.get("body", b"")
+        if event["type"] == "http.request" and not event.get("more_body"):
+            if len(data) > most:
+                raise TooLarge(f"the body is longer than {most} bytes")
+            self._body = data
+            return data
+        parts, size = [data], len(data)
+        while event.get("more_body"):
+            if size > most:
+                raise TooLarge(f"the body is longer than {most} bytes")
+            event = await self.receive()
+            parts.append(event.get("body", b""))
+            size += len(parts[-1])
+        if event["type"] != "http.request":
+            raise Refused("the client left before the end of its request")
+        if size > most:
+            raise TooLarge(f"the body is longer than {most} bytes")
+        self._body = b"".join(parts)
+        return self._body
+
+    async def json(self, type: type[T], most: int) -> T:
+        """The body as JSON of a type.
+
+        Raises:
+            TooLarge, Refused: As for `body`.
+            msgspec.DecodeError: It is none; a ValidationError where it is JSON that does not fit.
+        """
+        return parsed(await self.body(most), type)
+
+    def gone(self) -> bool:
+        """Whether the client has left already. Asks without waiting, and only after the body was read."""
+        asking = self.receive().__await__()  # ASGI promises no more than an awaitable; servers give a coroutine.
+        try:
+            next(asking)
+        except StopIteration as end:
+            return bool(end.value["type"] == "http.disconnect")
+        asking.close()
+        return False
+
+    async def answer(self, status: int, body: bytes, headers: Headers = (JSON,)) -> None:
+        """Send a whole answer."""
+        length = (b"content-length", str(len(body)).encode())
+        await self.send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
+        await _sent(self.send, {"type": "http.response.body", "body": body})
+
+    async def reply(self, value: Any, status: int = 200, headers: Headers = (JSON,)) -> None:
+        """Send a value as JSON."""
+        await self.answer(status, codec.json(value), headers)
+
+
+def parsed(data: bytes, type: type[T]) -> T:
+    """JSON of a type.
+
+    Raises:
+        msgspec.DecodeError: It is none, or does not fit; a lone surrogate or bytes that are no UTF-8 are neither.
+    """
+    try:
+        return msgspec.json.decode(data, type=type)
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise msgspec.DecodeError(f"JSON is malformed: {error}") from error
+
+
+def again_headers(error: ServeError) -> list[tuple[bytes, bytes]]:
+    """What tells a client when to come again, where that helps."""
+    if isinstance(error, Starting | Full):
+        headers = [(b"retry-after", str(error.retry_after_s).encode())]
+        return [*headers, (b"x-backend-state", b"starting")] if isinstance(error, Starting) else headers
+    return []
+
+
+async def _sent(send: Send, event: Event) -> None:
+    if len(event["body"]) < 65_536:  # What fits into the buffers never waits for long.
+        await send(event)
+        return
+    try:
+        async with asyncio.timeout(STALLED_S):
+            await send(event)
+    except TimeoutError:
+        raise Stalled(f"the client has not read its answer for {STALLED_S:g} s") from None
+
+
+class Events:
+    """A stream of server-sent events, kept alive by comments while nothing else is sent.
+
+    Args:
+        request: What it answers.
+        ping_s: Seconds between comments.
+    """
+
+    _HEADERS = (
+        (b"content-type", b"text/event-stream; charset=utf-8"),
+        (b"cache-control", b"no-cache"),
+        (b"connection", b"keep-alive"),
+        (b"x-accel-buffering", b"no"),
+    )
+
+    def __init__(self, request: Request, *, ping_s: float = 10.0) -> None:
+        self._request = request
+        self._ping_s = ping_s
+        self._timer: asyncio.TimerHandle | None = None
+        self._pings: set[asyncio.Task[None]] = set()
+
+    async def open(self, first: bytes) -> None:
+        """Send the headers and the first frame, and keep the line alive from now on."""
+        send = self._request.send
+        await send({"type": "http.response.start", "status": 200, "headers": self._HEADERS})
+        await send({"type": "http.response.body", "body": first, "more_body": True})
+        self._timer = asyncio.get_running_loop().call_later(self._ping_s, self._ping)
+
+    async def send(self, data: bytes) -> None:
+        """Send frames, of which others follow.
+
+        Raises:
+            Stalled: The client does not read.
+        """
+        await _sent(self._request.send, {"type": "http.response.body", "body": data, "more_body": True})
+
+    async def close(self, data: bytes = b"") -> None:
+        """Send the last frames.
+
+        Raises:
+            Stalled: The client does not read.
+        """
+        self.quiet()
+        await _sent(self._request.send, {"type": "http.response.body", "body": data})
+
+    def quiet(self) -> None:
+        """Send no more comments."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _ping(self) -> None:
+        ping = asyncio.ensure_future(self.send(b": ping\r\n\r\n"))
+        self._pings.add(ping)
+        ping.add_done_callback(self._pings.discard)
+        self._timer = asyncio.get_running_loop().call_later(self._ping_s, self._ping)

@@ -1,0 +1,171 @@
+"""Where worlds run. Tools are an author's code, and may block: the event loop must not wait for them.
+
+Work whose kind has been quick so far is done on the event loop itself, for going to a thread costs more than the work.
+Any other goes to a thread, which has an event loop of its own for what it awaits. What has once waited for real is
+bound to the loop on which it did, and goes on there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator, Hashable
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+QUICK_S = 0.002
+"""Work that holds its thread no longer may be done on the event loop."""
+TRIALS = 8
+"""So many times in a row, on a thread, before it is."""
+
+
+class Overdue(BaseException):
+    """Raised in the thread that works for longer than was allowed; not an Exception, so that tools let it through."""
+
+
+class Place:
+    """Where the work of one episode is done: anywhere, until it has waited on some loop."""
+
+    __slots__ = ("hand", "on_main")
+
+    def __init__(self) -> None:
+        self.hand: _Hand | None = None
+        self.on_main = False
+
+
+class Crew:
+    """Runs work for one event loop.
+
+    Args:
+        threads: Most threads at once; more work than that waits.
+    """
+
+    def __init__(self, threads: int = 64) -> None:
+        self._threads = threads
+        self._hands: list[_Hand] = []
+        self._quick: dict[Hashable, int] = {}
+        self.lost = 0
+        """Threads that hang in work whose time is over."""
+
+    async def run(
+        self, place: Place, kind: Hashable, work: Callable[[], Coroutine[Any, Any, T]], *, limit_s: float | None = None
+    ) -> T:
+        """Do some work and wait for it.
+
+        Args:
+            place: Of the episode that it belongs to.
+            kind: What is done, such as the name of a tool: work of one kind is expected to take alike.
+            work: Begins it.
+            limit_s: Seconds that it may hold a thread; None means no limit.
+
+        Raises:
+            TimeoutError: It took longer. Its thread is told to stop, and is not used again.
+            Exception: Whatever it raises.
+        """
+        if place.on_main or (place.hand is None and self._quick.get(kind, 0) >= TRIALS):
+            watched = _Watched(work())
+            try:
+                return await watched
+            finally:
+                place.on_main |= watched.waited
+                self._note(kind, watched.held_s)
+        hand = place.hand or self._idle()
+        hand.load += 1
+        watched = _Watched(work())
+        future = asyncio.run_coroutine_threadsafe(_plain(watched), hand.loop)
+        try:
+            async with asyncio.timeout(limit_s):
+                result = await asyncio.wrap_future(future)
+        except TimeoutError:
+            if future.done() and not future.cancelled():
+                raise  # The work's own.
+            self._give_up(hand)
+            raise
+        finally:
+            hand.load -= 1
+            if watched.waited:
+                place.hand = hand
+            self._note(kind, watched.held_s)
+        return result
+
+    def close(self) -> None:
+        """Stop all threads that are not at work; the others end with the process."""
+        for hand in self._hands:
+            hand.loop.call_soon_threadsafe(hand.loop.stop)
+        self._hands = []
+
+    def _note(self, kind: Hashable, seconds: float) -> None:
+        self._quick[kind] = self._quick.get(kind, 0) + 1 if seconds <= QUICK_S else -TRIALS
+
+    def _idle(self) -> _Hand:
+        best = min(self._hands, key=lambda hand: hand.load, default=None)
+        if best is None or (best.load and len(self._hands) < self._threads):
+            best = _Hand()
+            self._hands.append(best)
+        return best
+
+    def _give_up(self, hand: _Hand) -> None:
+        if hand in self._hands:
+            self._hands.remove(hand)
+            self.lost += 1
+        hand.interrupt()
+
+
+class _Hand:
+    """A thread with an event loop."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.load = 0
+        self._thread = threading.Thread(target=self._run, name="quintain-world", daemon=True)
+        self._thread.start()
+
+    def interrupt(self) -> None:
+        """Raise Overdue in the thread, as soon as it runs Python; then its loop ends."""
+        ident = self._thread.ident
+        if ident is not None:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Overdue))
+        self.loop.call_soon_threadsafe(self.loop.stop)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        except Overdue:
+            return  # It came between two pieces of work; there is nothing to undo.
+        finally:
+            self.loop.close()
+
+
+class _Watched(Generic[T]):
+    """Work that is awaited: for how long it held its thread at a stretch, and whether it ever waited."""
+
+    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+        self._work = work.__await__()
+        self.held_s = 0.0
+        self.waited = False
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        resume: Callable[[Any], Any] = self._work.send
+        what: Any = None
+        while True:
+            started = time.perf_counter()
+            try:
+                wish = resume(what)
+            except StopIteration as end:
+                return end.value  # type: ignore[no-any-return]  # what the work returned
+            finally:
+                self.held_s = max(self.held_s, time.perf_counter() - started)
+            self.waited = True
+            try:
+                what = yield wish
+                resume = self._work.send
+            except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the work
+                resume, what = self._work.throw, error
+
+
+async def _plain(watched: _Watched[T]) -> T:
+    return await watched

@@ -1,0 +1,109 @@
+"""A harness that is told replies from outside: it runs until it asks its model, and is stopped there.
+
+A stopped harness is a suspended coroutine and nothing else: it needs no thread and no event loop, and may be resumed
+from any of them. What it awaits beside its model reaches the event loop of whoever resumes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from quintain.errors import EpisodeError, ModelError
+from quintain.harness import Harness, Model, Request, Session
+from quintain.trace import Reply
+
+
+class Driven:
+    """One play of a harness.
+
+    Args:
+        harness: Whose loop is played.
+        session: The agent's side of a fresh episode.
+        others: Who answers for other roles, such as a simulated user; None where nobody does.
+
+    Attributes:
+        question: What the agent's model is asked; None before the first `run`, and when the harness has returned.
+        done: Whether the harness has returned.
+    """
+
+    def __init__(self, harness: Harness, session: Session, *, others: Model | None = None) -> None:
+        self.question: Request | None = None
+        self.done = False
+        self._role = session.role
+        self._others = others
+        self._play: Generator[Any, Any, None] = harness.play(session, self._model).__await__()
+
+    async def run(self, reply: Reply | None = None) -> None:
+        """Go on, with a reply where one was asked for, until the next question or the end.
+
+        Raises:
+            Exception: Whatever the harness raises; it is done then.
+        """
+        self.question = None
+        await _Leg(self, reply)
+
+    def close(self) -> None:
+        """Drop a harness that will not be resumed; what it holds open is closed."""
+        self._play.close()
+        self.done = True
+
+    async def _model(self, request: Request) -> Reply:
+        if request.role == self._role:
+            return await _Question(request)
+        if self._others is None:
+            raise EpisodeError(
+                f"nobody plays the role {request.role!r} here; serve with --user AGENT",
+                part="H",
+                kind="agent_run_error",
+            )
+        try:
+            return await self._others(request)
+        except EpisodeError:
+            raise
+        except Exception as error:
+            raise ModelError(f"the {request.role}: {type(error).__name__}: {error}") from error
+
+    def _go(self, reply: Reply | None) -> Generator[Any, Any, None]:
+        """Send what was answered in, and hand out what it awaits, until it asks."""
+        try:
+            wish = self._play.send(reply)
+            while not isinstance(wish, _Question):
+                try:
+                    answer = yield wish
+                except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the harness
+                    wish = self._play.throw(error)
+                else:
+                    wish = self._play.send(answer)
+            self.question = wish.request
+        except StopIteration:
+            self.done = True
+        except BaseException:
+            self.done = True
+            raise
+
+
+class _Leg:
+    """From one question to the next, as something that can be awaited."""
+
+    __slots__ = ("_driven", "_reply")
+
+    def __init__(self, driven: Driven, reply: Reply | None) -> None:
+        self._driven = driven
+        self._reply = reply
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return self._driven._go(self._reply)  # pyright: ignore[reportPrivateUsage]  # its other half
+
+
+class _Question:
+    """What the harness waits for, where it waits for the agent."""
+
+    __slots__ = ("request",)
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+    def __await__(self) -> Generator[Any, Any, Reply]:
+        reply = yield self
+        return reply  # type: ignore[no-any-return]  # what `run` was given

@@ -1,0 +1,104 @@
+"""What a protocol has to say no to; each protocol puts it into its own words.
+
+Every error has the HTTP status that fits it, and words that may be shown to whoever asked.
+"""
+
+from __future__ import annotations
+
+from quintain.errors import Failure, QuintainError
+
+
+class ServeError(QuintainError):
+    """Base class: something that was asked of the server and cannot be had."""
+
+    status = 500
+
+
+class Refused(ServeError):
+    """The caller's mistake: a value that cannot be used."""
+
+    status = 400
+
+
+class Denied(ServeError):
+    """No key, a wrong one, or one whose role is not enough.
+
+    Attributes:
+        status: 401 without a valid key, 403 with one of another role.
+    """
+
+    def __init__(self, message: str, status: int = 401) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Unknown(ServeError):
+    """There is no such environment, task or episode for this caller."""
+
+    status = 404
+
+
+class Conflict(ServeError):
+    """What was asked does not go with what is there already."""
+
+    status = 409
+
+
+class Gone(ServeError):
+    """The episode was closed while somebody waited for it."""
+
+    status = 410
+
+
+class TooLarge(ServeError):
+    """A body or a frame is longer than the server takes."""
+
+    status = 413
+
+
+class Finished(ServeError):
+    """The episode has ended; nothing more can be done in it."""
+
+    status = 409
+
+
+class Full(ServeError):
+    """A limit is reached; asked again later, it may do.
+
+    Attributes:
+        retry_after_s: Seconds, 1 and up.
+    """
+
+    status = 429
+
+    def __init__(self, message: str, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Starting(ServeError):
+    """The episode's world is still being built.
+
+    Attributes:
+        retry_after_s: Seconds, 1 and up.
+    """
+
+    status = 503
+
+    def __init__(self, message: str, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Void(ServeError):
+    """The episode failed: whatever comes after it, it has no reward.
+
+    Attributes:
+        failure: Who is to blame, and for what.
+    """
+
+    status = 500
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(f"this episode is void: {failure.part} {failure.kind}: {failure.message}")
+        self.failure = failure

@@ -1,0 +1,273 @@
+"""The environments that are served, and every episode that is open in one of them."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from quintain.environment import Environment
+from quintain.errors import UsageError
+from quintain.harness import Agent, Model
+from quintain.task import Task
+
+from .crew import Crew, Place
+from .errors import Conflict, Full, Refused, Unknown
+from .keys import Caller
+from .live import Live, Log
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An episode that somebody asks for.
+
+    Attributes:
+        environment: Name in any case; empty for the first one.
+        split: Whose tasks; empty for the environment's "test", or its last one where it has none of that name.
+        task: Id, or place in the split, from the end where it is negative.
+        id: How the caller will call it; empty for a fresh one.
+        seed, member, attempt, agent: Fields of the Trace.
+    """
+
+    environment: str = ""
+    split: str = ""
+    task: str | int
+    id: str = ""
+    seed: int = 0
+    member: int = 0
+    attempt: int = 0
+    agent: str = ""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a server its callers may use.
+
+    Attributes:
+        episodes: Open at once.
+        episodes_per_key: Open at once of one key.
+        idle_s: Seconds without a request or a ping before an episode is closed.
+        body_bytes: Longest body or frame of a request.
+        threads: For worlds whose tools are not quick.
+    """
+
+    episodes: int = 10_000
+    episodes_per_key: int = 10_000
+    idle_s: float = 900.0
+    body_bytes: int = 4 << 20
+    threads: int = 64
+
+
+class Host:
+    """What every protocol is a view of.
+
+    Args:
+        environments: In their order; the first one is the default. Names differ in more than case.
+        limits: How much callers may use.
+        user: Who plays the roles beside the agent's; None where nobody does.
+        log: Where what is asked is written down first.
+
+    Raises:
+        UsageError: No environment, or two of one name.
+    """
+
+    def __init__(
+        self,
+        environments: Iterable[Environment[Any]],
+        *,
+        limits: Limits | None = None,
+        user: Agent | None = None,
+        log: Log | None = None,
+    ) -> None:
+        self.environments: dict[str, Environment[Any]] = {}
+        for env in environments:
+            if env.name.lower() in self.environments:
+                raise UsageError(f"two environments are called {env.name.lower()!r}; serve one of them elsewhere")
+            self.environments[env.name.lower()] = env
+        if not self.environments:
+            raise UsageError("nothing to serve: name at least one environment")
+        self.limits = limits or Limits()
+        self.crew = Crew(self.limits.threads)
+        self.draining = False
+        self._user = user
+        self._log = log
+        self._lives: dict[str, Live] = {}
+        self._tokens: dict[str, Live] = {}
+        self._owned: dict[str, int] = {}
+        self._beginning: set[asyncio.Task[None]] = set()
+
+    @property
+    def default(self) -> Environment[Any]:
+        return next(iter(self.environments.values()))
+
+    def new_id(self) -> str:
+        """A name for an episode that nobody can guess."""
+        return secrets.token_hex(16)
+
+    @property
+    def open(self) -> int:
+        """How many episodes there are."""
+        return len(self._lives)
+
+    def lives(self, caller: Caller) -> list[Live]:
+        """This caller's episodes, an admin's being all."""
+        return [live for live in self._lives.values() if _may(live, caller)]
+
+    def environment(self, name: str) -> Environment[Any]:
+        """An environment by its name, in any case; the first one for an empty name.
+
+        Raises:
+            Unknown: There is none of that name.
+        """
+        if not name:
+            return self.default
+        env = self.environments.get(name.lower())
+        if env is None:
+            raise Unknown(f"there is no environment {name!r}; there are: {', '.join(self.environments)}")
+        return env
+
+    def split(self, env: Environment[Any], name: str) -> str:
+        """The name itself, or the default split.
+
+        Raises:
+            Refused: The environment has no such split.
+        """
+        if not name:
+            return "test" if "test" in env.splits else env.splits[-1]
+        if name not in env.splits:
+            raise Refused(f"Invalid split {name!r}; {env.name} has {', '.join(env.splits)}")
+        return name
+
+    async def tasks(self, env: Environment[Any], split: str) -> Any:
+        """The tasks of a split, made where making them may take its time.
+
+        Raises:
+            Refused: The environment has no such split.
+        """
+
+        async def make() -> Any:
+            return env.tasks(split)
+
+        split = self.split(env, split)
+        return await self.crew.run(Place(), (env.name, "tasks", split), make)
+
+    async def task(self, env: Environment[Any], split: str, wanted: str | int) -> Task[Any]:
+        """One task by id, or by its place in the split.
+
+        Raises:
+            Refused: No such split, or no such place.
+            Unknown: No such id.
+        """
+        tasks = await self.tasks(env, split)
+        if isinstance(wanted, int):
+            if not -len(tasks) <= wanted < len(tasks):
+                raise Refused(f"Invalid index {wanted}: split {split!r} has {len(tasks)} tasks")
+
+            async def make() -> Task[Any]:
+                task: Task[Any] = tasks[wanted]
+                return task
+
+        else:
+
+            async def make() -> Task[Any]:
+                return env.task(split, wanted)
+
+        try:
+            return await self.crew.run(Place(), (env.name, "task"), make)
+        except UsageError as error:
+            raise Unknown(str(error)) from error
+
+    async def create(self, wanted: Wanted, caller: Caller) -> Live:
+        """Open an episode. It is there at once; its world is built behind, see `Live.ready`.
+
+        Raises:
+            Unknown: No such environment or task.
+            Refused: No such split or place.
+            Conflict: There is an episode of that id.
+            Full: A limit is reached.
+        """
+        env = self.environment(wanted.environment)
+        split = self.split(env, wanted.split)
+        task = await self.task(env, split, wanted.task)
+        self._admit(wanted.id, caller)
+        names = {"seed": wanted.seed, "member": wanted.member, "attempt": wanted.attempt, "agent": wanted.agent}
+        live = Live(
+            wanted.id or self.new_id(),
+            secrets.token_urlsafe(24),
+            env=env,
+            task=task,
+            owner=caller,
+            crew=self.crew,
+            others=self._others(task, wanted.seed),
+            log=self._log,
+            split=split,
+            **names,
+        )
+        self._lives[live.id] = self._tokens[live.token] = live
+        self._owned[caller.name] = self._owned.get(caller.name, 0) + 1
+        beginning = asyncio.create_task(live.begin())
+        self._beginning.add(beginning)
+        beginning.add_done_callback(self._beginning.discard)
+        return live
+
+    def get(self, id: str, caller: Caller) -> Live:
+        """An episode by its id.
+
+        Raises:
+            Unknown: There is none, or it is somebody else's.
+        """
+        live = self._lives.get(id)
+        if live is None or not _may(live, caller):
+            raise Unknown("there is no such episode")
+        live.touched = time.monotonic()
+        return live
+
+    def by_token(self, token: str) -> Live:
+        """An episode by its secret name, which is leave enough.
+
+        Raises:
+            Unknown: There is none.
+        """
+        live = self._tokens.get(token)
+        if live is None:
+            raise Unknown("there is no such episode")
+        live.touched = time.monotonic()
+        return live
+
+    async def close(self, id: str, caller: Caller) -> None:
+        """Close an episode; whoever waits for it is told so.
+
+        Raises:
+            Unknown: There is none, or it is somebody else's.
+        """
+        live = self.get(id, caller)
+        del self._lives[live.id], self._tokens[live.token]
+        self._owned[live.owner.name] -= 1
+        await live.close()
+
+    async def expire(self) -> int:
+        """Close what nobody has asked for during `idle_s`; returns how many."""
+        before = time.monotonic() - self.limits.idle_s
+        idle = [live for live in self._lives.values() if live.touched < before]
+        for live in idle:
+            await self.close(live.id, live.owner)
+        return len(idle)
+
+    def _admit(self, id: str, caller: Caller) -> None:
+        if self.draining:
+            raise Full("the server is shutting down", retry_after_s=5)
+        if id and id in self._lives:
+            raise Conflict("Session already exists")
+        if len(self._lives) >= self.limits.episodes:
+            raise Full(f"all {self.limits.episodes} episodes of this server are open", retry_after_s=5)
+        if self._owned.get(caller.name, 0) >= self.limits.episodes_per_key:
+            raise Full(f"all {self.limits.episodes_per_key} episodes of this key are open", retry_after_s=5)
+
+    def _others(self, task: Task[Any], seed: int) -> Model | None:
+        return None if self._user is None else self._user.model(task, seed)
+
+
+def _may(live: Live, caller: Caller) -> bool:
+    return caller.role == "admin" or live.owner.name == caller.name

@@ -1,0 +1,340 @@
+"""One served episode: calls one after the other, each of them once, and what is told about it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from quintain import codec
+from quintain.environment import Environment
+from quintain.episode import BROKEN, Episode, blank
+from quintain.errors import EpisodeError, Failure, Stage, blame
+from quintain.harness import Model
+from quintain.task import Task
+from quintain.tools import Tool
+from quintain.trace import End, Message, Reply, ToolCall, Trace
+
+from . import told
+from .crew import Crew, Place
+from .driven import Driven
+from .errors import Finished, Gone, Refused, Starting, Void
+from .keys import Caller
+from .told import Answer
+
+GRACE_S = 5.0
+"""Beyond a tool's own time limit, before its thread is given up."""
+
+
+class Log(Protocol):
+    """Where what is asked is written down before it is done."""
+
+    def acted(self, id: str, key: str, reply: Reply) -> None: ...
+    def ended(self, id: str, reason: str) -> None: ...
+
+
+class Live:
+    """An episode that is played over a wire by its environment's own harness.
+
+    Args:
+        id: Its name on the wire.
+        token: Its unguessable name, for addresses that are secrets themselves.
+        env: The environment.
+        task: One of its tasks.
+        owner: Whose it is.
+        crew: Where its world runs.
+        others: Who answers for other roles; None where nobody does.
+        log: Where what is asked is written down first; None where nothing is.
+        names: Fields of the Trace: seed, member, attempt, split, agent.
+
+    Attributes:
+        first: What the agent was told before its first reply.
+        asked: Requests whose answer was not delivered yet: the key of each, and whether its client has left. For
+            protocols that must know a request again.
+        touched: When somebody last asked for it, in seconds of `time.monotonic()`.
+        status: "starting" until the first question, "open" until the end, "ended", and "closed" when it is gone.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        token: str,
+        *,
+        env: Environment[Any],
+        task: Task[Any],
+        owner: Caller,
+        crew: Crew,
+        others: Model | None = None,
+        log: Log | None = None,
+        **names: Any,
+    ) -> None:
+        self.id = id
+        self.token = token
+        self.env = env
+        self.task = task
+        self.owner = owner
+        self.status: Literal["starting", "open", "ended", "closed"] = "starting"
+        self.touched = time.monotonic()
+        self.trace: Trace = blank(env, task, **names)
+        self._episode: Episode[Any] | None = None
+        self._driven: Driven | None = None
+        self._crew = crew
+        self._place = Place()
+        self._others = others
+        self._log = log
+        self._names = names
+        self._started: asyncio.Event = asyncio.Event()
+        self._lock = asyncio.Lock()
+        self._turns: dict[str, int] = {}
+        self._running: dict[str, asyncio.Future[None]] = {}
+        self.first: list[Message] = []
+        self.asked: dict[bytes, tuple[str, Callable[[], bool]]] = {}
+
+    # -- the beginning
+
+    async def begin(self) -> None:
+        """Build the world and play to the first question. What breaks is the episode's failure, and does not raise."""
+        try:
+            await self._crew.run(self._place, (self.env.name, "begin"), self._begin)
+        except BROKEN as error:
+            self._fail(error, part="T", kind="quintain:reset_failed", stage="seed")
+        if self.status == "starting":
+            self.status = "ended" if self.trace.end is not None else "open"
+        if self.status == "ended":
+            await self._verify()
+        self._started.set()
+
+    async def _begin(self) -> None:
+        self._episode = episode = await Episode[Any].begin(self.env, self.task, **self._names)
+        self.trace = episode.trace
+        self._driven = Driven(self.env.harness, episode.session, others=self._others)
+        await self._drive(None)
+        self.first = list(episode.session.messages)
+
+    async def ready(self, seconds: float | None = None) -> Episode[Any]:
+        """The episode, once it has begun.
+
+        Args:
+            seconds: How long to wait; None means without end.
+
+        Raises:
+            Starting: It takes longer.
+            Gone: It was closed meanwhile.
+            Void: It could not begin.
+        """
+        if not self._started.is_set():
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._started.wait()
+            except TimeoutError:
+                raise Starting("the world of this episode is still being built") from None
+        if self.status == "closed":
+            raise Gone("this episode was closed")
+        if self._episode is None:
+            raise Void(self._failure)
+        return self._episode
+
+    # -- what is shown
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The agent's context as its model would see it now; empty before the beginning."""
+        return self._episode.session.messages if self._episode else ()
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What the agent may call."""
+        return self.env.tools_of("agent")
+
+    @property
+    def finished(self) -> bool:
+        return self.trace.end is not None
+
+    @property
+    def reward(self) -> float | None:
+        """The score of a valid episode that has ended."""
+        return told.reward(self.trace)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What is told about the episode beside the answers, by prefixed key."""
+        return told.about(self.id, self.trace)
+
+    # -- what is done
+
+    async def call(self, name: str, arguments: str, *, key: str = "") -> Answer:
+        """Call a tool: a turn with one call.
+
+        Args:
+            name: The tool.
+            arguments: JSON text.
+            key: Names this call; a second one of the same key gets the first one's answer, and nothing is done.
+
+        Raises:
+            Finished: The episode has ended.
+            Void: It has failed, now or before.
+            Refused: No record can hold the call.
+            Gone, Starting: As for `ready`.
+        """
+        number = len(self.trace.turns)
+        reply = Reply(Message("assistant", calls=(ToolCall(f"call_{number}", name, arguments),)))
+        return (await self.act(reply, key=key))[0]
+
+    async def answer(self, words: str, *, key: str = "") -> Answer:
+        """Say something without calling anything: last words, or words to whoever the agent talks with.
+
+        Raises:
+            Finished, Void, Refused, Gone, Starting: As for `call`.
+        """
+        return (await self.act(Reply(Message("assistant", words)), key=key))[-1]
+
+    async def act(self, reply: Reply, *, key: str = "") -> list[Answer]:
+        """Play a whole reply: an answer for each of its calls, or one where it has none.
+
+        Raises:
+            Finished, Void, Refused, Gone, Starting: As for `call`.
+        """
+        await self.ready()
+        self.touched = time.monotonic()
+        if key:
+            if (again := await self.again(key)) is not None:
+                return again
+            self._running[key] = asyncio.get_running_loop().create_future()
+        try:
+            async with self._lock:
+                return await self._act(_checked(reply), key)
+        finally:
+            self.touched = time.monotonic()
+            if key:
+                self._running.pop(key).set_result(None)
+
+    async def again(self, key: str) -> list[Answer] | None:
+        """The answers to what was asked under this key before, when they are there; None where nothing was.
+
+        Raises:
+            Void: The episode failed over it.
+        """
+        if key in self._running:
+            await self._running[key]
+        index = self._turns.get(key)
+        if index is None:
+            return None
+        if index >= len(self.trace.turns):
+            raise Void(self._failure)
+        return told.answers(self.id, self.env, self.trace, index=index, context=self.messages)
+
+    def knows(self, key: str) -> bool:
+        """Whether something was asked under this key."""
+        return key in self._turns or key in self._running
+
+    async def end(self, reason: str) -> None:
+        """End the episode by the rules of the game, and score it; of one that has ended, nothing changes.
+
+        Raises:
+            Gone, Starting, Void: As for `ready`.
+        """
+        episode = await self.ready()
+        async with self._lock:
+            if self.status == "open":
+                if self._log is not None:
+                    self._log.ended(self.id, reason)
+                episode.terminate(reason)
+                await self._finish()
+
+    async def close(self) -> None:
+        """Forget the world; whoever waits is told so."""
+        self.status = "closed"
+        self._started.set()
+        async with self._lock:
+            if self._driven is not None:
+                with contextlib.suppress(*BROKEN):  # The harness is unwound; what it says is nobody's any more.
+                    self._driven.close()
+            self._driven = None
+
+    # -- inside
+
+    async def _act(self, reply: Reply, key: str) -> list[Answer]:
+        if self.trace.failure is not None:
+            raise Void(self.trace.failure)
+        if self.status == "closed":
+            raise Gone("this episode was closed")
+        if self.status == "ended":
+            raise Finished(f"the episode has ended: {self.trace.reason}")
+        if self._log is not None:
+            self._log.acted(self.id, key, reply)
+        index = len(self.trace.turns)
+        if key:
+            self._turns[key] = index
+        await self._play(reply)
+        if self.trace.failure is not None:
+            raise Void(self.trace.failure)
+        return told.answers(self.id, self.env, self.trace, index=index, context=self.messages)
+
+    async def _play(self, reply: Reply) -> None:
+        calls = reply.message.calls
+        kind = (self.env.name, calls[0].name if len(calls) == 1 else "")
+        seconds = self.env.config.tool_timeout_s
+        limit = None if seconds is None else seconds * max(1, len(calls)) + GRACE_S
+        if self._others is not None:
+            limit = None  # A simulated user takes as long as its model may.
+        try:
+            await self._crew.run(self._place, kind, lambda: self._drive(reply), limit_s=limit)
+        except TimeoutError as error:
+            self._fail(error, part="S", kind="quintain:tool_timeout")
+        except BROKEN as error:
+            self._fail(error, part="H", kind="agent_run_error")
+        if self.trace.end is not None:
+            await self._finish()
+
+    async def _drive(self, reply: Reply | None) -> None:
+        """Let the harness go on; what it raises is its failure."""
+        driven, episode = self._driven, self._episode
+        if driven is None or episode is None:
+            raise EpisodeError("the episode has no harness any more", part="H", kind="session_lost")
+        try:
+            await driven.run(reply)
+        except BROKEN as error:
+            episode.fail(error, part="H", kind="agent_run_error")
+        if driven.done and not episode.ended:
+            episode.terminate("the harness returned")
+
+    async def _finish(self) -> None:
+        """Let a harness that goes on after the end run out, and score the episode."""
+        self.status = "ended"
+        if self._driven is not None and not self._driven.done:
+            self._driven.close()
+        self._driven = None
+        await self._verify()
+
+    async def _verify(self) -> None:
+        episode = self._episode
+        if episode is None or self.trace.failure is not None:
+            return
+        await self._crew.run(self._place, (self.env.name, "verify"), episode.verify)
+
+    def _fail(self, error: BaseException, *, part: Any, kind: str, stage: Stage = "agent") -> None:
+        if self._episode is not None:
+            self._episode.fail(error, part=part, kind=kind, stage=stage)
+            # A thread that was given up may still be at work on that record; this one it cannot reach.
+            self.trace = msgspec.structs.replace(self._episode.trace, turns=list(self._episode.trace.turns))
+            return
+        self.trace.failure = blame(error, part=part, kind=kind, stage=stage, turn=0)
+        self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
+
+    @property
+    def _failure(self) -> Failure:
+        if self.trace.failure is None:
+            raise Gone("this episode is not there any more")
+        return self.trace.failure
+
+
+def _checked(reply: Reply) -> Reply:
+    """The reply as a record will hold it."""
+    try:
+        return codec.loads(codec.dumps(reply), Reply)
+    except Exception as error:
+        raise Refused(f"no record can hold this reply: {error}") from error

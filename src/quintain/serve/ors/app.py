@@ -1,0 +1,322 @@
+"""The endpoints of the Open Reward Standard. Discovery and sessions; calls are in `calling`.
+
+Where its two implementations differ, both kinds of clients are served: answers have the fields of the newer one, which
+the older ignores, and requests may have the fields of either. An environment may be left out of a path; then, as at
+its own servers, it is the first one, or the session's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from quintain import __version__
+from quintain.environment import Environment
+from quintain.errors import QuintainError
+from quintain.serve.asgi import Request, again_headers
+from quintain.serve.errors import Refused, ServeError, Starting, Unknown
+from quintain.serve.host import Host, Wanted
+from quintain.serve.keys import Caller
+from quintain.serve.live import Live
+from quintain.serve.told import last_words
+from quintain.task import Task
+from quintain.trace import Message
+
+from . import frames, wire
+from .calling import SETUP_S, call
+
+SESSION = b"x-session-id"
+
+
+class Asked(NamedTuple):
+    """One request.
+
+    Attributes:
+        env: The environment that its path names; empty where it names none.
+    """
+
+    request: Request
+    caller: Caller
+    env: str
+
+
+Handler = Callable[["Ors", Asked], Awaitable[None]]
+
+
+class Ors:
+    """All of it, for one host."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+
+    async def handle(self, request: Request, caller: Caller) -> None:
+        """Answer one request; what cannot be had is told in the standard's words."""
+        try:
+            await self._route(request, caller)
+        except msgspec.DecodeError as error:
+            await request.reply({"detail": [{"loc": ["body"], "msg": str(error), "type": "value_error"}]}, 422)
+        except ServeError as error:
+            await request.reply({"detail": str(error)}, error.status, [*_JSON, *again_headers(error)])
+        except QuintainError as error:  # An author's tasks() that raises.
+            await request.reply({"detail": f"{type(error).__name__}: {error}"}, 500)
+
+    async def _route(self, request: Request, caller: Caller) -> None:
+        parts = request.segments
+        if len(parts) == 1 and (request.method, parts[0]) in _ROOT:
+            await _ROOT[request.method, parts[0]](self, Asked(request, caller, ""))
+            return
+        env, action = ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1]) if len(parts) == 2 else ("", "")
+        handler = _OF_ENVIRONMENT.get((request.method, action))
+        if handler is None:
+            known = any(action == name for _, name in (*_OF_ENVIRONMENT, *_ROOT))
+            await request.reply({"detail": "Method Not Allowed" if known else "Not Found"}, 405 if known else 404)
+            return
+        await handler(self, Asked(request, caller, env))
+
+    def live(self, request: Request, caller: Caller) -> Live:
+        """The session that the request is about.
+
+        Raises:
+            Refused: It names none.
+            Unknown: There is none of that name.
+        """
+        try:
+            return self.host.get(session(request), caller)
+        except Unknown:
+            raise Unknown("Active environment not found") from None
+
+    async def body(self, request: Request, type: type[Any]) -> Any:
+        return await request.json(type, self.host.limits.body_bytes)
+
+
+def session(request: Request) -> str:
+    """The name of the session that a request is about.
+
+    Raises:
+        Refused: There is none.
+    """
+    name = request.header(SESSION)
+    if not name:
+        raise Refused("X-Session-ID header is required")
+    return name
+
+
+_JSON = [(b"content-type", b"application/json")]
+
+# --- discovery ---
+
+
+async def _health(_ors: Ors, asked: Asked) -> None:
+    await asked.request.reply({"status": "ok"})
+
+
+async def _environments(ors: Ors, asked: Asked) -> None:
+    await asked.request.reply(list(ors.host.environments))
+
+
+async def _version(_ors: Ors, asked: Asked) -> None:
+    await asked.request.reply({"version": __version__, "build_sha": None})
+
+
+async def _tools(ors: Ors, asked: Asked) -> None:
+    await asked.request.reply(listed(ors.host.environment(asked.env)))
+
+
+async def _splits(ors: Ors, asked: Asked) -> None:
+    names = ors.host.environment(asked.env).splits
+    kinds = {"train", "validation", "test"}
+    await asked.request.reply([{"name": name, "type": name if name in kinds else "validation"} for name in names])
+
+
+async def _tasks(ors: Ors, asked: Asked) -> None:
+    body = await ors.body(asked.request, wire.Split)
+    found = ors.host.environment(asked.env)
+    tasks = await ors.host.tasks(found, body.split)
+    shown = [shown_task(task, body.split, index) for index, task in enumerate(tasks)]
+    await asked.request.reply({"tasks": shown, "env_name": asked.env or found.name.lower()})
+
+
+async def _num_tasks(ors: Ors, asked: Asked) -> None:
+    body = await ors.body(asked.request, wire.Split)
+    await asked.request.reply({"num_tasks": len(await ors.host.tasks(ors.host.environment(asked.env), body.split))})
+
+
+async def _task(ors: Ors, asked: Asked) -> None:
+    body = await ors.body(asked.request, wire.Place)
+    found = ors.host.environment(asked.env)
+    tasks = await ors.host.tasks(found, body.split)
+    task = await ors.host.task(found, body.split, body.index)
+    shown = shown_task(task, body.split, body.index % len(tasks))
+    await asked.request.reply({"task": shown, "env_name": asked.env or found.name.lower()})
+
+
+async def _task_range(ors: Ors, asked: Asked) -> None:
+    body = await ors.body(asked.request, wire.Range)
+    found = ors.host.environment(asked.env)
+    tasks = await ors.host.tasks(found, body.split)
+    places = range(len(tasks))[body.start : body.stop]
+    shown = [shown_task(tasks[index], body.split, index) for index in places]
+    await asked.request.reply({"tasks": shown, "env_name": asked.env or found.name.lower()})
+
+
+def shown_task(task: Task[Any], split: str, index: int) -> dict[str, Any]:
+    """A task as the outside may know it: what names it, never its truth."""
+    return {"id": task.id, "split": split, "index": index, "tags": task.tags}
+
+
+def listed(env: Environment[Any]) -> dict[str, Any]:
+    """The tools of an environment, and the one by which an agent that can only call tools says something."""
+    words = last_words(env)
+    spoken = {
+        "name": words,
+        "description": "Say something without calling a tool: your answer at the end or, where somebody talks with "
+        "you, your next words to them.",
+    }
+    schema = {
+        "type": "object",
+        "properties": {"text": {"type": "string", "description": "What you say."}},
+        "required": ["text"],
+        "additionalProperties": False,
+    }
+    return {
+        "tools": [*map(wire.spec, env.tools_of("agent")), {**spoken, "input_schema": schema}],
+        "terminal_tool": {**spoken, "arg": "text"},
+        "supports_score_group": False,
+        "message_block_types": ["text", "image"],
+    }
+
+
+# --- sessions ---
+
+
+async def _create_session(ors: Ors, asked: Asked) -> None:
+    body = await asked.request.body(ors.host.limits.body_bytes)
+    if body.strip():
+        msgspec.json.decode(body, type=dict[str, Any])
+    data = frames.task(ors.host.new_id()) + frames.end()
+    await asked.request.answer(200, data, [(b"content-type", b"text/event-stream; charset=utf-8")])
+
+
+async def _create(ors: Ors, asked: Asked) -> None:
+    name = session(asked.request)
+    body: wire.Create = await ors.body(asked.request, wire.Create)
+    by_place = body.split is not None or body.index is not None
+    if (body.task_spec is not None) == by_place or (by_place and (body.split is None or body.index is None)):
+        raise msgspec.ValidationError("exactly one of task_spec, or split and index, is wanted")
+    if body.toolset_name:
+        raise Refused(f"there is no toolset {body.toolset_name!r}; this server has none")
+    split, place = (body.split or "", body.index or 0) if by_place else _specified(body.task_spec or {})
+    wanted = Wanted(environment=body.env_name or "", split=split, task=place, id=name)
+    try:
+        await ors.host.create(wanted, asked.caller)
+    except ServeError as error:
+        if error.status == 409:  # The standard's own servers say 400.
+            raise Refused(str(error)) from error
+        if isinstance(error, Unknown) and by_place and body.env_name is None:
+            raise Refused(str(error)) from error
+        raise
+    await asked.request.reply({"sid": name})
+
+
+def _specified(spec: dict[str, Any]) -> tuple[str, str | int]:
+    """Split and task of a spec, such as a list of tasks holds it.
+
+    Raises:
+        ValidationError: It is not one of ours.
+    """
+    split, name, index = spec.get("split", ""), spec.get("id"), spec.get("index")
+    if not isinstance(split, str) or not (isinstance(name, str) or type(index) is int):
+        raise msgspec.ValidationError(
+            f"a task_spec has an id or an index, and may have a split: {json.dumps(spec)[:200]}"
+        )
+    return split, name if isinstance(name, str) else int(index or 0)
+
+
+async def _prompt(ors: Ors, asked: Asked) -> None:
+    messages = await _begun(ors, asked.request, asked.caller)
+    told = [block for one in messages if one.role != "system" for block in wire.blocks(one.content)]
+    await asked.request.reply(told)
+
+
+async def _messages(ors: Ors, asked: Asked) -> None:
+    await asked.request.reply([wire.message(one) for one in await _begun(ors, asked.request, asked.caller)])
+
+
+async def _begun(ors: Ors, request: Request, caller: Caller) -> list[Message]:
+    live = ors.live(request, caller)
+    try:
+        await live.ready(SETUP_S)
+    except Starting:
+        raise Starting("Environment still starting.") from None
+    return live.first
+
+
+async def _task_tools(ors: Ors, asked: Asked) -> None:
+    await asked.request.reply(listed(ors.live(asked.request, asked.caller).env))
+
+
+async def _call(ors: Ors, asked: Asked) -> None:
+    try:
+        live = ors.host.get(session(asked.request), asked.caller)
+    except Unknown:
+        raise Unknown("Session not found") from None
+    await call(live, asked.request, most=ors.host.limits.body_bytes)
+
+
+async def _score_group(_ors: Ors, _asked: Asked) -> None:
+    raise Unknown("this environment scores each episode by itself")
+
+
+async def _ping(ors: Ors, asked: Asked) -> None:
+    ors.live(asked.request, asked.caller)
+    await asked.request.reply({"status": "ok"})
+
+
+async def _delete(ors: Ors, asked: Asked) -> None:
+    name = session(asked.request)
+    try:
+        await ors.host.close(name, asked.caller)
+    except Unknown:
+        await asked.request.reply({"sid": name})  # By the standard, deleting what is not there is fine.
+        return
+    await asked.request.reply({"sid": name})
+
+
+async def _delete_session(_ors: Ors, asked: Asked) -> None:
+    await asked.request.reply({"sid": session(asked.request)})
+
+
+_ROOT: dict[tuple[str, str], Handler] = {
+    ("GET", "health"): _health,
+    ("GET", "list_environments"): _environments,
+    ("GET", "version"): _version,
+    ("POST", "create_session"): _create_session,
+    ("POST", "create"): _create,
+    ("POST", "ping"): _ping,
+    ("POST", "delete"): _delete,
+    ("POST", "delete_session"): _delete_session,
+}
+
+_OF_ENVIRONMENT: dict[tuple[str, str], Handler] = {
+    ("GET", "tools"): _tools,
+    ("GET", "splits"): _splits,
+    ("POST", "tasks"): _tasks,
+    ("POST", "num_tasks"): _num_tasks,
+    ("POST", "task"): _task,
+    ("POST", "task_range"): _task_range,
+    ("GET", "prompt"): _prompt,
+    ("GET", "messages"): _messages,
+    ("GET", "task_tools"): _task_tools,
+    ("POST", "call"): _call,
+    ("POST", "score_group"): _score_group,
+}
+
+
+def reserved(name: str) -> bool:
+    """Whether an environment of this name could not be reached, because a route has it."""
+    routes = {action for _, action in (*_ROOT, *_OF_ENVIRONMENT)} | {"openenv", "e", "m", "v1", "docs", "metrics"}
+    return re.sub(r"\W", "", name.lower()) in routes

@@ -1,0 +1,123 @@
+"""A tool call over the Open Reward Standard: a stream that may be lost and asked for again, and a tool that runs once.
+
+The key of a call goes out before the tool runs. Asked again under it, the same call answers the same. A request without
+a key that repeats one whose answer could not be delivered is that one again: both clients send a call anew when the
+connection is lost before the first frame.
+"""
+
+from __future__ import annotations
+
+import secrets
+
+import msgspec
+
+from quintain import codec
+from quintain.serve.asgi import Events, Request, parsed
+from quintain.serve.errors import Finished, Gone, Refused, Unknown, Void
+from quintain.serve.live import Live
+from quintain.serve.told import Answer, last_words
+
+from . import frames, wire
+
+SETUP_S = 25.0
+"""How long a request waits for its world before it is told that it is starting."""
+
+
+class Words(msgspec.Struct, forbid_unknown_fields=True):
+    """What the agent says without calling anything."""
+
+    text: str
+
+
+async def call(live: Live, request: Request, *, most: int) -> None:
+    """Answer POST /call.
+
+    Args:
+        live: The session.
+        request: Its body is a wire.Call.
+        most: Bytes of it.
+
+    Raises:
+        Gone, Starting, Void: The session is not there to be called.
+        msgspec.DecodeError: The body is no call.
+    """
+    body = await request.body(most)
+    asked = parsed(body, wire.Call)
+    await live.ready(SETUP_S)
+    key = asked.task_id or _lost(live, body)
+    again = key is not None
+    if key is None:
+        key = secrets.token_hex(16)
+    live.asked[body] = (key, request.gone)
+    events = Events(request)
+    await events.open(frames.task(key))
+    try:
+        *parts, last = await _answered(live, asked, key, again=again)
+    finally:
+        events.quiet()
+    if not request.gone():
+        del live.asked[body]
+        for part in parts:
+            await events.send(part)
+        await events.close(last)
+
+
+def _lost(live: Live, body: bytes) -> str | None:
+    """The key of the same request that came before, when its client left without the answer."""
+    if body not in live.asked:
+        return None
+    key, gone = live.asked[body]
+    return key if gone() else None
+
+
+async def _answered(live: Live, asked: wire.Call, key: str, *, again: bool) -> list[bytes]:
+    """The frames after the first."""
+    if again and not live.knows(key):
+        return [frames.error("unknown task_id")]
+    try:
+        answer = await _done(live, asked, key, again=again)
+    except Finished as error:
+        return list(frames.cut(_failed(str(error), "episode_finished")))
+    except Refused as error:
+        return list(frames.cut(_failed(f"Tool input validation error: {error}", "input_validation")))
+    except (Void, Gone, Unknown) as error:
+        return [frames.error(str(error))]
+    return list(frames.cut(_document(asked.name, answer)))
+
+
+async def _done(live: Live, asked: wire.Call, key: str, *, again: bool) -> Answer:
+    if again:
+        answers = await live.again(key)
+        if answers is None:
+            raise Unknown("unknown task_id")
+        return answers[-1]
+    if asked.name == last_words(live.env):
+        try:
+            words = msgspec.json.decode(asked.input, type=Words).text
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise Refused(str(error)) from error
+        return await live.answer(words, key=key)
+    return await live.call(asked.name, bytes(asked.input).decode(), key=key)
+
+
+def _document(name: str, answer: Answer) -> str:
+    # An error has no place for a reward, so a mistake that was one too many is told as what it is: the end.
+    if answer.reason == "not_found" and not answer.finished:
+        return _failed(f"'{name}' is not a valid tool", "not_found")
+    if answer.reason and not answer.finished:
+        return _failed(f"Tool input validation error: {_text(answer)}", answer.reason)
+    output = {
+        "blocks": wire.blocks(answer.content),
+        "metadata": answer.meta,
+        "reward": answer.reward,
+        "finished": answer.finished,
+    }
+    return codec.json({"ok": True, "output": output}).decode()
+
+
+def _failed(words: str, reason: str) -> str:
+    return codec.json({"ok": False, "error": words, "reason": reason}).decode()
+
+
+def _text(answer: Answer) -> str:
+    return answer.content if isinstance(answer.content, str) else ""

@@ -1,0 +1,93 @@
+"""One process that serves: uvicorn, the line that says it is ready, and an end in order."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Callable, Generator
+from typing import Any
+
+from .app import Door, build
+from .host import Host
+
+REAP_S = 5.0
+"""Seconds between looks for episodes that nobody has asked for in a while."""
+DRAIN_S = 20.0
+"""Seconds that running calls get once the server is told to end."""
+
+
+def serve(host: Host, door: Door, *, address: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Args:
+        host: What.
+        door: To whom.
+        address: Where to listen.
+        port: 0 for any that is free.
+        ready: Told the URL once requests are taken.
+
+    Raises:
+        OSError: Nothing can listen there.
+    """
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        @contextlib.contextmanager
+        def capture_signals(self) -> Generator[None]:
+            """Leave signals to us: uvicorn raises them again at its end, and an orderly end has status 0."""
+            yield
+
+        async def startup(self, sockets: list[Any] | None = None) -> None:
+            await super().startup(sockets)
+            if not self.should_exit:
+                where, number = self.servers[0].sockets[0].getsockname()[:2]
+                ready(f"http://{f'[{where}]' if ':' in where else where}:{number}")
+
+    config = uvicorn.Config(
+        build(host, door),
+        host=address,
+        port=port,
+        loop="none",
+        http="httptools",
+        ws="websockets-sansio",
+        lifespan="off",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        ws_max_size=host.limits.body_bytes,
+        timeout_graceful_shutdown=int(DRAIN_S),
+        backlog=4096,
+    )
+    with asyncio.Runner(loop_factory=_loop) as runner:
+        runner.run(_served(Server(config), host))
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    import uvloop
+
+    return uvloop.new_event_loop()
+
+
+async def _served(server: Any, host: Host) -> None:
+    loop = asyncio.get_running_loop()
+
+    def leave() -> None:
+        host.draining = True
+        server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, leave)
+    reaping = asyncio.create_task(_reap(host))
+    try:
+        await server.serve()
+    finally:
+        reaping.cancel()
+        host.crew.close()
+
+
+async def _reap(host: Host) -> None:
+    while True:
+        await asyncio.sleep(REAP_S)
+        await host.expire()

@@ -1,0 +1,111 @@
+"""What is told about an episode: the answers to its calls, and metadata that is the same in every protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from quintain.environment import Environment
+from quintain.trace import Content, Message, Step, Trace, Turn
+
+PREFIX = "dev.quintain/"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What one call, or the agent's words, led to.
+
+    Attributes:
+        seq: Number of the turn in its episode, 0 and up.
+        content: What the actor reads.
+        is_error: Whether the tool refused, or there was no such call to make.
+        reason: "not_found" for an unknown tool, "input_validation" for arguments that don't fit, else empty.
+        finished: Whether the episode has ended with it.
+        reward: The score, on the answer that ended a valid episode; None on any other.
+        meta: The same and more, by prefixed key, for the metadata of any protocol.
+    """
+
+    seq: int
+    content: Content
+    is_error: bool = False
+    reason: Literal["", "not_found", "input_validation"] = ""
+    finished: bool = False
+    reward: float | None = None
+    meta: dict[str, Any] = {}
+
+
+def reward(trace: Trace) -> float | None:
+    """The score of a valid episode that has ended."""
+    return trace.score if trace.validity == "valid" else None
+
+
+def about(id: str, trace: Trace) -> dict[str, Any]:
+    """What is told about an episode beside its answers, by prefixed key."""
+    told: dict[str, Any] = {
+        f"{PREFIX}episode": id,
+        f"{PREFIX}finished": trace.end is not None,
+        f"{PREFIX}reward": reward(trace),
+        f"{PREFIX}validity": trace.validity,
+    }
+    if trace.turns:
+        told[f"{PREFIX}state_digest"] = trace.turns[-1].state_digest
+    if trace.end is not None:
+        told[f"{PREFIX}reason"] = trace.reason
+        told[f"{PREFIX}end"] = trace.end.value
+    if trace.failure is not None:
+        names = ("part", "kind", "stage", "message")
+        told[f"{PREFIX}failure"] = {name: getattr(trace.failure, name) for name in names}
+    return told
+
+
+def answers(id: str, env: Environment[Any], trace: Trace, *, index: int, context: Sequence[Message]) -> list[Answer]:
+    """What a turn led to: an answer for each of its steps, or one where it has none. The last one tells the end.
+
+    Args:
+        id: Of the episode.
+        env: Whose tools were called.
+        trace: The record.
+        index: Of the turn.
+        context: The agent's messages now.
+    """
+    turn = trace.turns[index]
+    is_last = index == len(trace.turns) - 1
+    meta = {**(about(id, trace) if is_last else {f"{PREFIX}episode": id}), f"{PREFIX}seq": index}
+    if turn.rewards:
+        meta[f"{PREFIX}rewards"] = msgspec.to_builtins(turn.rewards)
+    found = [
+        Answer(index, step.observation, is_error=step.is_error, reason=_reason(env, step), meta=meta)
+        for step in turn.steps
+    ] or [Answer(index, _said_after(trace, turn, context), meta=meta)]
+    if is_last and trace.end is not None:
+        found[-1] = msgspec.structs.replace(found[-1], finished=True, reward=reward(trace))
+    return found
+
+
+def _said_after(trace: Trace, turn: Turn, context: Sequence[Message]) -> Content:
+    """What others said to the agent after its own words."""
+    following = [one for one in trace.turns[turn.index + 1 :] if one.thread == turn.thread]
+    if following:
+        later: Sequence[Message] = following[0].added
+    else:
+        later = context[len(trace.context(turn.index)) + len(list(turn.produced())) :]
+    return "\n\n".join(message.text for message in later if message.role == "user")
+
+
+def _reason(env: Environment[Any], step: Step) -> Literal["", "not_found", "input_validation"]:
+    if not step.is_error:
+        return ""
+    tool = env.tools.get(step.call.name)
+    if tool is None or "agent" not in tool.roles:
+        return "not_found"
+    try:
+        tool.decode(step.call.arguments, strict=env.config.arguments == "strict")
+    except (msgspec.DecodeError, RecursionError):
+        return "input_validation"
+    return ""
+
+
+def last_words(env: Environment[Any]) -> str:
+    """Name of the tool by which an agent that can do nothing but call tools says something without calling."""
+    return next(name for name in ("answer", "final_answer", "say", "final_words") if name not in env.tools)
