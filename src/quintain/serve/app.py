@@ -11,6 +11,7 @@ from .asgi import JSON, App, Receive, Request, Scope, Send, Stalled, again_heade
 from .errors import ServeError
 from .host import Host
 from .keys import ANYONE, Caller
+from .openenv import OpenEnv
 from .ors import Ors
 
 _log = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ def build(host: Host, door: Door) -> App:
         door: Who may ask.
     """
     root: Mount = Ors(host)
-    mounts: dict[str, Mount] = {}
+    mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":

@@ -1,0 +1,346 @@
+"""OpenEnv over HTTP: what there is, tasks, and episodes for those who open no socket.
+
+The reference makes an environment for each request and forgets it. Here a step needs the name of its episode: the
+X-Session-ID that /reset answers with, or the episode_id that it was given. What names none is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from quintain.environment import Environment
+from quintain.errors import QuintainError
+from quintain.serve.asgi import JSON, Request, again_headers, parsed
+from quintain.serve.crew import Place
+from quintain.serve.errors import Conflict, Refused, ServeError, TooLarge, Unknown, Void
+from quintain.serve.host import Host
+from quintain.serve.keys import Caller
+from quintain.serve.told import Answer
+from quintain.task import Task
+
+from . import schemas, wire
+from .rpc import INVALID_REQUEST, Rpc, failed
+from .sessions import Session, Sessions
+from .socket import Socket
+
+SESSION = b"x-session-id"
+KEY = b"idempotency-key"
+
+T = TypeVar("T")
+
+
+class Split(msgspec.Struct, forbid_unknown_fields=True):
+    """Whose tasks."""
+
+    split: str
+
+
+class Index(msgspec.Struct, forbid_unknown_fields=True):
+    """One task."""
+
+    split: str
+    index: int
+
+
+class Range(msgspec.Struct, forbid_unknown_fields=True):
+    """A slice of them, by Python's rules."""
+
+    split: str
+    start: int | None = None
+    stop: int | None = None
+
+
+class OpenEnv:
+    """The protocol, below /openenv/{env}.
+
+    Args:
+        host: What is served.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.sessions = Sessions(host)
+        self.late: set[asyncio.Future[Answer]] = set()
+        """Steps that go on though nobody waits for them."""
+
+    async def handle(self, request: Request, caller: Caller) -> None:
+        """Answer a request, or serve a WebSocket."""
+        is_socket = request.scope["type"] == "websocket"
+        try:
+            await (self._socket if is_socket else self._http)(request, caller)
+        except msgspec.DecodeError as error:
+            await request.reply({"detail": _problems(error)}, 422)
+        except ServeError as error:
+            answer = _refuse if is_socket else _denied
+            await answer(request, error)
+        except QuintainError as error:  # An author's tasks() that raises.
+            await request.reply({"detail": f"{type(error).__name__}: {error}"}, 500)
+
+    async def _socket(self, request: Request, caller: Caller) -> None:
+        name, *rest = [*request.segments[1:], ""]
+        env = self.host.environment(name)
+        socket = Socket(self.sessions, env, request, caller=caller)
+        session = request.query("session_id")
+        match [part for part in rest if part]:
+            case ["ws"]:
+                await socket.episodes(session)
+            case ["mcp"]:
+                await socket.rpc(session)
+            case _:
+                raise Unknown("there is no WebSocket here: /ws plays episodes, /mcp calls tools")
+
+    async def _http(self, request: Request, caller: Caller) -> None:
+        segments = request.segments[1:]
+        if not segments:
+            await request.reply([f"/openenv/{name}" for name in self.host.environments])
+            return
+        env = self.host.environment(segments[0])
+        if len(segments) == 3 and segments[2] in _TASKS:
+            if self.host.environment(segments[1]) is not env:
+                raise Unknown(f"unknown environment {segments[1]!r}")
+            page = _TASKS[segments[2]]
+        else:
+            page = _PAGES.get("/".join(segments[1:]), _nowhere)
+        method, answer = page
+        if method and request.method != method:
+            await request.reply({"detail": "Method Not Allowed"}, 405, [JSON, (b"allow", method.encode())])
+            return
+        await answer(Asked(self, request, caller, env))
+
+    def forget(self, step: asyncio.Future[Answer]) -> None:
+        """Drop a late step that has ended; how it did, the episode's record knows."""
+        self.late.discard(step)
+        if not step.cancelled():
+            step.exception()
+
+
+class Asked(NamedTuple):
+    """One request to one environment."""
+
+    all: OpenEnv
+    request: Request
+    caller: Caller
+    env: Environment[Any]
+
+    async def body(self, type: type[T]) -> T:
+        """The body as JSON of a type; none at all counts as an empty object.
+
+        Raises:
+            msgspec.DecodeError: It is not of that type.
+            TooLarge: It is too long.
+        """
+        return parsed(await self.request.body(self.all.host.limits.body_bytes) or b"{}", type)
+
+    @property
+    def key(self) -> str:
+        """How the caller names this request, so that it is done once; empty where it has no name."""
+        return _key(self.request.header(KEY))
+
+    def session(self, id: str, label: str) -> Session:
+        """The session that the request names.
+
+        Raises:
+            Refused: It names none.
+            Unknown: There is none of that name.
+        """
+        if id:
+            return self.all.sessions.find(id, self.env, self.caller)
+        if label:
+            return self.all.sessions.labelled(label, self.env, self.caller)
+        raise Refused("which episode? send the X-Session-ID that /reset answered with, or its episode_id")
+
+    async def answer(self, body: bytes, session: Session) -> None:
+        """Answer about an episode."""
+        await self.request.answer(200, body, (JSON, (SESSION, session.id.encode())))
+
+
+# -- what there is
+
+
+async def _not_found(_asked: Asked) -> None:
+    raise Unknown("Not Found")
+
+
+async def _health(asked: Asked) -> None:
+    await asked.request.reply({"status": "healthy"})
+
+
+async def _metadata(asked: Asked) -> None:
+    await asked.request.reply(schemas.metadata(asked.env))
+
+
+async def _schema(asked: Asked) -> None:
+    await asked.request.reply(schemas.schema(asked.env))
+
+
+async def _openapi(asked: Asked) -> None:
+    await asked.request.reply(schemas.openapi(asked.env))
+
+
+async def _environments(asked: Asked) -> None:
+    await asked.request.reply([asked.env.name.lower()])
+
+
+# -- tasks
+
+
+async def _splits(asked: Asked) -> None:
+    kinds = {"train", "validation", "test"}
+    names = asked.env.splits
+    await asked.request.reply([{"name": name, "type": name if name in kinds else "validation"} for name in names])
+
+
+async def _tasks(asked: Asked) -> None:
+    split = (await asked.body(Split)).split
+    await _shown(asked, split, slice(None))
+
+
+async def _num_tasks(asked: Asked) -> None:
+    split = (await asked.body(Split)).split
+    await asked.request.reply({"num_tasks": len(await asked.all.host.tasks(asked.env, split))})
+
+
+async def _task(asked: Asked) -> None:
+    wanted = await asked.body(Index)
+    count = len(await asked.all.host.tasks(asked.env, wanted.split))
+    task = await asked.all.host.task(asked.env, wanted.split, wanted.index)
+    shown = _told(task, wanted.split, wanted.index % count)
+    await asked.request.reply({"task": shown, "env_name": asked.env.name.lower()})
+
+
+async def _task_range(asked: Asked) -> None:
+    wanted = await asked.body(Range)
+    await _shown(asked, wanted.split, slice(wanted.start, wanted.stop))
+
+
+async def _shown(asked: Asked, split: str, bounds: slice) -> None:
+    tasks = await asked.all.host.tasks(asked.env, split)
+
+    async def show() -> list[dict[str, Any]]:
+        return [_told(tasks[index], split, index) for index in range(len(tasks))[bounds]]
+
+    # Tasks may be made when they are asked for, and that may take its time.
+    shown = await asked.all.host.crew.run(Place(), (asked.env.name, "show"), show)
+    await asked.request.reply({"tasks": shown, "env_name": asked.env.name.lower()})
+
+
+def _told(task: Task[Any], split: str, index: int) -> dict[str, Any]:
+    """What names a task and what its agent will read; never its truth."""
+    prompt = wire.readable(task.prompt)
+    return {"id": task.id, "split": split, "index": index, "prompt": prompt, "tags": task.tags}
+
+
+# -- episodes
+
+
+async def _reset(asked: Asked) -> None:
+    wanted = await asked.body(wire.ResetBody)
+    sessions, named = asked.all.sessions, asked.request.header(SESSION) or wanted.session_id or ""
+    if wanted.episode_id:
+        other = sessions.playing(wanted.episode_id, asked.env, asked.caller)
+        if other is not None and other.id != named:  # Two callers that choose the same name must not meet.
+            raise Conflict(f"the episode {wanted.episode_id!r} is being played: name another, or send its X-Session-ID")
+    session = asked.session(named, "") if named else sessions.open(asked.env, asked.caller)
+    try:
+        live = await session.reset(wanted)
+    except BaseException:
+        if not named:
+            await sessions.close(session)
+        raise
+    sessions.label(session)
+    await asked.answer(wire.opened(live, session.told), session)
+
+
+async def _step(asked: Asked) -> None:
+    wanted = await asked.body(wire.StepBody)
+    move = wire.move(wanted.action)
+    named, label = asked.request.header(SESSION) or wanted.session_id or "", wanted.episode_id or ""
+    if move.kind == "list" and not named and not label:
+        await asked.request.answer(200, wire.listed(asked.env, None))  # That can be asked before anything begins.
+        return
+    session = asked.session(named, label)
+    live = session.current
+    if move.kind == "list":
+        session.listed()
+        await asked.answer(wire.listed(asked.env, live), session)
+        return
+    acting = asyncio.ensure_future(session.act(move, key=_key(wanted.request_id or "") or asked.key))
+    if wanted.timeout_s is not None and not (await asyncio.wait({acting}, timeout=wanted.timeout_s))[0]:
+        asked.all.late.add(acting)  # What was begun goes on; under its request_id the answer can be had later.
+        acting.add_done_callback(asked.all.forget)
+        await asked.request.reply({"detail": f"no answer after {wanted.timeout_s:g} s; the step goes on"}, 504)
+        return
+    await asked.answer(wire.seen(move.name, await acting), session)
+
+
+async def _state(asked: Asked) -> None:
+    named = asked.request.header(SESSION) or asked.request.query("session_id")
+    label = asked.request.query("episode_id")
+    if not named and not label:
+        await asked.request.reply({"episode_id": None, "step_count": 0})  # Nobody's: as before anything begins.
+        return
+    await asked.request.reply(asked.session(named, label).state())
+
+
+async def _rpc(asked: Asked) -> None:
+    try:
+        body = await asked.request.body(asked.all.host.limits.body_bytes)
+    except TooLarge as error:
+        await asked.request.answer(200, failed(INVALID_REQUEST, str(error)))
+        return
+    answer = await Rpc(asked.all.sessions, asked.env, asked.caller).answer(body, key=asked.key)
+    await asked.request.answer(200, answer)
+
+
+def _key(name: str) -> str:
+    return f"openenv:{name}" if name else ""
+
+
+# -- errors
+
+
+def _problems(error: msgspec.DecodeError) -> list[dict[str, Any]]:
+    """What is wrong with a body, in FastAPI's shape."""
+    kind = "value_error" if isinstance(error, msgspec.ValidationError) else "json_invalid"
+    return [{**one, "type": kind, "loc": ["body", *one["loc"]]} for one in wire.errors(error)]
+
+
+async def _denied(request: Request, error: ServeError) -> None:
+    told = {"metadata": wire.void(error.failure)} if isinstance(error, Void) else {}
+    await request.reply({"detail": str(error), **told}, error.status, [JSON, *again_headers(error)])
+
+
+async def _refuse(request: Request, error: ServeError) -> None:
+    """Answer a WebSocket's opening with an HTTP error."""
+    headers = [JSON, *again_headers(error)]
+    await request.send({"type": "websocket.http.response.start", "status": error.status, "headers": headers})
+    await request.send({"type": "websocket.http.response.body", "body": wire.encode({"detail": str(error)})})
+
+
+Page = tuple[str, Callable[[Asked], Awaitable[None]]]
+
+_nowhere: Page = ("", _not_found)
+
+_PAGES: dict[str, Page] = {
+    "health": ("GET", _health),
+    "metadata": ("GET", _metadata),
+    "schema": ("GET", _schema),
+    "openapi.json": ("GET", _openapi),
+    "list_environments": ("GET", _environments),
+    "reset": ("POST", _reset),
+    "step": ("POST", _step),
+    "state": ("GET", _state),
+    "mcp": ("POST", _rpc),
+}
+
+_TASKS: dict[str, Page] = {
+    "splits": ("GET", _splits),
+    "tasks": ("POST", _tasks),
+    "num_tasks": ("POST", _num_tasks),
+    "task": ("POST", _task),
+    "task_range": ("POST", _task_range),
+}

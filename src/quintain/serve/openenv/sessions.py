@@ -1,0 +1,332 @@
+"""Whose episode a step belongs to: a session holds one episode at a time, and none until it is begun.
+
+Nothing is done in an episode that nobody began: a step that comes late, over a new socket after a time-out, is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+from quintain.environment import Environment
+from quintain.serve.errors import Full, Refused, ServeError, Unknown
+from quintain.serve.host import Host, Wanted
+from quintain.serve.keys import Caller
+from quintain.serve.live import Live
+from quintain.serve.told import PREFIX, Answer, last_words
+
+from .wire import Move, Reset, said
+
+SWEEP_S = 5.0
+"""Seconds between two looks for sessions that nobody uses any more."""
+
+
+class NoEpisode(ServeError):
+    """Nothing was begun here, or what was begun is gone."""
+
+    status = 409
+
+
+class Session:
+    """A place for one episode after the other.
+
+    Attributes:
+        id: Unguessable; whoever names it may use it, with the key that made it.
+        live: The episode; None when there is none.
+        label: What the caller calls the episode.
+        steps: How many steps of it were answered.
+        attached: Whether a socket holds it; then it does not expire.
+        closing: Whether it is to be closed when the socket lets go.
+        told: What was chosen for the episode, for its metadata.
+    """
+
+    __slots__ = (
+        "_host",
+        "_last",
+        "_lock",
+        "_number",
+        "attached",
+        "caller",
+        "closing",
+        "env",
+        "id",
+        "label",
+        "live",
+        "steps",
+        "told",
+        "touched",
+    )
+
+    def __init__(self, host: Host, env: Environment[Any], caller: Caller, *, id: str) -> None:
+        self.id = id
+        self.env = env
+        self.caller = caller
+        self.live: Live | None = None
+        self.label = ""
+        self.steps = 0
+        self.attached = False
+        self.closing = False
+        self.told: dict[str, Any] = {}
+        self.touched = time.monotonic()
+        self._host = host
+        self._lock = asyncio.Lock()
+        self._number = 0
+        self._last = -1
+
+    async def reset(self, wanted: Reset) -> Live:
+        """Begin an episode; the one before it is closed, even when this one cannot be had.
+
+        Raises:
+            Refused, Unknown: No such split or task.
+            Full: A limit is reached.
+            Void: Its world could not be built.
+            Gone: It was closed meanwhile.
+        """
+        async with self._lock:
+            await self._drop()
+            return await self._begin(wanted)
+
+    async def ensure(self) -> Live:
+        """The episode; where none was ever begun in this session, that of `reset` without any choice.
+
+        Raises:
+            NoEpisode: There was one, and it is gone.
+            Refused, Unknown, Full, Void, Gone: As for `reset`.
+        """
+        async with self._lock:
+            if self.live is None and self._number == 0:
+                return await self._begin(Reset())
+        return self.current
+
+    @property
+    def current(self) -> Live:
+        """The episode.
+
+        Raises:
+            NoEpisode: None was begun, or it is gone.
+        """
+        if self.live is None:
+            raise NoEpisode("no episode was begun here: reset begins one")
+        if self.live.status == "closed":
+            raise NoEpisode("the episode has expired or was closed: reset begins another")
+        return self.live
+
+    async def act(self, move: Move, *, key: str = "") -> Answer:
+        """Call a tool of the episode, or say words in it.
+
+        Raises:
+            NoEpisode: There is none.
+            Refused: The words are missing, or no record can hold the call.
+            Finished: It has ended.
+            Void: It has failed, now or before.
+            Gone: It was closed meanwhile.
+        """
+        live = self.current
+        if move.kind == "say":
+            answer = await live.answer(move.text, key=key)
+        elif move.name == last_words(self.env):
+            answer = await live.answer(said(move.text), key=key)
+        else:
+            answer = await live.call(move.name, move.text, key=key)
+        if live is self.live and answer.seq > self._last:
+            self._last = answer.seq
+            self.steps += 1
+        return answer
+
+    def listed(self) -> None:
+        """Count a step that asked for the tools."""
+        if self.live is not None and not self.live.finished:
+            self.steps += 1
+
+    def state(self) -> dict[str, Any]:
+        """Where the episode stands; without an id where there is none."""
+        live = self.live
+        if live is None or live.status == "closed":
+            return {"episode_id": None, "step_count": 0}
+        return {
+            "episode_id": self.label,
+            "step_count": self.steps,
+            "done": live.finished,
+            "split": live.trace.split,
+            "task": live.task.id,
+            "seed": live.trace.seed,
+            "metadata": live.meta,
+        }
+
+    async def close(self) -> None:
+        """Close its episode."""
+        async with self._lock:
+            await self._drop()
+
+    def resume(self, live: Live) -> None:
+        """Go on with an episode that was begun before this server was."""
+        self.live = live
+        self.label = live.id
+        self._number = int(live.id.rpartition("-")[2])
+        own = [turn for turn in live.trace.turns if turn.thread == 0]
+        self.steps, self._last = len(own), own[-1].index if own else -1
+
+    async def _begin(self, wanted: Reset) -> Live:
+        if wanted.index is not None and wanted.task is not None:
+            raise Refused("a task is named by its index or by its id, not by both")
+        host, env = self._host, self.env
+        split = host.split(env, wanted.split or "")
+        seed = wanted.seed or 0
+        task: str | int
+        if wanted.task is not None:
+            task = wanted.task
+        elif wanted.index is not None:
+            task = wanted.index
+        else:
+            count = len(await host.tasks(env, split))
+            if not count:
+                raise Refused(f"split {split!r} has no tasks")
+            task = seed % count
+        self._number += 1
+        name = f"{self.id}-{self._number}"
+        ask = Wanted(environment=env.name, split=split, task=task, id=name, seed=seed)
+        live = await host.create(ask, self.caller)
+        try:
+            await live.ready()
+        except BaseException:
+            await self._forget(live)
+            raise
+        self.label = wanted.episode_id or name
+        self.steps, self._last = 0, -1
+        self.told = {f"{PREFIX}{name}": value for name, value in self._choice(live).items()}
+        self.live = live
+        return live
+
+    def _choice(self, live: Live) -> dict[str, Any]:
+        return {"session": self.id, "split": live.trace.split, "task": live.task.id, "seed": live.trace.seed}
+
+    async def _drop(self) -> None:
+        live, self.live = self.live, None
+        if live is not None:
+            await self._forget(live)
+
+    async def _forget(self, live: Live) -> None:
+        if live.status != "closed":
+            await self._host.close(live.id, self.caller)
+
+
+class Sessions:
+    """All sessions of a server.
+
+    Args:
+        host: Its episodes.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._known: dict[str, Session] = {}
+        self._labels: dict[tuple[str, str, str], Session] = {}
+        self._swept = time.monotonic()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def most(self) -> int:
+        """How many there may be."""
+        return self._host.limits.episodes
+
+    @property
+    def frame_bytes(self) -> int:
+        """How long a frame may be."""
+        return self._host.limits.body_bytes
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds until an episode expires that nobody asks for."""
+        return self._host.limits.idle_s
+
+    def open(self, env: Environment[Any], caller: Caller, *, attached: bool = False) -> Session:
+        """A new session without an episode.
+
+        Raises:
+            Full: There are too many, or the server is shutting down.
+        """
+        self._sweep()
+        if self._host.draining:
+            raise Full("the server is shutting down", retry_after_s=5)
+        if len(self._known) >= self.most:
+            raise Full(f"all {self.most} sessions of this server are open", retry_after_s=5)
+        session = Session(self._host, env, caller, id=self._host.new_id())
+        session.attached = attached
+        self._known[session.id] = session
+        return session
+
+    def find(self, id: str, env: Environment[Any], caller: Caller) -> Session:
+        """A session by its id; one of an earlier run of this server when its episode is there again.
+
+        Raises:
+            Unknown: There is none for this caller and environment.
+        """
+        session = self._known.get(id) or self._resumed(id, env, caller)
+        if session is None or session.env is not env or not _may(session, caller):
+            raise Unknown(f"Unknown session_id: {id}")
+        session.touched = time.monotonic()
+        return session
+
+    def labelled(self, label: str, env: Environment[Any], caller: Caller) -> Session:
+        """A session by what its caller calls the episode.
+
+        Raises:
+            Unknown: There is none.
+        """
+        session = self._labels.get((caller.name, env.name, label))
+        if session is not None and session.label == label and session.id in self._known:
+            session.touched = time.monotonic()
+            return session
+        with_id = label.rpartition("-")[0]
+        session = self._resumed(with_id, env, caller) if with_id and with_id not in self._known else None
+        if session is None or session.label != label:
+            raise Unknown(f"there is no episode {label!r}: POST /reset begins one")
+        return session
+
+    def playing(self, label: str, env: Environment[Any], caller: Caller) -> Session | None:
+        """The session that plays an episode of this name over HTTP; None where none does."""
+        session = self._labels.get((caller.name, env.name, label))
+        if session is None or session.id not in self._known or session.label != label or session.live is None:
+            return None
+        return session if session.live.status in {"starting", "open"} else None
+
+    def label(self, session: Session) -> None:
+        """Have a session found by what its episode is called."""
+        self._labels[session.caller.name, session.env.name, session.label] = session
+
+    async def close(self, session: Session) -> None:
+        """Close a session and its episode."""
+        self._known.pop(session.id, None)
+        await session.close()
+
+    def _resumed(self, id: str, env: Environment[Any], caller: Caller) -> Session | None:
+        """A session for the last of the episodes that the host knows, and this server does not, by its id."""
+        if id in self._known:
+            return None
+        mine = [one for one in self._host.lives(caller) if one.id.startswith(f"{id}-") and one.env is env]
+        mine = [one for one in mine if one.id.removeprefix(f"{id}-").isdecimal()]
+        if not id or not mine:
+            return None
+        session = Session(self._host, env, caller, id=id)
+        session.resume(max(mine, key=lambda one: int(one.id.rpartition("-")[2])))
+        self._known[id] = session
+        self.label(session)
+        return session
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        if now - self._swept < SWEEP_S:
+            return
+        self._swept = now
+        before = now - self._host.limits.idle_s
+        for session in [one for one in self._known.values() if not one.attached and one.touched < before]:
+            # Its episode expires with the host's, which looks at the same clock.
+            del self._known[session.id]
+        self._labels = {key: one for key, one in self._labels.items() if one.id in self._known}
+
+
+def _may(session: Session, caller: Caller) -> bool:
+    return caller.role == "admin" or session.caller.name == caller.name

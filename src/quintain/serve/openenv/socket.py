@@ -1,0 +1,199 @@
+"""The WebSockets: frame in, frame out, one after the other. What is wrong with a frame is said; the socket stays open.
+
+A socket whose client does not read is cut off: what it was sent stays in the transport's buffer, nothing is added.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from quintain.environment import Environment
+from quintain.errors import QuintainError
+from quintain.serve.asgi import STALLED_S, Request
+from quintain.serve.errors import Full, Refused, Unknown, Void
+from quintain.serve.keys import Caller
+
+from . import wire
+from .rpc import Rpc
+from .sessions import Session, Sessions
+from .wire import CloseFrame, Frame, ResetFrame, RpcFrame, StateFrame, StepFrame
+
+WATCH_S = 15.0
+"""Most seconds between two looks at a socket: whether its client reads, and that its episode does not expire."""
+DEEP = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
+
+_frames = msgspec.json.Decoder(Frame)
+
+Answers = Callable[[Session, Rpc, str], Awaitable[bytes | None]]
+
+
+class Socket:
+    """One accepted WebSocket.
+
+    Args:
+        sessions: Of the server.
+        env: The environment.
+        request: That opened it.
+        caller: Who did.
+    """
+
+    def __init__(self, sessions: Sessions, env: Environment[Any], request: Request, *, caller: Caller) -> None:
+        self._sessions = sessions
+        self._env = env
+        self._caller = caller
+        self._receive, self._send = request.receive, request.send
+        self._most = sessions.frame_bytes
+        self._watch_s = min(WATCH_S, sessions.idle_s / 4)
+        self._sending_since = 0.0
+        self._stalled = False
+        self._task: asyncio.Task[Any] | None = None
+        self._watch: asyncio.TimerHandle | None = None
+
+    async def episodes(self, id: str) -> None:
+        """Serve /ws until the client leaves.
+
+        Args:
+            id: A session to attach to; empty for one that ends with the socket.
+        """
+        await self._serve(id, self._frame, begins=False)
+
+    async def rpc(self, id: str) -> None:
+        """Serve /mcp, whose frames are JSON-RPC, until the client leaves."""
+        await self._serve(id, self._request, begins=True)
+
+    async def _serve(self, id: str, answers: Answers, *, begins: bool) -> None:
+        try:
+            await self._receive()  # That it wants to connect.
+            await self._send({"type": "websocket.accept"})
+            session = await self._session(id)
+            if session is None:
+                return
+            rpc = Rpc(self._sessions, self._env, self._caller, own=session, begins=begins)
+            self._task = asyncio.current_task()
+            self._look(session)
+            try:
+                await self._loop(session, rpc, answers)
+            except asyncio.CancelledError:
+                if not self._stalled or self._task is None or self._task.uncancel():
+                    raise
+            finally:
+                await self._leave(session, owned=not id)
+        except OSError:  # The client is gone; a server says it with an OSError.
+            return
+
+    async def _loop(self, session: Session, rpc: Rpc, answers: Answers) -> None:
+        while True:
+            event = await self._receive()
+            if event["type"] != "websocket.receive":
+                return
+            text = event.get("text")
+            if text is None:
+                answer: bytes | None = wire.error("INVALID_JSON", "Invalid JSON: this protocol has text frames only")
+            elif len(text) > self._most:
+                answer = wire.error("VALIDATION_ERROR", f"the frame is longer than {self._most} characters")
+            else:
+                answer = await answers(session, rpc, text)
+            if answer is None:
+                await self._send({"type": "websocket.close", "code": 1000})
+                return
+            self._sending_since = time.monotonic()
+            await self._send({"type": "websocket.send", "text": answer.decode()})
+            self._sending_since = 0.0
+
+    async def _session(self, id: str) -> Session | None:
+        """Where this socket's episodes are; None when it has none, which its client was told."""
+        try:
+            if not id:
+                return self._sessions.open(self._env, self._caller, attached=True)
+            session = self._sessions.find(id, self._env, self._caller)
+            if not session.attached:
+                session.attached = True
+                return session
+            problem = wire.error("SESSION_ERROR", f"Session {id} already has an attached WebSocket")
+        except Full as error:
+            problem = self._full(error)
+        except Unknown as error:
+            problem = wire.error("SESSION_ERROR", str(error))
+        await self._send({"type": "websocket.send", "text": problem.decode()})
+        await self._send({"type": "websocket.close", "code": 1000})
+        return None
+
+    async def _leave(self, session: Session, *, owned: bool) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+        session.attached = False
+        session.touched = time.monotonic()
+        if owned or session.closing:
+            await self._sessions.close(session)
+
+    def _look(self, session: Session) -> None:
+        now = time.monotonic()
+        if self._sending_since and now - self._sending_since > STALLED_S and self._task is not None:
+            self._stalled = True
+            self._task.cancel()
+            return
+        if session.live is not None and not self._sending_since:
+            session.live.touched = now
+        self._watch = asyncio.get_running_loop().call_later(self._watch_s, self._look, session)
+
+    # -- one frame
+
+    async def _request(self, session: Session, rpc: Rpc, text: str) -> bytes:
+        return await rpc.answer(text)
+
+    async def _frame(self, session: Session, rpc: Rpc, text: str) -> bytes | None:
+        try:
+            frame = _frames.decode(text)
+        except DEEP as error:
+            return _unreadable(text, error)
+        try:
+            return await self._answer(session, rpc, frame)
+        except (Refused, Unknown, msgspec.ValidationError) as error:
+            return wire.error("VALIDATION_ERROR", str(error), errors=wire.errors(error))
+        except Full as error:
+            return self._full(error)
+        except Void as error:
+            return wire.error("EXECUTION_ERROR", str(error), metadata=wire.void(error.failure))
+        except QuintainError as error:  # The episode has ended, is gone, was never begun; or its tasks cannot be made.
+            return wire.error("EXECUTION_ERROR", str(error))
+
+    async def _answer(self, session: Session, rpc: Rpc, frame: Frame) -> bytes | None:
+        match frame:
+            case StepFrame():
+                move = wire.move(frame.data)
+                if move.kind != "list":
+                    return wire.frame("observation", wire.seen(move.name, await session.act(move)))
+                session.listed()
+                return wire.frame("observation", wire.listed(self._env, session.live))
+            case ResetFrame():
+                live = await session.reset(frame.data)
+                return wire.frame("observation", wire.opened(live, session.told))
+            case StateFrame():
+                return wire.frame("state", wire.encode(session.state()))
+            case RpcFrame():
+                return wire.frame("mcp", await rpc.answer(bytes(frame.data)))
+            case CloseFrame():
+                return None
+
+    def _full(self, error: Full) -> bytes:
+        counts = {"active_sessions": len(self._sessions), "max_sessions": self._sessions.most}
+        return wire.error("CAPACITY_REACHED", str(error), **counts, retry_after_s=error.retry_after_s)
+
+
+def _unreadable(text: str, error: Exception) -> bytes:
+    """What is wrong with a frame: no JSON, of no known type, or of one and not as it should be."""
+    try:
+        kind = msgspec.json.decode(text, type=dict[str, Any]).get("type", "")
+    except msgspec.ValidationError:
+        return wire.error("VALIDATION_ERROR", "Invalid message: a frame is an object", errors=[])
+    except DEEP as malformed:
+        return wire.error("INVALID_JSON", f"Invalid JSON: {malformed}")
+    if kind not in wire.FRAMES:
+        return wire.error("UNKNOWN_TYPE", f"Unknown message type: {str(kind)[:200]}")
+    problems = wire.errors(error) if isinstance(error, msgspec.ValidationError) else []
+    return wire.error("VALIDATION_ERROR", f"Invalid message: {error}", errors=problems)

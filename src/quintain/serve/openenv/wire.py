@@ -1,0 +1,349 @@
+"""What OpenEnv says, as types: actions and frames that come in, observations, states and errors that go out."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from quintain.environment import Environment
+from quintain.errors import Failure
+from quintain.harness import ToolLoop
+from quintain.serve.errors import Refused
+from quintain.serve.live import Live
+from quintain.serve.told import PREFIX, Answer, last_words
+from quintain.state import State, parts
+from quintain.tools import Tool
+from quintain.trace import Content, Text
+
+_encode = msgspec.json.Encoder().encode
+
+# -- what comes in
+
+
+class Reset(msgspec.Struct, forbid_unknown_fields=True):
+    """Which episode to begin. Without a task the seed chooses one; without a seed it is 0."""
+
+    split: str | None = None
+    index: int | None = None
+    task: str | None = None
+    seed: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)] | None = None
+    episode_id: Annotated[str, msgspec.Meta(max_length=255)] | None = None
+
+
+class Action(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What the agent does. The kind may be left out of a tool call, as in the reference."""
+
+    type: Literal["call_tool", "list_tools", "answer"] = "call_tool"
+    tool_name: str | msgspec.UnsetType = msgspec.UNSET
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+    text: str | msgspec.UnsetType = msgspec.UNSET
+    metadata: dict[str, Any] = {}
+
+
+class ResetFrame(msgspec.Struct, tag_field="type", tag="reset", forbid_unknown_fields=True):
+    """Begin an episode."""
+
+    data: Reset = msgspec.field(default_factory=Reset)
+
+
+class StepFrame(msgspec.Struct, tag_field="type", tag="step", forbid_unknown_fields=True):
+    """Take an action."""
+
+    data: Action
+
+
+class StateFrame(msgspec.Struct, tag_field="type", tag="state", forbid_unknown_fields=True):
+    """Ask where the episode stands."""
+
+
+class RpcFrame(msgspec.Struct, tag_field="type", tag="mcp", forbid_unknown_fields=True):
+    """A JSON-RPC request in a frame."""
+
+    data: msgspec.Raw
+
+
+class CloseFrame(msgspec.Struct, tag_field="type", tag="close", forbid_unknown_fields=True):
+    """Leave."""
+
+
+Frame = ResetFrame | StepFrame | StateFrame | RpcFrame | CloseFrame
+FRAMES = ("reset", "step", "state", "mcp", "close")
+
+
+class StepBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of POST /step. Asked again under the same request_id, a step answers the same and is not done again."""
+
+    action: Action
+    timeout_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    request_id: Annotated[str, msgspec.Meta(max_length=255)] | None = None
+    session_id: str | None = None
+    episode_id: Annotated[str, msgspec.Meta(max_length=255)] | None = None
+
+
+class ResetBody(Reset, forbid_unknown_fields=True):
+    """The body of POST /reset."""
+
+    session_id: str | None = None
+
+
+class Move(msgspec.Struct, frozen=True):
+    """An action that has been checked: a call, words, or the question which tools there are.
+
+    Attributes:
+        name: The tool; empty for words.
+        text: The call's arguments as JSON, or the words.
+    """
+
+    kind: Literal["call", "say", "list"]
+    name: str = ""
+    text: str = ""
+
+
+def move(action: Action) -> Move:
+    """What an action means.
+
+    Raises:
+        Refused: It lacks what its kind needs, or has what its kind does not know.
+    """
+    has_name, has_text = action.tool_name is not msgspec.UNSET, action.text is not msgspec.UNSET
+    if action.type == "call_tool":
+        if not action.tool_name:
+            raise Refused("a call_tool action needs a tool_name")
+        if has_text:
+            raise Refused("a call_tool action has no text")
+        return Move("call", action.tool_name, arguments(action.arguments))
+    if has_name or bytes(action.arguments) != b"{}":
+        raise Refused(f"an action of type {action.type} has no tool_name and no arguments")
+    if action.type == "list_tools":
+        if has_text:
+            raise Refused("a list_tools action has no text")
+        return Move("list")
+    if action.text is msgspec.UNSET:
+        raise Refused("an answer action needs a text")
+    return Move("say", text=action.text)
+
+
+def arguments(raw: msgspec.Raw) -> str:
+    """The JSON text of a call's arguments.
+
+    Raises:
+        Refused: They are no object.
+    """
+    data = bytes(raw).strip()
+    if not data.startswith(b"{"):
+        raise Refused("a call's arguments are an object")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise Refused(f"a call's arguments are not UTF-8: {error}") from error
+
+
+# -- what goes out
+
+
+class Fault(msgspec.Struct):
+    """Why a call did nothing, in the reference's terms."""
+
+    error_type: Literal["tool_not_found", "invalid_args", "execution_error"]
+    message: str
+
+
+class Seen(msgspec.Struct):
+    """What a call led to. The result has the words of an error, too: they are what the model is to read."""
+
+    tool_name: str
+    result: Any
+    error: Fault | None
+    metadata: msgspec.Raw
+
+
+class Listed(msgspec.Struct):
+    """Which tools there are."""
+
+    tools: list[dict[str, Any]]
+    metadata: msgspec.Raw
+
+
+class Observed(msgspec.Struct):
+    """The data of an observation: metadata stand within it and beside it, because clients read either."""
+
+    observation: Seen | Listed
+    reward: float | None
+    done: bool
+    metadata: msgspec.Raw
+
+
+class RpcSeen(msgspec.Struct):
+    """The same as the result of a tools/call."""
+
+    done: bool
+    reward: float | None
+    metadata: msgspec.Raw
+    tool_name: str
+    result: Any
+    error: Fault | None
+
+
+FAULTS: dict[str, Literal["tool_not_found", "invalid_args", "execution_error"]] = {
+    "not_found": "tool_not_found",
+    "input_validation": "invalid_args",
+    "": "execution_error",
+}
+
+
+def paid(answer: Answer) -> float | None:
+    """The reward of a step: a number until the end, as the protocol's graders ask for, and then the score.
+
+    So clients that sum and clients that take the last one agree.
+    """
+    return answer.reward if answer.finished else 0.0
+
+
+def seen(name: str, answer: Answer) -> bytes:
+    """The data of the observation that a call, or words, led to."""
+    metadata = msgspec.Raw(_encode(answer.meta))
+    one = Seen(name, readable(answer.content), _fault(answer), metadata)
+    return _encode(Observed(one, paid(answer), answer.finished, metadata))
+
+
+def rpc_seen(name: str, answer: Answer) -> RpcSeen:
+    """The result of a tools/call."""
+    metadata = msgspec.Raw(_encode(answer.meta))
+    return RpcSeen(
+        answer.finished, paid(answer), metadata, tool_name=name, result=readable(answer.content), error=_fault(answer)
+    )
+
+
+def opened(live: Live, told: dict[str, Any]) -> bytes:
+    """The data of the observation that begins an episode: its prompt, and the messages that it is made of."""
+    messages = [{"role": one.role, "content": readable(one.content)} for one in live.first]
+    metadata = msgspec.Raw(_encode({**live.meta, **told, f"{PREFIX}messages": messages}))
+    return _encode(Observed(Seen("", _prompt(live), None, metadata), live.reward, live.finished, metadata))
+
+
+def listed(env: Environment[Any], live: Live | None) -> bytes:
+    """The data of the observation that lists the tools."""
+    metadata = msgspec.Raw(_encode(live.meta if live else {}))
+    done = live is not None and live.finished
+    reward = None if live is None or done else 0.0
+    return _encode(Observed(Listed(tools(env), metadata), reward, done, metadata))
+
+
+def tools(env: Environment[Any]) -> list[dict[str, Any]]:
+    """The tools of an environment as the reference lists them, with one for words where no other ends an episode."""
+    found = [_tool(tool) for tool in env.tools_of("agent")]
+    if not _ends_by_tool(env):
+        found.append(
+            {
+                "name": last_words(env),
+                "description": "Say something without calling a tool: your answer at the end or, where somebody talks "
+                "with you, your next words to them.",
+                "input_schema": SAYS,
+            }
+        )
+    return found
+
+
+SAYS: dict[str, Any] = {
+    "type": "object",
+    "properties": {"text": {"type": "string", "description": "The words."}},
+    "required": ["text"],
+    "additionalProperties": False,
+}
+
+
+class _Says(msgspec.Struct, forbid_unknown_fields=True):
+    text: str
+
+
+def said(text: str) -> str:
+    """The words in the arguments of such a call.
+
+    Raises:
+        Refused: There are none.
+    """
+    try:
+        return msgspec.json.decode(text, type=_Says).text
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Refused(f'say something with {{"text": ...}}: {error}') from error
+
+
+def frame(kind: str, data: bytes) -> bytes:
+    """A frame with data that are JSON already."""
+    return b'{"type":"%s","data":%s}' % (kind.encode(), data)
+
+
+def void(failure: Failure) -> dict[str, Any]:
+    """The metadata of an episode that has failed: it is over, and has no reward."""
+    told = {name: getattr(failure, name) for name in ("part", "kind", "stage", "message")}
+    keys = {"finished": True, "reward": None, "validity": "invalid", "failure": told}
+    return {f"{PREFIX}{name}": value for name, value in keys.items()}
+
+
+def error(code: str, message: str, **more: Any) -> bytes:
+    """An error frame."""
+    return frame("error", _encode({"message": message, "code": code, **more}))
+
+
+def errors(problem: Exception) -> list[dict[str, Any]]:
+    """A problem as a list in the shape of FastAPI's."""
+    message, _, where = str(problem).partition(" - at `$")
+    place = [part for part in where.rstrip("`").replace("[", ".").replace("]", "").split(".") if part]
+    return [{"type": "value_error", "loc": place, "msg": message}]
+
+
+def encode(value: Any) -> bytes:
+    """Any JSON value."""
+    return _encode(value)
+
+
+def readable(content: Content) -> Any:
+    """Text as it is, and blocks where there are pictures."""
+    if isinstance(content, str):
+        return content
+    return [
+        {"type": "text", "text": block.text}
+        if isinstance(block, Text)
+        else {"type": "image", "data": base64.b64encode(block.data).decode(), "mimeType": block.media_type}
+        for block in content
+    ]
+
+
+def _prompt(live: Live) -> Any:
+    """All that the agent is shown at first, the rules of its house included, in one text (or list of blocks)."""
+    contents = [one.content for one in live.first if one.content]
+    if all(isinstance(content, str) for content in contents):
+        return "\n\n".join(str(content) for content in contents)
+    blocks: list[Any] = []
+    for content in contents:
+        shown = readable(content)
+        blocks += [{"type": "text", "text": shown}] if isinstance(shown, str) else shown
+    return blocks
+
+
+def _fault(answer: Answer) -> Fault | None:
+    if not answer.is_error:
+        return None
+    content = readable(answer.content)
+    return Fault(FAULTS[answer.reason], content if isinstance(content, str) else _encode(content).decode())
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+
+
+def _ends_by_tool(env: Environment[Any]) -> bool:
+    """Whether words end the episode and nothing else, and some method of the world ends it, too."""
+    return isinstance(env.harness, ToolLoop) and _finishes(env.state)
+
+
+def _finishes(type_: type[State]) -> bool:
+    for cls in type_.__mro__:
+        if cls is State:
+            break
+        methods = (getattr(member, "__code__", None) for member in vars(cls).values())
+        if any("finish" in code.co_names for code in methods if code is not None):
+            return True
+    return any(map(_finishes, parts(type_).values()))
