@@ -53,8 +53,8 @@ class Live:
 
     Attributes:
         first: What the agent was told before its first reply.
-        asked: Requests whose answer was not delivered yet: the key of each, and whether its client has left. For
-            protocols that must know a request again.
+        asked: Calls whose answer was not delivered yet, by key: the request's body, and whether its client has left.
+            For protocols that must know a request again.
         touched: When somebody last asked for it, in seconds of `time.monotonic()`.
         status: "starting" until the first question, "open" until the end, "ended", and "closed" when it is gone.
     """
@@ -91,15 +91,18 @@ class Live:
         self._lock = asyncio.Lock()
         self._turns: dict[str, int] = {}
         self._running: dict[str, asyncio.Future[None]] = {}
+        self._closing: asyncio.Task[None] | None = None
         self.first: list[Message] = []
-        self.asked: dict[bytes, tuple[str, Callable[[], bool]]] = {}
+        self.asked: dict[str, tuple[bytes, Callable[[], bool]]] = {}
 
     # -- the beginning
 
     async def begin(self) -> None:
         """Build the world and play to the first question. What breaks is the episode's failure, and does not raise."""
+        start = self.task.start
+        kind = (self.env.name, "begin", getattr(start, "__code__", type(start)))
         try:
-            await self._crew.run(self._place, (self.env.name, "begin"), self._begin)
+            await self._crew.run(self._place, kind, self._begin)
         except BROKEN as error:
             self._fail(error, part="T", kind="quintain:reset_failed", stage="seed")
         if self.status == "starting":
@@ -246,9 +249,15 @@ class Live:
                 await self._finish()
 
     async def close(self) -> None:
-        """Forget the world; whoever waits is told so."""
+        """Forget the world; whoever waits is told so. What runs now cannot be undone, and nobody waits for it."""
         self.status = "closed"
         self._started.set()
+        if self._lock.locked():
+            self._closing = asyncio.create_task(self._unwind())
+        else:
+            await self._unwind()
+
+    async def _unwind(self) -> None:
         async with self._lock:
             if self._driven is not None:
                 with contextlib.suppress(*BROKEN):  # The harness is unwound; what it says is nobody's any more.

@@ -90,7 +90,16 @@ class Ors:
             raise Unknown("Active environment not found") from None
 
     async def body(self, request: Request, type: type[Any]) -> Any:
-        return await request.json(type, self.host.limits.body_bytes)
+        """What a request says.
+
+        Raises:
+            msgspec.DecodeError: Not what it should.
+            Refused: The split that it names has no name, which elsewhere means the default one.
+        """
+        said = await request.json(type, self.host.limits.body_bytes)
+        if said.split == "":
+            raise Refused("Invalid split ''")
+        return said
 
 
 def session(request: Request) -> str:
@@ -198,7 +207,8 @@ async def _create_session(ors: Ors, asked: Asked) -> None:
     if body.strip():
         msgspec.json.decode(body, type=dict[str, Any])
     data = frames.task(ors.host.new_id()) + frames.end()
-    await asked.request.answer(200, data, [(b"content-type", b"text/event-stream; charset=utf-8")])
+    headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
+    await asked.request.answer(200, data, headers)
 
 
 async def _create(ors: Ors, asked: Asked) -> None:
@@ -260,11 +270,7 @@ async def _task_tools(ors: Ors, asked: Asked) -> None:
 
 
 async def _call(ors: Ors, asked: Asked) -> None:
-    try:
-        live = ors.host.get(session(asked.request), asked.caller)
-    except Unknown:
-        raise Unknown("Session not found") from None
-    await call(live, asked.request, most=ors.host.limits.body_bytes)
+    await call(ors.live(asked.request, asked.caller), asked.request, most=ors.host.limits.body_bytes)
 
 
 async def _score_group(_ors: Ors, _asked: Asked) -> None:

@@ -43,12 +43,14 @@ async def call(live: Live, request: Request, *, most: int) -> None:
     """
     body = await request.body(most)
     asked = parsed(body, wire.Call)
+    if not bytes(asked.input).startswith(b"{"):
+        raise msgspec.ValidationError("Expected `object` - at `$.input`")
     await live.ready(SETUP_S)
     key = asked.task_id or _lost(live, body)
     again = key is not None
     if key is None:
         key = secrets.token_hex(16)
-    live.asked[body] = (key, request.gone)
+    live.asked[key] = (body, request.gone)
     events = Events(request)
     await events.open(frames.task(key))
     try:
@@ -56,7 +58,7 @@ async def call(live: Live, request: Request, *, most: int) -> None:
     finally:
         events.quiet()
     if not request.gone():
-        del live.asked[body]
+        live.asked.pop(key, None)
         for part in parts:
             await events.send(part)
         await events.close(last)
@@ -64,10 +66,7 @@ async def call(live: Live, request: Request, *, most: int) -> None:
 
 def _lost(live: Live, body: bytes) -> str | None:
     """The key of the same request that came before, when its client left without the answer."""
-    if body not in live.asked:
-        return None
-    key, gone = live.asked[body]
-    return key if gone() else None
+    return next((key for key, (asked, gone) in live.asked.items() if asked == body and gone()), None)
 
 
 async def _answered(live: Live, asked: wire.Call, key: str, *, again: bool) -> list[bytes]:

@@ -39,7 +39,7 @@ class Create(msgspec.Struct, forbid_unknown_fields=True):
     task_spec: dict[str, Any] | None = None
     split: str | None = None
     index: int | None = None
-    secrets: dict[str, Any] | None = None
+    secrets: dict[str, str] | None = None
     toolset_name: str | None = None
 
 
@@ -47,7 +47,7 @@ class Call(msgspec.Struct, forbid_unknown_fields=True):
     """A tool call; with a task_id, the answer to one that was made before."""
 
     name: str
-    input: msgspec.Raw = msgspec.Raw(b"{}")
+    input: msgspec.Raw
     task_id: str | None = None
 
 
