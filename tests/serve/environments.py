@@ -43,6 +43,9 @@ class Gates:
     def open(self, name: str) -> None:
         (self.folder / f"{name}.open").touch()
 
+    def close(self, name: str) -> None:
+        (self.folder / f"{name}.open").unlink(missing_ok=True)
+
     def entered(self, name: str) -> int:
         """How often something went in."""
         log = self.folder / "log"
@@ -211,14 +214,14 @@ class Gated(qn.State):
         return f"Through {gate}."
 
     @qn.tool
-    def mark(self, name: str) -> str:
+    def mark(self, label: str) -> str:
         """Leave a mark, which can be counted.
 
         Args:
-            name: The mark.
+            label: The mark.
         """
-        Gates().enter(name)
-        self.passed.append(name)
+        Gates().enter(label)
+        self.passed.append(label)
         return f"Marked {len(self.passed)}."
 
     @qn.tool
