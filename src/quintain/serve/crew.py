@@ -17,9 +17,11 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 QUICK_S = 0.002
-"""Work that holds its thread no longer may be done on the event loop."""
+"""Work that holds its thread no longer, on average, may be done on the event loop."""
 TRIALS = 8
-"""So many times in a row, on a thread, before it is."""
+"""Times it is done on a thread before."""
+_FADE = 1 / 16
+"""Weight of the latest time in the average: one hiccup of the machine is not taken for slow work, a hang is."""
 
 
 class Overdue(BaseException):
@@ -46,7 +48,7 @@ class Crew:
     def __init__(self, threads: int = 64) -> None:
         self._threads = threads
         self._hands: list[_Hand] = []
-        self._quick: dict[Hashable, int] = {}
+        self._paces: dict[Hashable, _Pace] = {}
         self.lost = 0
         """Threads that hang in work whose time is over."""
 
@@ -65,13 +67,14 @@ class Crew:
             TimeoutError: It took longer. Its thread is told to stop, and is not used again.
             Exception: Whatever it raises.
         """
-        if place.on_main or (place.hand is None and self._quick.get(kind, 0) >= TRIALS):
+        pace = self._paces.get(kind) or self._paces.setdefault(kind, _Pace())
+        if place.on_main or (place.hand is None and pace.quick):
             watched = _Watched(work())
             try:
                 return await watched
             finally:
                 place.on_main |= watched.waited
-                self._note(kind, watched.held_s)
+                pace.note(watched.held_s)
         hand = place.hand or self._idle()
         hand.load += 1
         watched = _Watched(work())
@@ -88,7 +91,7 @@ class Crew:
             hand.load -= 1
             if watched.waited:
                 place.hand = hand
-            self._note(kind, watched.held_s)
+            pace.note(watched.held_s)
         return result
 
     def close(self) -> None:
@@ -96,9 +99,6 @@ class Crew:
         for hand in self._hands:
             hand.loop.call_soon_threadsafe(hand.loop.stop)
         self._hands = []
-
-    def _note(self, kind: Hashable, seconds: float) -> None:
-        self._quick[kind] = self._quick.get(kind, 0) + 1 if seconds <= QUICK_S else -TRIALS
 
     def _idle(self) -> _Hand:
         best = min(self._hands, key=lambda hand: hand.load, default=None)
@@ -112,6 +112,24 @@ class Crew:
             self._hands.remove(hand)
             self.lost += 1
         hand.interrupt()
+
+
+class _Pace:
+    """How long work of one kind has taken."""
+
+    __slots__ = ("average_s", "times")
+
+    def __init__(self) -> None:
+        self.times = 0
+        self.average_s = 0.0
+
+    @property
+    def quick(self) -> bool:
+        return self.times >= TRIALS and self.average_s <= QUICK_S
+
+    def note(self, seconds: float) -> None:
+        self.times += 1
+        self.average_s += (seconds - self.average_s) * max(_FADE, 1 / self.times)
 
 
 class _Hand:

@@ -6,12 +6,13 @@ from any of them. What it awaits beside its model reaches the event loop of whoe
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Generator, Sequence
+from typing import Any, overload
 
 from quintain.errors import EpisodeError, ModelError
-from quintain.harness import Harness, Model, Request, Session
-from quintain.trace import Reply
+from quintain.episode import ActorSession
+from quintain.harness import Harness, Model, Request
+from quintain.trace import Message, Reply
 
 
 class Driven:
@@ -19,7 +20,7 @@ class Driven:
 
     Args:
         harness: Whose loop is played.
-        session: The agent's side of a fresh episode.
+        session: The agent's side of a fresh episode of this process.
         others: Who answers for other roles, such as a simulated user; None where nobody does.
 
     Attributes:
@@ -27,12 +28,12 @@ class Driven:
         done: Whether the harness has returned.
     """
 
-    def __init__(self, harness: Harness, session: Session, *, others: Model | None = None) -> None:
+    def __init__(self, harness: Harness, session: ActorSession, *, others: Model | None = None) -> None:
         self.question: Request | None = None
         self.done = False
         self._role = session.role
         self._others = others
-        self._play: Generator[Any, Any, None] = harness.play(session, self._model).__await__()
+        self._play: Generator[Any, Any, None] = harness.play(_Side(session), self._model).__await__()
 
     async def run(self, reply: Reply | None = None) -> None:
         """Go on, with a reply where one was asked for, until the next question or the end.
@@ -81,6 +82,47 @@ class Driven:
         except BaseException:
             self.done = True
             raise
+
+
+class _Side(ActorSession):
+    """The agent's side of an episode whose model is elsewhere: it asks without copying the whole context each time.
+
+    Its requests have no seed, for who is asked draws by itself.
+    """
+
+    def __init__(self, session: ActorSession) -> None:
+        super().__init__(session.episode, session.context)
+
+    def request(self) -> Request:
+        config = self.config
+        return Request(
+            messages=_Until(self.context.messages),
+            tools=self.tools,
+            role=self.role,
+            temperature=config.temperature,
+            top_p=config.top_p,
+            max_tokens=config.max_reply_tokens,
+        )
+
+
+class _Until(Sequence[Message]):
+    """A list as long as it is now: a context only grows at its end, and is another list once it is rewritten."""
+
+    __slots__ = ("_count", "_messages")
+
+    def __init__(self, messages: list[Message]) -> None:
+        self._messages = messages
+        self._count = len(messages)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Message]: ...
+    def __getitem__(self, index: int | slice) -> Message | Sequence[Message]:
+        return self._messages[: self._count][index]
 
 
 class _Leg:

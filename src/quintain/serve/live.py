@@ -145,8 +145,8 @@ class Live:
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The agent's context as its model would see it now; empty before the beginning."""
-        return self._episode.session.messages if self._episode else ()
+        """The agent's context as its model would see it now, not to be changed; empty before the beginning."""
+        return self._episode.session.context.messages if self._episode else ()
 
     @property
     def tools(self) -> tuple[Tool, ...]:
