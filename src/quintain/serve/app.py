@@ -11,6 +11,7 @@ from .asgi import JSON, App, Receive, Request, Scope, Send, Stalled, again_heade
 from .errors import ServeError
 from .host import Host
 from .keys import ANYONE, Caller
+from .mcp import Mcp
 from .openenv import OpenEnv
 from .ors import Ors
 
@@ -53,14 +54,18 @@ def build(host: Host, door: Door) -> App:
     """
     root: Mount = Ors(host)
     mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
+    secrets = {"e": Mcp(host)}  # Below these, an address is leave enough.
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return
         request = Request(scope, receive, send)
-        mount = mounts.get(request.path[1:].partition("/")[0], root)
+        first = request.path[1:].partition("/")[0]
         try:
-            await mount.handle(request, door.admit(request))
+            if first in secrets:
+                await secrets[first].handle(request)
+            else:
+                await mounts.get(first, root).handle(request, door.admit(request))
         except ServeError as error:
             body = codec.json({"detail": str(error)})
             await request.answer(error.status, body, [JSON, *again_headers(error)])

@@ -17,6 +17,7 @@ import msgspec
 from quintain import __version__
 from quintain.environment import Environment
 from quintain.errors import QuintainError
+from quintain.serve import words
 from quintain.serve.asgi import Request, again_headers
 from quintain.serve.errors import Refused, ServeError, Starting, Unknown
 from quintain.serve.host import Host, Wanted
@@ -179,21 +180,10 @@ def shown_task(task: Task[Any], split: str, index: int) -> dict[str, Any]:
 
 def listed(env: Environment[Any]) -> dict[str, Any]:
     """The tools of an environment, and the one by which an agent that can only call tools says something."""
-    words = last_words(env)
-    spoken = {
-        "name": words,
-        "description": "Say something without calling a tool: your answer at the end or, where somebody talks with "
-        "you, your next words to them.",
-    }
-    schema = {
-        "type": "object",
-        "properties": {"text": {"type": "string", "description": "What you say."}},
-        "required": ["text"],
-        "additionalProperties": False,
-    }
+    spoken = {"name": last_words(env), "description": words.DESCRIPTION}
     return {
-        "tools": [*map(wire.spec, env.tools_of("agent")), {**spoken, "input_schema": schema}],
-        "terminal_tool": {**spoken, "arg": "text"},
+        "tools": [*map(wire.spec, env.tools_of("agent")), {**spoken, "input_schema": words.SCHEMA}],
+        "terminal_tool": {**spoken, "arg": words.ARGUMENT},
         "supports_score_group": False,
         "message_block_types": ["text", "image"],
     }

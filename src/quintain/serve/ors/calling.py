@@ -12,6 +12,7 @@ import secrets
 import msgspec
 
 from quintain import codec
+from quintain.serve import words
 from quintain.serve.asgi import Events, Request, parsed
 from quintain.serve.errors import Finished, Gone, Refused, Unknown, Void
 from quintain.serve.live import Live
@@ -21,12 +22,6 @@ from . import frames, wire
 
 SETUP_S = 25.0
 """How long a request waits for its world before it is told that it is starting."""
-
-
-class Words(msgspec.Struct, forbid_unknown_fields=True):
-    """What the agent says without calling anything."""
-
-    text: str
 
 
 async def call(live: Live, request: Request, *, most: int) -> None:
@@ -91,11 +86,7 @@ async def _done(live: Live, asked: wire.Call, key: str, *, again: bool) -> Answe
             raise Unknown("unknown task_id")
         return answers[-1]
     if asked.name == last_words(live.env):
-        try:
-            words = msgspec.json.decode(asked.input, type=Words).text
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            raise Refused(str(error)) from error
-        return await live.answer(words, key=key)
+        return await live.answer(words.said(asked.input), key=key)
     return await live.call(asked.name, bytes(asked.input).decode(), key=key)
 
 

@@ -1,0 +1,169 @@
+"""What an episode answers to the protocol's requests, on whatever transport they come."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import secrets
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mcp_types as types
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+
+import quintain
+from quintain.serve import words
+from quintain.serve.errors import Finished, Gone, Refused, Void
+from quintain.serve.live import Live
+from quintain.serve.told import Answer, last_words
+
+from . import wire
+
+Context = ServerRequestContext[Any, Any]
+
+
+class Asked(NamedTuple):
+    """What a request is about.
+
+    Attributes:
+        live: The episode.
+        line: Name of the connection that it came by; empty where that may carry the requests of several clients.
+        gone: Whether the client has left.
+    """
+
+    live: Live
+    line: str
+    gone: Callable[[], bool]
+
+
+BROKEN = "error: the environment is broken"
+OVER = "This episode has ended; nothing more can be done in it."
+
+_OPENING = ("initialize", "server/discover")
+
+
+class Desk:
+    """The handlers of one SDK server, for one episode or for many.
+
+    Args:
+        asked: What a request is about.
+
+    Attributes:
+        server: The SDK's.
+    """
+
+    def __init__(self, asked: Callable[[Context], Asked]) -> None:
+        self._asked = asked
+        self._calls: set[asyncio.Task[Answer]] = set()
+        self.server: Server[Any] = Server(
+            "quintain",
+            version=quintain.__version__,
+            get_tool_input_schema=_without_headers,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
+            on_list_prompts=self._list_prompts,
+            on_get_prompt=self._get_prompt,
+        )
+        self.server.middleware.append(self._instruct)
+
+    async def _instruct(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Put the task into the first thing that a client reads."""
+        told = await call_next(ctx)
+        if ctx.method in _OPENING and isinstance(told, dict):
+            live = await self._ready(ctx)
+            return {**told, "instructions": wire.instructions(live.first)}
+        return told
+
+    async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+        live = await self._ready(context)
+        return types.ListToolsResult(tools=[*map(wire.tool, live.tools), wire.words_tool(live.env)])
+
+    async def _list_prompts(
+        self, context: Context, params: types.PaginatedRequestParams | None
+    ) -> types.ListPromptsResult:
+        return types.ListPromptsResult(prompts=[wire.PROMPT])
+
+    async def _get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
+        if params.name != wire.PROMPT.name:
+            raise MCPError(types.INVALID_PARAMS, f"Unknown prompt: {params.name}")
+        return wire.prompt((await self._ready(context)).first)
+
+    async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        asked = self._asked(context)
+        try:
+            arguments = json.dumps(params.arguments or {}, ensure_ascii=False)
+        except RecursionError:
+            raise MCPError(types.INVALID_PARAMS, "The arguments are nested too deeply") from None
+        request = hashlib.blake2b(json.dumps([params.name, arguments]).encode(), digest_size=16).digest()
+        key = _lost(asked.live, request) or _key(asked.line, context, request)
+        try:
+            answer = await self._made(asked, params.name, arguments, key=key, request=request)
+        except Finished:
+            return wire.refusal(OVER, asked.live)
+        except Void:
+            return wire.refusal(BROKEN, asked.live)
+        except Refused as error:
+            return wire.refusal(f"error: {error}", asked.live)
+        except Gone as error:
+            raise MCPError(types.INVALID_REQUEST, str(error)) from error
+        return wire.result(answer)
+
+    async def _made(self, asked: Asked, name: str, arguments: str, *, key: str, request: bytes) -> Answer:
+        """Make a call, which goes on when whoever waits for it leaves: a world cannot stop halfway."""
+        live = asked.live
+        if name == last_words(live.env):
+            making = live.answer(words.said(arguments), key=key)
+        else:
+            making = live.call(name, arguments, key=key)
+        call = asyncio.create_task(making)
+        self._calls.add(call)
+        call.add_done_callback(self._forget)
+        try:
+            answer = await asyncio.shield(call)
+        except asyncio.CancelledError:
+            live.asked[key] = (request, _left)
+            raise
+        if asked.gone():
+            live.asked[key] = (request, _left)
+        return answer
+
+    async def _ready(self, context: Context) -> Live:
+        """The episode of a request, once there is something to show of it."""
+        live = self._asked(context).live
+        try:
+            await live.ready()
+        except Void as error:
+            raise MCPError(types.INTERNAL_ERROR, BROKEN, wire.unpaid(live)) from error
+        except Gone as error:
+            raise MCPError(types.INVALID_REQUEST, str(error)) from error
+        return live
+
+    def _forget(self, call: asyncio.Task[Answer]) -> None:
+        self._calls.discard(call)
+        if not call.cancelled():
+            call.exception()  # Where nobody waits any more, the episode's record says what went wrong.
+
+
+def _lost(live: Live, request: bytes) -> str:
+    """The key of the same request that came before, when its client left without the answer; else empty."""
+    found = next((key for key, (asked, gone) in live.asked.items() if asked == request and gone()), "")
+    live.asked.pop(found, None)
+    return found
+
+
+def _left() -> bool:
+    return True
+
+
+def _key(line: str, context: Context, request: bytes) -> str:
+    """Names a call: the same id, by the same connection, asking for the same, is the same call."""
+    if not line:
+        return f"mcp/{secrets.token_hex(8)}"
+    return f"mcp/{line}/{json.dumps(context.request_id)}/{request.hex()}"
+
+
+def _without_headers(name: str) -> None:
+    """No tool of ours declares that arguments are repeated in headers."""

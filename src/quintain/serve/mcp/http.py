@@ -1,0 +1,129 @@
+"""`/e/{token}/mcp`: one SDK server, and one of its session managers, for all episodes of a host.
+
+Nothing is kept per episode or per client. The SDK's manager runs without sessions, so that an episode is its address
+alone: clients of both eras may come, go and come back, and none of them can end it by saying goodbye.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import urllib.parse
+from collections import OrderedDict
+from collections.abc import Collection
+from typing import Any
+
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+from quintain import codec
+from quintain.serve.asgi import JSON, Request
+from quintain.serve.errors import Unknown
+from quintain.serve.host import Host
+
+from .desk import Asked, Context, Desk
+
+_ASKED = "dev.quintain.asked"
+_FORWARDED = (b"forwarded", b"x-forwarded-for", b"via")
+
+
+class Address:
+    """The protocol's part of a server's addresses. It starts with its first request, and ends with its event loop.
+
+    Args:
+        host: Whose episodes.
+        names: Host names under which it may be asked, so that no page in a browser can lure somebody to it by a name
+            of its own; None for any.
+    """
+
+    def __init__(self, host: Host, names: Collection[str] | None) -> None:
+        self._host = host
+        self._names = names
+        self._lines = Lines()
+        self._manager = StreamableHTTPSessionManager(
+            Desk(_asked).server, stateless=True, max_request_body_size=host.limits.body_bytes
+        )
+        self._running: asyncio.Task[None] | None = None
+        self._opened = asyncio.Event()
+
+    async def handle(self, request: Request) -> None:
+        """Answer one request, whose path is `/e/{token}/mcp`."""
+        match request.segments:
+            case ["e", token, "mcp"]:
+                pass
+            case _:
+                token = ""
+        if self._foreign(request):
+            await _refuse(request, 403, "Forbidden")
+            return
+        try:
+            live = self._host.by_token(token)
+        except Unknown:
+            await _refuse(request, 404, "Not Found")
+            return
+        if request.method != "POST":  # There is no stream of the server's own, and no session that a client could end.
+            await _refuse(request, 405, "Method Not Allowed")
+            return
+        asked = Asked(live, self._lines.name(request), request.gone)
+        headers = [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]
+        scope = {**request.scope, "headers": headers, _ASKED: asked}
+        await self._open()
+        await self._manager.handle_request(scope, request.receive, request.send)
+
+    def _foreign(self, request: Request) -> bool:
+        """Whether a browser sends this for a page that is not ours."""
+        host = request.header(b"host")
+        origin = request.header(b"origin")
+        if self._names is not None and _name(host) not in self._names:
+            return True
+        return bool(origin) and urllib.parse.urlsplit(origin).netloc != host
+
+    async def _open(self) -> None:
+        if self._running is None:
+            self._running = asyncio.create_task(self._run())
+        await self._opened.wait()
+
+    async def _run(self) -> None:
+        """Hold the manager open, which must be left by the task that entered it."""
+        async with self._manager.run():
+            self._opened.set()
+            await asyncio.Event().wait()
+
+
+class Lines:
+    """Names for the connections by which requests come, so that the ids of two clients are never taken for one's.
+
+    The server gives all requests of a connection the same address object; while we hold it, no other object is it.
+    """
+
+    MOST = 4096
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, tuple[Any, str]] = OrderedDict()
+
+    def name(self, request: Request) -> str:
+        """A name that no other connection ever has; empty where a proxy may send the requests of many by one."""
+        client = request.scope.get("client")
+        if client is None or any(request.header(name) for name in _FORWARDED):
+            return ""
+        if id(client) not in self._known:
+            self._known[id(client)] = (client, secrets.token_hex(8))
+            if len(self._known) > self.MOST:
+                self._known.popitem(last=False)
+        self._known.move_to_end(id(client))
+        return self._known[id(client)][1]
+
+
+def _asked(context: Context) -> Asked:
+    carried: Any = context.request
+    asked: Asked = carried.scope[_ASKED]
+    return asked
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without its port."""
+    return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+
+
+async def _refuse(request: Request, status: int, words: str) -> None:
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": words}}
+    await request.answer(status, codec.json(body), (JSON, (b"allow", b"POST")) if status == 405 else (JSON,))

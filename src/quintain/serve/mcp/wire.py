@@ -1,0 +1,75 @@
+"""Our words in the protocol's: tools, contents, prompts, answers."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any
+
+import mcp_types as types
+
+from quintain.environment import Environment
+from quintain.serve import words
+from quintain.serve.live import Live
+from quintain.serve.told import PREFIX, Answer, last_words
+from quintain.tools import Tool
+from quintain.trace import Content, Image, Message, plain
+
+PROMPT = types.Prompt(name="task", description="What is to be done in this episode.")
+"""The one prompt that an episode has."""
+
+
+def tool(one: Tool) -> types.Tool:
+    """A tool as it is listed."""
+    return types.Tool(name=one.name, description=one.description, input_schema=one.parameters)
+
+
+def words_tool(env: Environment[Any]) -> types.Tool:
+    """The tool by which an agent says something without calling another."""
+    return types.Tool(name=last_words(env), description=words.DESCRIPTION, input_schema=words.SCHEMA)
+
+
+def blocks(content: Content) -> list[types.ContentBlock]:
+    """What an actor reads, and nothing else; models' endpoints refuse empty texts, so that these are no block."""
+    if isinstance(content, str):
+        return [types.TextContent(text=content)] if content else []
+    return [
+        types.ImageContent(data=base64.b64encode(block.data).decode(), mime_type=block.media_type)
+        if isinstance(block, Image)
+        else types.TextContent(text=block.text)
+        for block in content
+    ]
+
+
+def result(answer: Answer) -> types.CallToolResult:
+    """What a call led to; the score stands in the metadata, which no agent shows to its model."""
+    meta = {**answer.meta, f"{PREFIX}finished": answer.finished, f"{PREFIX}reward": answer.reward}
+    return types.CallToolResult(content=blocks(answer.content), is_error=answer.is_error, _meta=meta)
+
+
+def refusal(words: str, live: Live) -> types.CallToolResult:
+    """Why nothing was done."""
+    return types.CallToolResult(content=blocks(words), is_error=True, _meta=unpaid(live))
+
+
+def unpaid(live: Live) -> dict[str, Any]:
+    """What is told about an episode, without the score: that was told by the call that ended it."""
+    return {**live.meta, f"{PREFIX}reward": None}
+
+
+def prompt(messages: Iterable[Message]) -> types.GetPromptResult:
+    """What was said so far, to the agent and by it; the protocol has no system messages."""
+    return types.GetPromptResult(
+        description=PROMPT.description,
+        messages=[
+            types.PromptMessage(role="assistant" if message.role == "assistant" else "user", content=block)
+            for message in messages
+            if message.role != "tool" and message.content
+            for block in blocks(message.content)
+        ],
+    )
+
+
+def instructions(messages: Iterable[Message]) -> str:
+    """What was said to the agent, in one text."""
+    return "\n\n".join(plain(one.content) for one in messages if one.role in ("system", "user") and one.content)

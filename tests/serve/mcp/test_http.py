@@ -1,0 +1,298 @@
+"""An episode at its address, played by the official client in all of its modes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import gc
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import Client
+from mcp.shared.exceptions import MCPError
+
+import quintain as qn
+from quintain.replay import replay
+from quintain.trace import Image, Text
+from tests.serve.environments import Gates, counter, gated, rough, words
+from tests.serve.mcp.episodes import MODES, Served, served, until
+
+PREFIX = "dev.quintain/"
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+modes = pytest.mark.parametrize("mode", MODES)
+
+
+def told(result: types.CallToolResult) -> dict[str, Any]:
+    """What stands in the metadata, without our prefix."""
+    return {name.removeprefix(PREFIX): value for name, value in (result.meta or {}).items() if name.startswith(PREFIX)}
+
+
+def text(result: types.CallToolResult) -> str:
+    (block,) = result.content
+    assert isinstance(block, types.TextContent)
+    return block.text
+
+
+@modes
+def test_an_episode_is_played_and_its_record_replays(mode: str) -> None:
+    async def play() -> None:
+        async with served(counter) as here:
+            live, url = await here.open("train-3")
+            async with Client(url, mode=mode) as client:
+                listed = (await client.list_tools()).tools
+                assert [tool.name for tool in listed] == [*counter.tools, "answer"]
+                assert listed[0].input_schema == counter.tools["add"].parameters
+                first = await client.call_tool("add", {"by": 3})
+                assert text(first) == "The count is 3."
+                assert not first.is_error
+                assert told(first)["finished"] is False
+                assert told(first).get("reward") is None
+                last = await client.call_tool("submit", {"answer": 3})
+            assert text(last) == "Handed in."
+            assert told(last)["reward"] == 1.0
+            assert told(last)["finished"]
+            assert told(last)["validity"] == "valid"
+            assert told(last)["episode"] == live.id
+            for result in (first, last):
+                assert result.structured_content is None
+                assert "reward" not in str(result.content)
+            assert (
+                await replay(counter, counter.task("train", "train-3"), live.trace)
+            ).to_bytes() == live.trace.to_bytes()
+
+    asyncio.run(play())
+
+
+@modes
+def test_the_task_is_shown(mode: str) -> None:
+    async def look() -> None:
+        async with served(counter) as here:
+            _, url = await here.open("train-2")
+            async with Client(url, mode=mode) as client:
+                assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["task"]
+                messages = (await client.get_prompt("task")).messages
+                said = [one.content.text for one in messages if isinstance(one.content, types.TextContent)]
+                assert said == ["Be exact.", "Count to 2, then submit it."]
+                if mode != "2026-07-28":  # There the client asks for nothing that it was not told to ask for.
+                    assert client.instructions == "Be exact.\n\nCount to 2, then submit it."
+                with pytest.raises(MCPError, match="Unknown prompt"):
+                    await client.get_prompt("truth")
+
+    asyncio.run(look())
+
+
+def test_clients_come_and_go_and_the_episode_stays() -> None:
+    async def play() -> None:
+        async with served(counter) as here:
+            live, url = await here.open("train-3")
+            for count, mode in enumerate(MODES, 1):
+                async with Client(url, mode=mode) as client:
+                    assert text(await client.call_tool("add", {"by": 1})) == f"The count is {count}."
+            assert len(live.trace.turns) == 3
+
+    asyncio.run(play())
+
+
+def test_episodes_do_not_mix() -> None:
+    async def count(here: Served, number: int) -> None:
+        live, url = await here.open("train-5")
+        async with Client(url, mode=MODES[number % 3]) as client:
+            for n in range(1, 5):
+                assert text(await client.call_tool("add", {"by": number})) == f"The count is {number * n}."
+            last = await client.call_tool("submit", {"answer": 5})
+        assert told(last)["episode"] == live.id
+
+    async def play() -> None:
+        async with served(counter) as here:
+            await asyncio.gather(*(count(here, number) for number in range(1, 10)))
+
+    asyncio.run(play())
+
+
+@modes
+def test_after_the_end_every_call_is_refused_and_the_reward_is_told_once(mode: str) -> None:
+    async def play() -> None:
+        async with served(counter) as here:
+            live, url = await here.open("train-1")
+            async with Client(url, mode=mode) as client:
+                await client.call_tool("submit", {"answer": 7})
+                for name, arguments in (("add", {"by": 1}), ("answer", {"text": "7"}), ("nothing", {})):
+                    late = await client.call_tool(name, arguments)
+                    assert late.is_error
+                    assert "has ended" in text(late)
+                    assert told(late)["finished"]
+                    assert told(late).get("reward") is None
+            assert len(live.trace.turns) == 1
+
+    asyncio.run(play())
+
+
+@modes
+def test_last_words_are_a_tool(mode: str) -> None:
+    async def play() -> None:
+        async with served(words) as here:
+            live, url = await here.open("cedar")
+            async with Client(url, mode=mode) as client:
+                assert text(await client.call_tool("look", {})) == "cedar"
+                wrong = await client.call_tool("answer", {"words": "cedar"})
+                assert wrong.is_error
+                assert "`words`" in text(wrong)
+                assert len(live.trace.turns) == 1
+                last = await client.call_tool("answer", {"text": "cedar"})
+            assert not last.content
+            assert not last.is_error
+            assert told(last)["reward"] == 1.0
+            assert live.trace.turns[-1].reply.message.text == "cedar"
+
+    asyncio.run(play())
+
+
+@modes
+def test_the_models_mistakes_are_observations(mode: str) -> None:
+    async def play() -> None:
+        async with served(counter, rough) as here:
+            live, url = await here.open("train-1")
+            async with Client(url, mode=mode) as client:
+                unknown = await client.call_tool("substract", {"by": 1})
+                misfit = await client.call_tool("add", {"by": "one"})
+            assert unknown.is_error
+            assert "'substract'" in text(unknown)
+            assert misfit.is_error
+            assert "`$.by`" in text(misfit)
+            assert [turn.steps[0].is_error for turn in live.trace.turns] == [True, True]
+            _, url = await here.open("plain", env="rough")
+            async with Client(url, mode=mode) as client:
+                refused = await client.call_tool("refuse", {})
+            assert refused.is_error
+            assert text(refused).startswith("not today")
+
+    asyncio.run(play())
+
+
+@modes
+def test_a_broken_world_is_void_and_says_so_in_the_metadata_alone(mode: str) -> None:
+    async def play() -> None:
+        async with served(rough) as here:
+            live, url = await here.open("plain")
+            async with Client(url, mode=mode) as client:
+                for name in ("crash", "touch"):
+                    result = await client.call_tool(name, {})
+                    assert result.is_error
+                    assert text(result) == "error: the environment is broken"
+                    assert told(result)["validity"] == "invalid"
+                    assert told(result).get("reward") is None
+                    assert told(result)["failure"]["kind"] == "quintain:tool_bug"
+            assert live.reward is None
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("mode", MODES[:2])
+def test_a_world_that_cannot_be_built_fails_at_the_first_word(mode: str) -> None:
+    async def play() -> None:
+        async with served(rough) as here:
+            _, url = await here.open("broken")
+            with pytest.raises((MCPError, ExceptionGroup)) as raised:
+                async with Client(url, mode=mode):
+                    pass
+            error: Exception = raised.value
+            while isinstance(error, ExceptionGroup):
+                error = error.exceptions[0]
+            assert isinstance(error, MCPError)
+            assert "broken" in error.message
+            assert error.data[f"{PREFIX}failure"]["kind"] == "quintain:reset_failed"
+
+    asyncio.run(play())
+
+
+class Pictures(qn.State):
+    """Something to see."""
+
+    @qn.tool
+    def show(self) -> list[Text | Image]:
+        """Show a picture."""
+        return [Text("Look:"), Image("image/png", PNG)]
+
+    @qn.tool
+    def answer(self, text: str) -> str:
+        """Answer.
+
+        Args:
+            text: What.
+        """
+        return text
+
+
+@qn.reward
+def seen(outcome: qn.Outcome[Pictures]) -> float:
+    return 0.5
+
+
+def gallery(split: str) -> list[qn.Task[Pictures]]:
+    return [qn.Task(id="one", prompt="Look.", start=Pictures())]
+
+
+pictures = qn.Environment("pictures", tasks=gallery, harness=qn.ToolLoop(), verifier=qn.Verifier(seen), state=Pictures)
+
+
+@modes
+def test_pictures_arrive_and_an_environments_own_answer_stays_its_own(mode: str) -> None:
+    async def play() -> None:
+        async with served(pictures) as here:
+            _, url = await here.open()
+            async with Client(url, mode=mode) as client:
+                assert [tool.name for tool in (await client.list_tools()).tools] == ["show", "answer", "final_answer"]
+                shown = await client.call_tool("show", {})
+                words, picture = shown.content
+                assert isinstance(words, types.TextContent)
+                assert words.text == "Look:"
+                assert isinstance(picture, types.ImageContent)
+                assert picture.mime_type == "image/png"
+                assert base64.b64decode(picture.data) == PNG
+                assert text(await client.call_tool("answer", {"text": "mine"})) == "mine"
+                assert told(await client.call_tool("final_answer", {"text": "over"}))["reward"] == 0.5
+
+    asyncio.run(play())
+
+
+@modes
+def test_a_world_that_is_built_slowly_is_waited_for(mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUINTAIN_TEST_FOLDER", str(tmp_path))
+
+    async def look(url: str) -> int:
+        async with Client(url, mode=mode) as client:
+            return len((await client.list_tools()).tools)
+
+    async def play() -> None:
+        async with served(gated) as here:
+            _, url = await here.open("late")
+            looking = asyncio.create_task(look(url))
+            await until(lambda: Gates().entered("start"))
+            assert not looking.done()
+            Gates().open("start")
+            assert await looking == len(gated.tools) + 1
+
+    asyncio.run(play())
+
+
+def test_many_episodes_and_clients_leave_nothing_behind() -> None:
+    async def visit(here: Served, mode: str) -> None:
+        _, url = await here.open("train-1")
+        async with Client(url, mode=mode) as client:
+            await client.call_tool("add", {})
+
+    async def play() -> None:
+        async with served(counter) as here:
+            await visit(here, "legacy")
+            before = len(asyncio.all_tasks())
+            for mode in MODES * 4:
+                await visit(here, mode)
+            gc.collect()
+            assert len(asyncio.all_tasks()) <= before
+            assert here.host.open == 13
+
+    asyncio.run(play())
