@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import urllib.parse
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, MutableMapping
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
@@ -182,15 +182,17 @@ class Events:
     def __init__(self, request: Request, *, ping_s: float = 10.0) -> None:
         self._request = request
         self._ping_s = ping_s
-        self._timer: asyncio.TimerHandle | None = None
         self._pings: set[asyncio.Task[None]] = set()
 
     async def open(self, first: bytes) -> None:
-        """Send the headers and the first frame, and keep the line alive from now on."""
+        """Send the headers and the first frame."""
         send = self._request.send
         await send({"type": "http.response.start", "status": 200, "headers": self._HEADERS})
         await send({"type": "http.response.body", "body": first, "more_body": True})
-        self._timer = asyncio.get_running_loop().call_later(self._ping_s, self._ping)
+
+    def during(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
+        """The work, to be awaited, with comments sent while it takes its time."""
+        return _Kept(work, self._ping_s, self._ping)
 
     async def send(self, data: bytes) -> None:
         """Send frames, of which others follow.
@@ -206,17 +208,44 @@ class Events:
         Raises:
             Stalled: The client does not read.
         """
-        self.quiet()
         await _sent(self._request.send, {"type": "http.response.body", "body": data})
-
-    def quiet(self) -> None:
-        """Send no more comments."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _ping(self) -> None:
         ping = asyncio.ensure_future(self.send(b": ping\r\n\r\n"))
         self._pings.add(ping)
         ping.add_done_callback(self._pings.discard)
-        self._timer = asyncio.get_running_loop().call_later(self._ping_s, self._ping)
+
+
+class _Kept(Generic[T]):
+    """Work beside which something is done at intervals. What never waits needs no timer, which would cost more."""
+
+    def __init__(self, work: Coroutine[Any, Any, T], seconds: float, beat: Callable[[], None]) -> None:
+        self._work = work
+        self._seconds = seconds
+        self._beat = beat
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        resume: Callable[[Any], Any] = self._work.send
+        what: Any = None
+        try:
+            while True:
+                try:
+                    wish = resume(what)
+                except StopIteration as end:
+                    return end.value  # type: ignore[no-any-return]  # what the work returned
+                if self._timer is None:
+                    self._again()
+                try:
+                    what = yield wish
+                    resume = self._work.send
+                except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the work
+                    resume, what = self._work.throw, error
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _again(self) -> None:
+        if self._timer is not None:
+            self._beat()
+        self._timer = asyncio.get_running_loop().call_later(self._seconds, self._again)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any, overload
 
-from quintain.errors import EpisodeError, ModelError
 from quintain.episode import ActorSession
+from quintain.errors import EpisodeError, ModelError
 from quintain.harness import Harness, Model, Request
 from quintain.trace import Message, Reply
 

@@ -183,9 +183,8 @@ class Live:
             Refused: No record can hold the call.
             Gone, Starting: As for `ready`.
         """
-        number = len(self.trace.turns)
-        reply = Reply(Message("assistant", calls=(ToolCall(f"call_{number}", name, arguments),)))
-        return (await self.act(reply, key=key))[0]
+        call = ToolCall(f"call_{len(self.trace.turns)}", _text(name), _text(arguments))
+        return (await self._once(Reply(Message("assistant", calls=(call,))), key))[0]
 
     async def answer(self, words: str, *, key: str = "") -> Answer:
         """Say something without calling anything: last words, or words to whoever the agent talks with.
@@ -193,7 +192,7 @@ class Live:
         Raises:
             Finished, Void, Refused, Gone, Starting: As for `call`.
         """
-        return (await self.act(Reply(Message("assistant", words)), key=key))[-1]
+        return (await self._once(Reply(Message("assistant", _text(words))), key))[-1]
 
     async def act(self, reply: Reply, *, key: str = "") -> list[Answer]:
         """Play a whole reply: an answer for each of its calls, or one where it has none.
@@ -201,19 +200,7 @@ class Live:
         Raises:
             Finished, Void, Refused, Gone, Starting: As for `call`.
         """
-        await self.ready()
-        self.touched = time.monotonic()
-        if key:
-            if (again := await self.again(key)) is not None:
-                return again
-            self._running[key] = asyncio.get_running_loop().create_future()
-        try:
-            async with self._lock:
-                return await self._act(_checked(reply), key)
-        finally:
-            self.touched = time.monotonic()
-            if key:
-                self._running.pop(key).set_result(None)
+        return await self._once(_checked(reply), key)
 
     async def again(self, key: str) -> list[Answer] | None:
         """The answers to what was asked under this key before, when they are there; None where nothing was.
@@ -265,6 +252,24 @@ class Live:
             self._driven = None
 
     # -- inside
+
+    async def _once(self, reply: Reply, key: str) -> list[Answer]:
+        """Play a reply that a record can hold, unless its key was used before."""
+        if self.status == "starting":
+            await self.ready()
+        self.touched = time.monotonic()
+        if not key:
+            async with self._lock:
+                return await self._act(reply, key)
+        if (again := await self.again(key)) is not None:
+            return again
+        self._running[key] = asyncio.get_running_loop().create_future()
+        try:
+            async with self._lock:
+                return await self._act(reply, key)
+        finally:
+            self.touched = time.monotonic()
+            self._running.pop(key).set_result(None)
 
     async def _act(self, reply: Reply, key: str) -> list[Answer]:
         if self.trace.failure is not None:
@@ -347,3 +352,12 @@ def _checked(reply: Reply) -> Reply:
         return codec.loads(codec.dumps(reply), Reply)
     except Exception as error:
         raise Refused(f"no record can hold this reply: {error}") from error
+
+
+def _text(words: str) -> str:
+    """Words as a record will hold them."""
+    try:
+        words.encode()
+    except UnicodeEncodeError as error:
+        raise Refused(f"no record can hold this text: {error}") from error
+    return words

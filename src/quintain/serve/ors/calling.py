@@ -7,6 +7,7 @@ connection is lost before the first frame.
 
 from __future__ import annotations
 
+import itertools
 import secrets
 
 import msgspec
@@ -22,6 +23,10 @@ from . import frames, wire
 
 SETUP_S = 25.0
 """How long a request waits for its world before it is told that it is starting."""
+
+
+_KEYS = map(f"{secrets.token_hex(8)}{{:016x}}".format, itertools.count())
+"""Fresh keys of calls: no two are alike, and none is of any use in another session."""
 
 
 async def call(live: Live, request: Request, *, most: int) -> None:
@@ -44,14 +49,11 @@ async def call(live: Live, request: Request, *, most: int) -> None:
     key = asked.task_id or _lost(live, body)
     again = key is not None
     if key is None:
-        key = secrets.token_hex(16)
+        key = next(_KEYS)
     live.asked[key] = (body, request.gone)
     events = Events(request)
     await events.open(frames.task(key))
-    try:
-        *parts, last = await _answered(live, asked, key, again=again)
-    finally:
-        events.quiet()
+    *parts, last = await events.during(_answered(live, asked, key, again=again))
     if not request.gone():
         live.asked.pop(key, None)
         for part in parts:
