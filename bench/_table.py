@@ -43,12 +43,21 @@ def row(
 
 def main(title: str, measure: Callable[[bool], Iterable[Row]]) -> None:
     """Run a bench from the command line; `measure` is told whether tiny sizes are enough."""
+    options = arguments(title).parse_args()
+    put(title, list(measure(options.quick)), as_json=options.json)
+
+
+def arguments(title: str) -> argparse.ArgumentParser:
+    """What every bench understands; one with more to be told adds to it."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--json", action="store_true", help="print the rows as one JSON list and nothing else")
     parser.add_argument("--quick", action="store_true", help="tiny sizes: shows that the bench works, measures nothing")
-    options = parser.parse_args()
-    rows = list(measure(options.quick))
-    if options.json:
+    return parser
+
+
+def put(title: str, rows: list[Row], *, as_json: bool) -> None:
+    """Print the rows as they were asked for."""
+    if as_json:
         print(json.dumps(rows, indent=1))
     else:
         show(title, rows)

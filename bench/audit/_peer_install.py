@@ -24,16 +24,23 @@ NEEDS: dict[str, tuple[str, ...]] = {
     "verifiers": ("verifiers==0.4.0",),
 }
 """Requirements of each tool; the first names its environment."""
+SERVERS: dict[str, tuple[str, ...]] = {"ors": ("ors-sdk==0.1.0",), "openenv": NEEDS["openenv"]}
+"""The same of what serves environments, which is measured beside ours."""
 
 
 class Impossible(RuntimeError):
     """A tool cannot be installed here: no network, no pip, or no wheel for this Python."""
 
 
+def needs(tool: str) -> tuple[str, ...]:
+    """What is installed for a tool or a server."""
+    return NEEDS[tool] if tool in NEEDS else SERVERS[tool]
+
+
 def place(tool: str) -> Path:
     """Where a tool's environment is; it holds a file `installed` once it is whole."""
     cache = Path(os.environ.get("QUINTAIN_CACHE") or Path.home() / ".cache" / "quintain") / "peers"
-    return cache / f"{NEEDS[tool][0].replace('==', '-')}-{sys.implementation.cache_tag}"
+    return cache / f"{needs(tool)[0].replace('==', '-')}-{sys.implementation.cache_tag}"
 
 
 def python(tool: str) -> Path:
@@ -56,7 +63,7 @@ def python(tool: str) -> Path:
 def _install(tool: str, folder: Path) -> None:
     venv.create(folder)
     pip = [sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python"), "--disable-pip-version-check"]
-    command = [*pip, "install", "--quiet", *NEEDS[tool], *OURS]
+    command = [*pip, "install", "--quiet", *needs(tool), *OURS]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         shutil.rmtree(folder)

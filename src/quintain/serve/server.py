@@ -56,6 +56,7 @@ def serve(host: Host, door: Door, *, address: str, port: int, ready: Callable[[s
         access_log=False,
         server_header=False,
         date_header=False,
+        proxy_headers=False,
         ws_max_size=4 * host.limits.body_bytes,  # Longer than allowed is told in a frame; far longer ends the socket.
         ws_per_message_deflate=False,  # It costs more than a step.
         ws_ping_timeout=120.0,  # A trainer whose event loop computes for a minute keeps its sockets.
