@@ -46,7 +46,7 @@ async def call(live: Live, request: Request, *, most: int) -> None:
     if not bytes(asked.input).startswith(b"{"):
         raise msgspec.ValidationError("Expected `object` - at `$.input`")
     await live.ready(SETUP_S)
-    key = asked.task_id or _lost(live, body)
+    key = _lost(live, body) if asked.task_id is None else asked.task_id
     again = key is not None
     if key is None:
         key = next(_KEYS)
