@@ -149,7 +149,12 @@ def counter_tasks(split: str) -> list[qn.Task[Counter]]:
 
 
 counter = qn.Environment(
-    "counter", tasks=counter_tasks, harness=qn.ToolLoop("Be exact."), verifier=qn.Verifier(counted), state=Counter
+    "counter",
+    tasks=counter_tasks,
+    harness=qn.ToolLoop("Be exact."),
+    verifier=qn.Verifier(counted),
+    state=Counter,
+    config=qn.Config(max_turns=500),
 )
 
 # --- words ---

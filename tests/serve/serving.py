@@ -33,6 +33,23 @@ class Served:
         self.gates = Gates(folder)
 
     @property
+    def memory(self) -> int:
+        """Bytes of it that are in memory."""
+        return int((self._proc / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    @property
+    def descriptors(self) -> int:
+        return len(list((self._proc / "fd").iterdir()))
+
+    @property
+    def threads(self) -> int:
+        return len(list((self._proc / "task").iterdir()))
+
+    @property
+    def _proc(self) -> Path:
+        return Path(f"/proc/{self.process.pid}")
+
+    @property
     def said(self) -> str:
         """What it has written to its error stream."""
         return (self.folder / "stderr").read_text()
