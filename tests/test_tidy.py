@@ -16,7 +16,7 @@ HERE = tidy.sources(ROOT)
 
 PUBLIC = """
     Config DefinitionError Effect Environment Episode Failure Group Harness Outcome Reward Score Session State Table
-    Task Tasks ToolError ToolLoop Trace Trajectory Transition Verifier phase replay reward rollout rollouts tool
+    Task Tasks ToolError ToolLoop Trace Trajectory Transition Verifier connect phase replay reward rollout rollouts tool
     trajectories
 """
 

@@ -40,11 +40,12 @@ CORE: tuple[tuple[str, ...], ...] = (
         "rollouts",
     ),  # 4 play
 )
-ROOT = "__init__"  # the public names of the core; trades and surface may import it
+ROOT = "__init__"  # the public names; trades and surface may import it
 TRADES = (  # 5: each may import the core, and nothing of another trade
     "resources", "harnesses", "models", "judges", "tasks", "audit", "serve", "train", "adapters", "distributed",
     "studio", "testing", "plugins",
 )  # fmt: skip
+DOOR = "serve"  # the one trade of which the root has a public name, `connect`; it loads nothing until it is called
 REGISTRY = "plugins"  # the one trade that the others may import: it finds by name what they offer
 SURFACE = ("environments", "cli", "__main__")  # 6: in this order
 
@@ -171,7 +172,7 @@ def _may_import(unit: str, target: str) -> bool:
     if unit in ORDER:
         return target in ORDER and ORDER[target] < ORDER[unit]
     if unit == ROOT:
-        return target in ORDER
+        return target in {*ORDER, DOOR}
     if unit in SURFACE:
         return target not in SURFACE or SURFACE.index(target) <= SURFACE.index(unit)
     return target in ORDER or target in {ROOT, unit, REGISTRY}

@@ -13,6 +13,7 @@ from .replay import replay as replay
 from .rollout import rollout as rollout
 from .rollouts import Group as Group
 from .rollouts import rollouts as rollouts
+from .serve.client import connect as connect
 from .state import State as State
 from .table import Table as Table
 from .task import Task as Task

@@ -7,7 +7,7 @@ import copy
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -45,6 +45,9 @@ class Environment(Generic[S]):
     Raises:
         DefinitionError: The parts do not fit together; the message names the offending one.
     """
+
+    elsewhere: Callable[..., Awaitable[Any]] | None = None
+    """Begins an episode whose world is another process's, as `Episode.begin` does here; None where worlds are here."""
 
     def __init__(
         self,

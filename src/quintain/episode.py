@@ -72,6 +72,9 @@ class Episode(Generic[S]):
             DefinitionError: The task is not plain data.
             TypeError: Its world is not of the environment's state class.
         """
+        if env.elsewhere is not None:
+            episode: Episode[S] = await env.elsewhere(task, start, **names)
+            return episode
         world = task.world() if start is None else start
         if type(world) is not env.state:
             raise TypeError(

@@ -204,7 +204,7 @@ class Verifier(Generic[S]):
             if combine == "product" and c.level is Level.TRAJECTORY and c.weight != 1:
                 raise DefinitionError(f"criterion {c.name!r} has weight {c.weight}, but values are multiplied")
         self.criteria = criteria
-        self.combine = combine
+        self.combine: Literal["sum", "product"] = combine
         self._by_level = {level: tuple(c for c in criteria if c.level is level) for level in Level}
 
     def at(self, level: Level) -> tuple[Criterion[S], ...]:

@@ -8,6 +8,7 @@ from typing import Protocol
 from quintain import codec
 
 from .asgi import JSON, App, Receive, Request, Scope, Send, Stalled, again_headers
+from .control.app import Control
 from .errors import ServeError
 from .host import Host
 from .keys import ANYONE, Caller
@@ -55,6 +56,8 @@ def build(host: Host, door: Door) -> App:
     root: Mount = Ors(host)
     mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
     secrets = {"e": Mcp(host)}  # Below these, an address is leave enough.
+    control = Control(host)
+    controlled = {"v1", "healthz", "readyz", "metrics"}
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -64,6 +67,8 @@ def build(host: Host, door: Door) -> App:
         try:
             if first in secrets:
                 await secrets[first].handle(request)
+            elif first in controlled:  # It has its own words for who is refused.
+                await control.enter(request, door.admit)
             else:
                 await mounts.get(first, root).handle(request, door.admit(request))
         except ServeError as error:

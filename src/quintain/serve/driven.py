@@ -22,16 +22,19 @@ class Driven:
         harness: Whose loop is played.
         session: The agent's side of a fresh episode of this process.
         others: Who answers for other roles, such as a simulated user; None where nobody does.
+        everyone: Whether the questions of all roles are asked outside.
 
     Attributes:
         question: What the agent's model is asked; None before the first `run`, and when the harness has returned.
         done: Whether the harness has returned.
     """
 
-    def __init__(self, harness: Harness, session: ActorSession, *, others: Model | None = None) -> None:
+    def __init__(
+        self, harness: Harness, session: ActorSession, *, others: Model | None = None, everyone: bool = False
+    ) -> None:
         self.question: Request | None = None
         self.done = False
-        self._role = session.role
+        self._role = None if everyone else session.role
         self._others = others
         self._play: Generator[Any, Any, None] = harness.play(_Side(session), self._model).__await__()
 
@@ -50,7 +53,7 @@ class Driven:
         self.done = True
 
     async def _model(self, request: Request) -> Reply:
-        if request.role == self._role:
+        if self._role in {None, request.role}:
             return await _Question(request)
         if self._others is None:
             raise EpisodeError(

@@ -5,20 +5,28 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Coroutine, Hashable, Iterable
+from typing import Any, TypeVar
 
 import msgspec
 
+from quintain import resource
+from quintain.config import Config
 from quintain.environment import Environment
+from quintain.episode import Episode
 from quintain.errors import UsageError
 from quintain.harness import Agent, Model
 from quintain.task import Task
 
+from .counts import Counts
 from .crew import Crew, Place
 from .errors import Conflict, Full, Refused, Unknown
 from .keys import Caller
-from .live import Live, Log
+from .live import Live
+from .log import Log
+from .moves import resumable, thawed
+
+T = TypeVar("T")
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -29,7 +37,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         split: Whose tasks; empty for the environment's "test", or its last one where it has none of that name.
         task: Id, or place in the split, from the end where it is negative.
         id: How the caller will call it; empty for a fresh one.
-        seed, member, attempt, agent: Fields of the Trace.
+        seed, member, attempt, agent, after: Fields of the Trace.
+        led: Whether a harness of the caller's plays.
+        everyone: Whether the caller answers for all roles.
+        config: Limits and dials; None for the environment's own.
+        label: What the record calls the split; None for its name.
+        start: The world that it begins in, as bytes; None for the task's own.
+        origin: The snapshot from which it goes on; None for a fresh episode.
     """
 
     environment: str = ""
@@ -40,6 +54,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     member: int = 0
     attempt: int = 0
     agent: str = ""
+    after: tuple[str, int] | None = None
+    led: bool = False
+    everyone: bool = False
+    config: Config | None = None
+    label: str | None = None
+    start: bytes | None = None
+    origin: bytes | None = None
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +111,7 @@ class Host:
             raise UsageError("nothing to serve: name at least one environment")
         self.limits = limits or Limits()
         self.crew = Crew(self.limits.threads)
+        self.counts = Counts()
         self.draining = False
         self._user = user
         self._log = log
@@ -107,6 +129,11 @@ class Host:
         return secrets.token_hex(16)
 
     @property
+    def is_logged(self) -> bool:
+        """Whether episodes outlive the process."""
+        return self._log is not None
+
+    @property
     def open(self) -> int:
         """How many episodes there are."""
         return len(self._lives)
@@ -114,6 +141,18 @@ class Host:
     def lives(self, caller: Caller) -> list[Live]:
         """This caller's episodes, an admin's being all."""
         return [live for live in self._lives.values() if _may(live, caller)]
+
+    def everything(self) -> Iterable[Live]:
+        """Every episode, whoever's it is."""
+        return self._lives.values()
+
+    async def apart(self, kind: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Work that belongs to no episode, done where it may take its time.
+
+        Raises:
+            Exception: What it raises.
+        """
+        return await self.crew.run(Place(), kind, work)
 
     def environment(self, name: str) -> Environment[Any]:
         """An environment by its name, in any case; the first one for an empty name.
@@ -179,8 +218,13 @@ class Host:
         except UsageError as error:
             raise Unknown(str(error)) from error
 
-    async def create(self, wanted: Wanted, caller: Caller) -> Live:
+    async def create(self, wanted: Wanted, caller: Caller, *, twin: Episode[Any] | None = None) -> Live:
         """Open an episode. It is there at once; its world is built behind, see `Live.ready`.
+
+        Args:
+            wanted: What is asked for.
+            caller: By whom.
+            twin: A fork of another one, which it goes on from.
 
         Raises:
             Unknown: No such environment or task.
@@ -192,7 +236,10 @@ class Host:
         split = self.split(env, wanted.split)
         task = await self.task(env, split, wanted.task)
         self._admit(wanted.id, caller)
-        names = {"seed": wanted.seed, "member": wanted.member, "attempt": wanted.attempt, "agent": wanted.agent}
+        env = env if wanted.config is None else env.replace(config=wanted.config)
+        names: dict[str, Any] = {name: getattr(wanted, name) for name in ("seed", "member", "attempt", "agent")}
+        names |= {"split": split if wanted.label is None else wanted.label}
+        names |= {"after": wanted.after} if wanted.after is not None else {}
         live = Live(
             wanted.id or self.new_id(),
             secrets.token_urlsafe(24),
@@ -202,9 +249,14 @@ class Host:
             crew=self.crew,
             others=self._others(task, wanted.seed),
             log=self._log,
-            split=split,
+            counts=self.counts,
+            make=_make(env, task, wanted, twin=twin, **names),
+            led=wanted.led,
+            everyone=wanted.everyone,
+            home=split,
             **names,
         )
+        self.counts.begun[env.name] += 1
         self._lives[live.id] = self._tokens[live.token] = live
         self._owned[caller.name] = self._owned.get(caller.name, 0) + 1
         beginning = asyncio.create_task(live.begin())
@@ -267,6 +319,21 @@ class Host:
 
     def _others(self, task: Task[Any], seed: int) -> Model | None:
         return None if self._user is None else self._user.model(task, seed)
+
+
+def _make(
+    env: Environment[Any], task: Task[Any], wanted: Wanted, *, twin: Episode[Any] | None, **names: Any
+) -> Callable[[], Coroutine[Any, Any, Episode[Any]]]:
+    """How the episode comes to be."""
+
+    async def make() -> Episode[Any]:
+        if twin is None and wanted.origin is None:
+            start = None if wanted.start is None else await resource.loaded(env.state, wanted.start)
+            return await Episode[Any].begin(env, task, start, **names)
+        found = twin if twin is not None else await thawed(env, task, wanted.origin or b"")
+        return found if wanted.led else resumable(found)
+
+    return make
 
 
 def _may(live: Live, caller: Caller) -> bool:

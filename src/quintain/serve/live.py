@@ -5,39 +5,37 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Callable, Coroutine
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from quintain import codec
 from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode, blank
 from quintain.errors import EpisodeError, Failure, Stage, blame
 from quintain.harness import Model
 from quintain.task import Task
-from quintain.tools import Tool
 from quintain.trace import End, Message, Reply, ToolCall, Trace
 
 from . import told
+from .counts import Counts
 from .crew import Crew, Place
 from .driven import Driven
 from .errors import Finished, Gone, Refused, Starting, Void
 from .keys import Caller
-from .told import Answer
+from .log import Log
+from .moves import Again, Change, Move, change, checked, move, recordable
+from .told import Answer, Shown
+
+T = TypeVar("T")
+
+Make = Callable[[], Coroutine[Any, Any, Episode[Any]]]
 
 GRACE_S = 5.0
 """Beyond a tool's own time limit, before its thread is given up."""
 
 
-class Log(Protocol):
-    """Where what is asked is written down before it is done."""
-
-    def acted(self, id: str, key: str, reply: Reply) -> None: ...
-    def ended(self, id: str, reason: str) -> None: ...
-
-
-class Live:
+class Live(Shown):
     """An episode that is played over a wire by its environment's own harness.
 
     Args:
@@ -49,7 +47,12 @@ class Live:
         crew: Where its world runs.
         others: Who answers for other roles; None where nobody does.
         log: Where what is asked is written down first; None where nothing is.
-        names: Fields of the Trace: seed, member, attempt, split, agent.
+        counts: Is told of its end.
+        make: Makes the episode, where that is not a fresh one.
+        led: Whether a harness of the caller's plays, a `Move` at a time, and not the environment's own.
+        everyone: Whether the questions of all roles are the caller's to answer.
+        home: The split that the task is in, whatever the record calls it.
+        names: Fields of the Trace: seed, member, attempt, after, split, agent.
 
     Attributes:
         first: What the agent was told before its first reply.
@@ -70,6 +73,11 @@ class Live:
         crew: Crew,
         others: Model | None = None,
         log: Log | None = None,
+        counts: Counts | None = None,
+        make: Make | None = None,
+        led: bool = False,
+        everyone: bool = False,
+        home: str = "",
         **names: Any,
     ) -> None:
         self.id = id
@@ -79,6 +87,9 @@ class Live:
         self.owner = owner
         self.status: Literal["starting", "open", "ended", "closed"] = "starting"
         self.touched = time.monotonic()
+        self.led = led
+        self.everyone = everyone
+        self.split = home
         self.trace: Trace = blank(env, task, **names)
         self._episode: Episode[Any] | None = None
         self._driven: Driven | None = None
@@ -86,7 +97,8 @@ class Live:
         self._place = Place()
         self._others = others
         self._log = log
-        self._names = names
+        self._counts = counts
+        self._make: Make = make or (lambda: Episode[Any].begin(env, task, **names))
         self._started: asyncio.Event = asyncio.Event()
         self._lock = asyncio.Lock()
         self._turns: dict[str, int] = {}
@@ -99,7 +111,7 @@ class Live:
 
     async def begin(self) -> None:
         """Build the world and play to the first question. What breaks is the episode's failure, and does not raise."""
-        start = self.task.start
+        start: object = self.task.start
         kind = (self.env.name, "begin", getattr(start, "__code__", type(start)))
         try:
             await self._crew.run(self._place, kind, self._begin)
@@ -107,15 +119,20 @@ class Live:
             self._fail(error, part="T", kind="quintain:reset_failed", stage="seed")
         if self.status == "starting":
             self.status = "ended" if self.trace.end is not None else "open"
-        if self.status == "ended":
+        if self.status == "ended" and self.trace.score is None:
             await self._verify()
         self._started.set()
 
     async def _begin(self) -> None:
-        self._episode = episode = await Episode[Any].begin(self.env, self.task, **self._names)
+        self._episode = episode = await self._make()
         self.trace = episode.trace
-        self._driven = Driven(self.env.harness, episode.session, others=self._others)
-        await self._drive(None)
+        if not (self.led or episode.ended):
+            others = episode.remembering(self._others) if isinstance(episode, Again) else self._others
+            driven = Driven(self.env.harness, episode.session, others=others, everyone=self.everyone)
+            self._driven = driven
+            await self._drive(None)
+            while isinstance(episode, Again) and episode.is_behind and driven.question is not None:
+                await self._drive(await episode.recall(driven.question))
         self.first = list(episode.session.messages)
 
     async def ready(self, seconds: float | None = None) -> Episode[Any]:
@@ -140,32 +157,6 @@ class Live:
         if self._episode is None:
             raise Void(self._failure)
         return self._episode
-
-    # -- what is shown
-
-    @property
-    def messages(self) -> Sequence[Message]:
-        """The agent's context as its model would see it now, not to be changed; empty before the beginning."""
-        return self._episode.session.context.messages if self._episode else ()
-
-    @property
-    def tools(self) -> tuple[Tool, ...]:
-        """What the agent may call."""
-        return self.env.tools_of("agent")
-
-    @property
-    def finished(self) -> bool:
-        return self.trace.end is not None
-
-    @property
-    def reward(self) -> float | None:
-        """The score of a valid episode that has ended."""
-        return told.reward(self.trace)
-
-    @property
-    def meta(self) -> dict[str, Any]:
-        """What is told about the episode beside the answers, by prefixed key."""
-        return told.about(self.id, self.trace)
 
     # -- what is done
 
@@ -200,7 +191,7 @@ class Live:
         Raises:
             Finished, Void, Refused, Gone, Starting: As for `call`.
         """
-        return await self._once(_checked(reply), key)
+        return await self._once(recordable(reply), key)
 
     async def again(self, key: str) -> list[Answer] | None:
         """The answers to what was asked under this key before, when they are there; None where nothing was.
@@ -234,6 +225,40 @@ class Live:
                     self._log.ended(self.id, reason)
                 episode.terminate(reason)
                 await self._finish()
+
+    async def change(self, changes: tuple[Change, ...]) -> None:
+        """Do what a caller's harness did beside its steps; of one that plays here, only its end can be told.
+
+        Raises:
+            Refused: They do not fit.
+            Gone, Starting, Void: As for `ready`.
+        """
+        episode = await self.ready()
+        async with self._lock:
+            move = checked(episode, Move(Message("assistant"), before=changes, plays=False))
+            if self._log is not None:
+                self._log.acted(self.id, "", move)
+            for one in changes:
+                change(episode, one)
+            if self.trace.end is not None and self.status == "open":
+                await self._finish()
+
+    async def judge(self) -> None:
+        """Score an episode that a caller's harness ended, which only he knows to be over."""
+        async with self._lock:
+            if self.trace.end is not None and self.trace.score is None and not self.trace.criteria:
+                await self._verify()
+
+    async def work(self, kind: str, work: Callable[[Episode[Any]], Coroutine[Any, Any, T]]) -> T:
+        """Something that is done with the whole episode between two turns.
+
+        Raises:
+            Gone, Starting, Void: As for `ready`.
+            Exception: What it raises.
+        """
+        episode = await self.ready()
+        async with self._lock:
+            return await self._crew.run(self._place, (self.env.name, kind), lambda: work(episode))
 
     async def close(self) -> None:
         """Forget the world; whoever waits is told so. What runs now cannot be undone, and nobody waits for it."""
@@ -278,6 +303,8 @@ class Live:
             raise Gone("this episode was closed")
         if self.status == "ended":
             raise Finished(f"the episode has ended: {self.trace.reason}")
+        if isinstance(reply, Move) and self._episode is not None:
+            checked(self._episode, reply)
         if self._log is not None:
             self._log.acted(self.id, key, reply)
         index = len(self.trace.turns)
@@ -307,6 +334,9 @@ class Live:
     async def _drive(self, reply: Reply | None) -> None:
         """Let the harness go on; what it raises is its failure."""
         driven, episode = self._driven, self._episode
+        if episode is not None and isinstance(reply, Move):
+            await move(episode, reply)
+            return
         if driven is None or episode is None:
             raise EpisodeError("the episode has no harness any more", part="H", kind="session_lost")
         try:
@@ -322,13 +352,17 @@ class Live:
         if self._driven is not None and not self._driven.done:
             self._driven.close()
         self._driven = None
-        await self._verify()
+        if not self.led:  # Another's harness may still say how it ended.
+            await self._verify()
 
     async def _verify(self) -> None:
         episode = self._episode
-        if episode is None or self.trace.failure is not None:
-            return
-        await self._crew.run(self._place, (self.env.name, "verify"), episode.verify)
+        if episode is not None and self.trace.failure is None:
+            await self._crew.run(self._place, (self.env.name, "verify"), episode.verify)
+        elif episode is not None:
+            self.trace.criteria = tuple(one.name for one in self.env.verifier.criteria)
+        if self._counts is not None:
+            self._counts.end(self.trace)
 
     def _fail(self, error: BaseException, *, part: Any, kind: str, stage: Stage = "agent") -> None:
         if self._episode is not None:
@@ -344,14 +378,6 @@ class Live:
         if self.trace.failure is None:
             raise Gone("this episode is not there any more")
         return self.trace.failure
-
-
-def _checked(reply: Reply) -> Reply:
-    """The reply as a record will hold it."""
-    try:
-        return codec.loads(codec.dumps(reply), Reply)
-    except Exception as error:
-        raise Refused(f"no record can hold this reply: {error}") from error
 
 
 def _text(words: str) -> str:

@@ -8,7 +8,12 @@ from typing import Any, Literal
 import msgspec
 
 from quintain.environment import Environment
+from quintain.episode import Episode
+from quintain.harness import Request
+from quintain.tools import Tool
 from quintain.trace import Content, Message, Step, Trace, Turn
+
+from .driven import Driven
 
 PREFIX = "dev.quintain/"
 
@@ -104,6 +109,50 @@ def _reason(env: Environment[Any], step: Step) -> Literal["", "not_found", "inpu
     except (msgspec.DecodeError, RecursionError):
         return "input_validation"
     return ""
+
+
+class Shown:
+    """What an episode that is played over a wire shows of itself."""
+
+    id: str
+    env: Environment[Any]
+    trace: Trace
+    _episode: Episode[Any] | None
+    _driven: Driven | None
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The agent's context as its model would see it now, not to be changed; empty before the beginning."""
+        return self._episode.session.context.messages if self._episode else ()
+
+    @property
+    def question(self) -> Request | None:
+        """What the environment's own harness asks now; None where it asks nothing, or another one plays."""
+        return self._driven.question if self._driven else None
+
+    @property
+    def seed(self) -> int:
+        """For the sampling of the agent's next reply."""
+        return self._episode.session.request().seed if self._episode else 0
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """What the agent may call."""
+        return self.env.tools_of("agent")
+
+    @property
+    def finished(self) -> bool:
+        return self.trace.end is not None
+
+    @property
+    def reward(self) -> float | None:
+        """The score of a valid episode that has ended."""
+        return reward(self.trace)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What is told about the episode beside the answers, by prefixed key."""
+        return about(self.id, self.trace)
 
 
 def last_words(env: Environment[Any]) -> str:

@@ -1,0 +1,202 @@
+"""Requests to a server: asked again while it is busy or away, under a key by which nothing is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import random
+import time
+import uuid
+import weakref
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from quintain import codec
+from quintain.errors import EpisodeError, UsageError
+
+from . import KEY
+
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+
+SILENCE_S = 660.0
+"""Seconds without a byte after which a connection is given up: a tool may take long, and says nothing meanwhile."""
+_KINDS = {
+    # Name of httpx's exception, or of one of its bases, to ours; the most special one counts.
+    "PoolTimeout": "transport_local_resource",
+    "ConnectTimeout": "transport_unreachable",
+    "ConnectError": "transport_unreachable",
+    "ProxyError": "transport_unreachable",
+    "TimeoutException": "transport_timeout",
+}
+
+
+class Refusal(UsageError):
+    """The server says no.
+
+    Attributes:
+        status: In HTTP's numbers.
+    """
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Lost(EpisodeError):
+    """The server cannot be reached, or broke: nobody's reward."""
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        super().__init__(message, part="S", kind=kind)
+
+
+class Transport:
+    """Speaks JSON with one server, over connections that belong to the running event loop.
+
+    Args:
+        base: The server's URL.
+        key: API key; None takes the environment variable QUINTAIN_KEY.
+        patience_s: For how long what may pass is asked again.
+
+    Raises:
+        UsageError: httpx is not installed, or the key can be no header.
+    """
+
+    def __init__(self, base: str, key: str | None, *, patience_s: float) -> None:
+        if importlib.util.find_spec("httpx") is None:
+            raise UsageError("a server is reached by an extra: pip install 'quintain[http]'")
+        secret = (os.environ.get(KEY, "") if key is None else key).strip()
+        if not (secret.isascii() and secret.isprintable()) or " " in secret:
+            raise UsageError("an API key has only printable ASCII characters, and no space between them")
+        self.base = base
+        self._headers = {"Authorization": f"Bearer {secret}"} if secret else {}
+        self._patience_s = patience_s
+        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    async def get(self, path: str, of: type[T]) -> T:
+        """What is there.
+
+        Raises:
+            Refusal: The server says no.
+            Lost: It says nothing any more.
+        """
+        return self._read(await self.ask("GET", path), of)
+
+    async def post(self, path: str, of: type[T], body: Any = None) -> T:
+        """Have something done, once.
+
+        Args:
+            path: Behind the server's URL.
+            of: Type of the answer.
+            body: A value for JSON, or bytes as they are.
+
+        Raises:
+            Refusal, Lost: As for `get`.
+        """
+        return self._read(await self.ask("POST", path, body), of)
+
+    async def ask(self, method: str, path: str, body: Any = None) -> bytes:
+        """The body of the answer to a request, which is sent again while that may help.
+
+        Raises:
+            Refusal, Lost: As for `get`.
+        """
+        import httpx
+
+        is_raw = isinstance(body, bytes)
+        content: bytes = body if is_raw else codec.json(body if body is not None else {})
+        headers = {"Content-Type": "application/octet-stream" if is_raw else "application/json"}
+        if method == "POST":
+            headers["Idempotency-Key"] = uuid.uuid4().hex
+        fields: dict[str, Any] = {"headers": headers} | ({"content": content} if method == "POST" else {})
+        until = time.monotonic() + self._patience_s
+        pause = 0.05
+        while True:
+            wait, lost = 0.0, ""
+            try:
+                response = await self._client().request(method, path, **fields)
+            except httpx.TransportError as error:
+                names = (base.__name__ for base in type(error).__mro__)
+                kind = next((_KINDS[name] for name in names if name in _KINDS), "transport_peer_drop")
+                lost = f"{method} {self.base}{path}: {type(error).__name__}: {error}".rstrip(": ")
+            else:
+                if response.status_code not in {429, 503}:
+                    return self._good(response, f"{method} {path}")
+                kind = "provider_unavailable"
+                lost = f"{method} {self.base}{path}: {_said(response)}"
+                wait = _seconds(response)
+            # Those who were sent away together must not come back together.
+            pause = min(2.0, pause * 2)
+            wait += pause * (0.5 + random.random() / 2)  # noqa: S311 (no secret)
+            if time.monotonic() + wait > until:
+                raise Lost(lost, kind=kind)
+            await asyncio.sleep(wait)
+
+    def now(self, path: str, of: type[T]) -> T:
+        """As `get`, for who has no event loop; asked once.
+
+        Raises:
+            UsageError: The server says no, or nothing.
+        """
+        import httpx
+
+        try:
+            response = httpx.get(f"{self.base}{path}", headers=self._headers, timeout=60.0)
+        except httpx.HTTPError as error:
+            raise UsageError(f"{self.base} cannot be reached: {type(error).__name__}: {error}") from error
+        return self._read(self._good(response, f"GET {path}"), of)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running event loop."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+    def _client(self) -> httpx.AsyncClient:
+        import httpx
+
+        loop = asyncio.get_running_loop()
+        if loop not in self._clients:
+            # How many requests are under way at once is the rollout's business.
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+            timeout = httpx.Timeout(SILENCE_S, connect=10.0)
+            self._clients[loop] = httpx.AsyncClient(
+                base_url=self.base, headers=self._headers, timeout=timeout, limits=limits
+            )
+        return self._clients[loop]
+
+    def _good(self, response: httpx.Response, where: str) -> bytes:
+        if response.status_code < 300:
+            return response.content
+        told = f"{self.base}: {where}: {_said(response)}"
+        if response.status_code >= 500:
+            raise Lost(told, kind="provider_unavailable")
+        raise Refusal(told, response.status_code)
+
+    def _read(self, data: bytes, of: type[T]) -> T:
+        try:
+            return msgspec.json.decode(data, type=of)
+        except msgspec.DecodeError as error:
+            raise UsageError(f"{self.base} does not speak as this client does: {error}: {data[:300]!r}") from error
+
+
+def _said(response: httpx.Response) -> str:
+    """The words of a refusal."""
+    try:
+        detail = msgspec.json.decode(response.content)["detail"]
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
+        detail = response.text[:300]
+    return f"{response.status_code}: {detail}"
+
+
+def _seconds(response: httpx.Response) -> float:
+    try:
+        return max(0.0, min(30.0, float(response.headers.get("retry-after", "0"))))
+    except ValueError:
+        return 0.0

@@ -1,0 +1,181 @@
+"""A remote environment: an Environment like any other, but that its worlds are at the server.
+
+`rollout`, `rollouts`, `replay` and whatever stands on them take it as it is: an episode of it is one at the server,
+where the environment's own harness plays, and the record is the server's. With another harness (`replace`) that one
+plays here, and the server does what it is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import urllib.parse
+from typing import Any, Literal
+
+import msgspec
+
+from quintain.context import Snapshot
+from quintain.environment import Environment
+from quintain.errors import EpisodeError, JudgeError, UsageError
+from quintain.harness import Model, Session
+from quintain.serve.control.wire import Create, CriterionTold, Detail, EnvironmentTold, TasksTold, ToolTold
+from quintain.task import Task, Tasks
+from quintain.tools import Tool
+from quintain.verifier import Criterion, Verifier
+
+from .episode import Far, RemoteEpisode
+from .transport import Transport
+
+PAGE = 250
+
+
+class Relay(msgspec.Struct, frozen=True):
+    """The environment's own harness plays at the server; its questions are put to the model here."""
+
+    async def play(self, session: Session, model: Model) -> None:
+        """Answer what is asked, until the end."""
+        while not session.ended:
+            await session.step(await model(session.request()))
+
+
+class FarTool(Tool, frozen=True, kw_only=True):
+    """A tool of which only the schema is known."""
+
+    def decode(self, arguments: str, *, strict: bool = True) -> dict[str, Any]:
+        """The arguments; whether they fit, the server says.
+
+        Raises:
+            msgspec.DecodeError: They are no JSON object.
+        """
+        return msgspec.json.decode(arguments.strip() or "{}", type=dict[str, Any])
+
+
+class RemoteEnvironment(Environment[Far]):
+    """One environment of a server. `Environment` says what it has; a task's start, truth and solution are not told.
+
+    Args:
+        told: What the server says of it.
+        transport: How it is reached.
+    """
+
+    def __init__(self, told: EnvironmentTold, transport: Transport) -> None:
+        self._told = told
+        self.transport = transport
+        self._kept: list[str] = []
+        self._path = f"/v1/environments/{urllib.parse.quote(told.name)}"
+        super().__init__(
+            told.name,
+            tasks=self._listed,
+            harness=Relay(),
+            verifier=Verifier(*map(_criterion, told.criteria), combine=told.combine),
+            state=Far,
+            config=told.config,
+            splits=told.splits,
+        )
+        self.tools = {tool.name: _tool(tool) for tool in told.tools}
+        self.tools_digest = told.tools_digest
+        self.elsewhere = self._elsewhere
+
+    async def begin(
+        self,
+        split: str,
+        task: Task[Any] | str | int,
+        *,
+        harness: Literal["server", "client"] = "client",
+        everyone: bool = True,
+        **names: Any,
+    ) -> RemoteEpisode:
+        """An episode at the server.
+
+        Args:
+            split: Whose task.
+            task: It, its id, or its place in the split.
+            harness: "client": `session` takes any harness; "server": the environment's own plays, and `session` asks
+                what that asks.
+            everyone: With "server": ask for the replies of all roles, not of the agent alone.
+            names: Fields of the Trace: seed, member, attempt, agent.
+
+        Raises:
+            UsageError: The server says no.
+            EpisodeError: It cannot be reached.
+        """
+        config = None if self.config == self._told.config else self.config
+        place: dict[str, Any] = {"index": task} if isinstance(task, int) else {"task": getattr(task, "id", task)}
+        asked = Create(
+            environment=self.name, split=split, harness=harness, everyone=everyone, config=config, **place, **names
+        )
+        told = await self.transport.post("/v1/episodes", Detail, asked)
+        while told.status == "starting":
+            told = await self.transport.get(f"/v1/episodes/{told.id}?wait=20", Detail)
+        return RemoteEpisode.of(self, told)
+
+    async def restore(self, snapshot: Snapshot) -> RemoteEpisode:
+        """Go on from a snapshot, of this server or another one that has the same environment.
+
+        Raises:
+            UsageError: It is of another environment or version, or torn.
+            EpisodeError: The server cannot be reached.
+        """
+        mode = "server" if isinstance(self.harness, Relay) else "client"
+        path = f"/v1/episodes/restore?harness={mode}&everyone=true"
+        told = await self.transport.post(path, Detail, snapshot.to_bytes())
+        return RemoteEpisode.of(self, told, snapshot)
+
+    async def close(self, episode: RemoteEpisode) -> None:
+        """Have the server forget an episode whose record is here; one of a day is kept for the one after it."""
+        if episode.task.day:
+            self._kept.append(episode.id)
+        else:
+            await episode.aclose()
+
+    async def forget(self) -> None:
+        """Close the episodes that were kept for those which began in their last worlds."""
+        while self._kept:
+            with contextlib.suppress(EpisodeError, UsageError):  # Gone already, or going with the server.
+                await self.transport.ask("DELETE", f"/v1/episodes/{self._kept.pop()}")
+
+    async def aclose(self) -> None:
+        """`forget`, and close the connections of the running event loop."""
+        await self.forget()
+        await self.transport.aclose()
+
+    async def _elsewhere(self, task: Task[Far], start: Far | None, **names: Any) -> RemoteEpisode:
+        """An episode for `Episode.begin`; it is closed when its record is there."""
+        names.pop("after", None)  # The server says after which one it began, and it knows that one.
+        if start is not None:
+            names["after"] = start.episode
+        mode: Literal["server", "client"] = "server" if isinstance(self.harness, Relay) else "client"
+        split, label = task.world().split, names.pop("split", "")
+        episode = await self.begin(split, task, harness=mode, label=label, **names)
+        episode.is_passing = True
+        return episode
+
+    def _fingerprint(self) -> str:
+        return self._told.fingerprint  # Of the code that acts and judges, which is the server's.
+
+    def _listed(self, split: str) -> Tasks[Far]:
+        """The tasks of a split, asked for by the page."""
+        pages: dict[int, TasksTold] = {}
+
+        def page(number: int) -> TasksTold:
+            if number not in pages:
+                query = urllib.parse.urlencode({"split": split, "offset": number * PAGE, "limit": PAGE})
+                pages[number] = self.transport.now(f"{self._path}/tasks?{query}", TasksTold)
+            return pages[number]
+
+        def make(index: int) -> Task[Far]:
+            told = page(index // PAGE).tasks[index % PAGE]
+            return Task(id=told.id, prompt="", start=Far(split=split), day=told.day, tags=told.tags)
+
+        return Tasks(page(0).count, make)
+
+
+def _tool(told: ToolTold) -> FarTool:
+    fields = {name: getattr(told, name) for name in told.__struct_fields__}
+    return FarTool(arguments=msgspec.defstruct(told.name, ()), path=(told.name,), **fields)
+
+
+def _criterion(told: CriterionTold) -> Criterion[Far]:
+    def judge(_view: object) -> float:
+        raise JudgeError(f"criterion {told.name!r} judges at the server", kind="quintain:judge_missing")
+
+    return Criterion(judge=judge, **{name: getattr(told, name) for name in told.__struct_fields__})

@@ -1,0 +1,62 @@
+"""What there is: environments, tasks by name, and whether the server is well."""
+
+from __future__ import annotations
+
+from quintain import codec
+from quintain.serve.asgi import JSON
+from quintain.serve.errors import Unknown
+
+from . import metrics
+from .once import Said
+from .routes import Asked
+from .wire import EnvironmentsTold, EnvironmentTold, Health, TasksTold, TaskTold
+
+
+async def list_environments(asked: Asked) -> EnvironmentsTold:
+    """Every environment, the default first: splits, tools, criteria, configuration, digests."""
+    everything = asked.has("trainer")
+    known = asked.host.environments.values()
+    return EnvironmentsTold(tuple(EnvironmentTold.of(env, everything=everything) for env in known))
+
+
+async def get_environment(asked: Asked) -> EnvironmentTold:
+    """One environment by its name, in any case; "-" is the server's first one."""
+    env = asked.host.environment(_name(asked))
+    return EnvironmentTold.of(env, everything=asked.has("trainer"))
+
+
+async def list_tasks(asked: Asked) -> TasksTold:
+    """The names and tags of a split's tasks; what stands in a task does not leave the server."""
+    host, query = asked.host, asked.query
+    env = host.environment(_name(asked))
+    if query.split and query.split not in env.splits:
+        raise Unknown(f"{env.name} has no split {query.split!r}; it has {', '.join(env.splits)}")
+    split = host.split(env, query.split)
+    tasks = await host.tasks(env, split)
+
+    async def named() -> tuple[TaskTold, ...]:
+        chosen = tasks[query.offset : query.offset + query.limit]
+        return tuple(TaskTold(task.id, dict(task.tags), task.day) for task in chosen)
+
+    return TasksTold(split, len(tasks), await host.apart((env.name, "names"), named))
+
+
+async def get_health(asked: Asked) -> Health:
+    """Whether the process lives."""
+    return Health("draining" if asked.host.draining else "ok")
+
+
+async def get_readiness(asked: Asked) -> Said:
+    """Whether new episodes are taken; 503 while the server drains."""
+    is_draining = asked.host.draining
+    return Said(503 if is_draining else 200, codec.json(Health("draining" if is_draining else "ok")), (JSON,))
+
+
+async def get_metrics(asked: Asked) -> Said:
+    """Counters and gauges for Prometheus."""
+    return Said(200, metrics.text(asked.host).encode(), ((b"content-type", metrics.TYPE.encode()),))
+
+
+def _name(asked: Asked) -> str:
+    name = asked.names["environment"]
+    return "" if name == "-" else name

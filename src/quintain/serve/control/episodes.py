@@ -1,0 +1,326 @@
+"""What can be done with an episode. A handler's docstring is what the OpenAPI document says of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+import msgspec
+
+from quintain import codec, resource
+from quintain.context import Snapshot
+from quintain.environment import Environment
+from quintain.episode import Episode
+from quintain.errors import ReplayDivergence
+from quintain.replay import replayed
+from quintain.serve.errors import Conflict, Refused, Starting, Unknown, Void
+from quintain.serve.host import Wanted
+from quintain.serve.live import Live
+from quintain.serve.moves import Change, Fail, Join, Move, Retold, Terminate, driven_by
+from quintain.trace import Message, Reply, ToolCall, Trace
+
+from . import telling
+from .once import Said
+from .routes import OCTETS, Asked
+from .wire import Detail, Divergence, EpisodesTold, Joined, JournalTold, Played, Replayed, Verdict
+
+READY_S = 20.0
+"""Seconds that an answer waits for the world to be built."""
+
+
+async def create_episode(asked: Asked) -> Detail:
+    """Begin an episode. Its world is built behind; the answer waits for that a while."""
+    body = asked.body
+    if (body.task is None) == (body.index is None):
+        raise Refused("an episode is of one task: give its `task` or its `index`")
+    if body.harness == "client" or body.everyone or body.config is not None or body.after is not None:
+        asked.need("trainer", "to play all roles, or by a harness or a configuration of one's own,")
+    after = asked.host.get(body.after, asked.caller) if body.after is not None else None
+    wanted = Wanted(
+        environment=body.environment,
+        split=body.split,
+        task=body.task if body.task is not None else body.index,
+        id=_id(asked),
+        seed=body.seed,
+        member=body.member,
+        attempt=body.attempt,
+        agent=body.agent,
+        led=body.harness == "client",
+        everyone=body.everyone,
+        config=body.config,
+        label=body.label,
+        after=(after.trace.task, after.trace.attempt) if after is not None else None,
+        start=await _world(after) if after is not None else None,
+    )
+    return await _created(asked, wanted)
+
+
+async def list_episodes(asked: Asked) -> EpisodesTold:
+    """The caller's episodes; an admin's are all."""
+    return EpisodesTold(tuple(telling.status(live) for live in asked.host.lives(asked.caller)))
+
+
+async def get_episode(asked: Asked) -> Detail:
+    """How an episode stands: status, validity, failure, rewards, the open question."""
+    live = _live(asked)
+    if asked.query.wait:
+        await _begun(live, asked.query.wait)
+    return telling.detail(asked, live)
+
+
+async def call_tool(asked: Asked) -> Played:
+    """Have the agent make one call: a turn."""
+    live = _live(asked)
+    arguments = codec.json(asked.body.arguments).decode()
+    call = ToolCall(f"call_{len(live.trace.turns)}", asked.body.name, arguments)
+    return await _acted(asked, live, Reply(Message("assistant", calls=(call,))))
+
+
+async def give_answer(asked: Asked) -> Played:
+    """Have the agent say something without calling; where nobody talks with it, its last words."""
+    return await _acted(asked, _live(asked), Reply(Message("assistant", asked.body.text)))
+
+
+async def give_reply(asked: Asked) -> Played:
+    """Answer the open question with a whole reply: words, calls, tokens."""
+    live = _live(asked)
+    if live.led:
+        raise Conflict("the harness of this episode is the caller's: it makes steps")
+    return await _acted(asked, live, asked.body.reply, whoever=True)
+
+
+async def make_step(asked: Asked) -> Played:
+    """Play a reply in one of the conversations of the caller's own harness."""
+    live, body = _led(asked), asked.body
+    move = _move(body.reply, thread=body.thread, before=body.before)
+    return await _acted(asked, live, move, whoever=True)
+
+
+async def join(asked: Asked) -> Joined:
+    """Open another actor's conversation for the caller's own harness."""
+    live = _led(asked)
+    await live.change((Join(asked.body.role, asked.body.messages),))
+    session = (await live.ready(READY_S)).sessions[-1]
+    return Joined(session.context.thread, tuple(session.messages))
+
+
+async def change(asked: Asked) -> Detail:
+    """Do what the caller's harness did beside its steps. With the server's own harness: only end the episode."""
+    live = _live(asked)
+    await _changed(live, asked.body)
+    return telling.detail(asked, live)
+
+
+async def terminate(asked: Asked) -> Detail:
+    """End the episode, by the rules of the game or by a failure on the caller's side; a second time changes nothing."""
+    live, body = _live(asked), asked.body
+    if body.failure is not None:
+        asked.need("trainer", "to blame a failure")
+    what = Terminate(body.reason) if body.failure is None else Fail(body.failure)
+    await _changed(live, (what,))
+    return telling.detail(asked, live)
+
+
+async def verify(asked: Asked) -> Verdict:
+    """The verdict on an episode that has ended, or on a copy as though it ended now."""
+    live, body = _live(asked), asked.body
+    await _changed(live, body.before)
+    if not body.now:
+        if live.trace.end is None:
+            raise Conflict("the episode goes on; terminate it first, or ask for the verdict now")
+        await live.judge()
+        return telling.verdict(live.trace)
+    asked.need("trainer", "a verdict before the end")
+
+    async def judged(episode: Episode[Any]) -> Trace:
+        twin = await episode.fork()
+        twin.terminate("the verdict was asked for")
+        await twin.verify()
+        return twin.trace
+
+    return telling.verdict(await live.work("verify", judged))
+
+
+async def snapshot(asked: Asked) -> Said:
+    """Everything that is needed to go on here or elsewhere, as bytes."""
+    data = await _live(asked).work("snapshot", _frozen)
+    return Said(200, data, ((b"content-type", OCTETS.encode()),))
+
+
+async def restore(asked: Asked) -> Detail:
+    """Begin an episode where a snapshot ended."""
+    try:
+        frozen = Snapshot.from_bytes(asked.body)
+        trace = codec.loads(frozen.trace, Trace)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise Refused(f"this is no snapshot: {error}") from error
+    env = asked.host.environment(trace.environment)
+    if frozen.fingerprint != env.fingerprint:
+        raise Conflict(f"the snapshot is of another version of {env.name}: {frozen.fingerprint}")
+    wanted = Wanted(
+        environment=env.name,
+        split=await _split(asked, env, trace),
+        task=trace.task,
+        id=_id(asked),
+        led=asked.query.harness == "client",
+        everyone=asked.query.everyone,
+        label=trace.split,
+        origin=asked.body,
+        seed=trace.seed,
+        member=trace.member,
+        attempt=trace.attempt,
+        agent=trace.agent,
+    )
+    return await _created(asked, wanted)
+
+
+async def fork(asked: Asked) -> Detail:
+    """An independent twin of an episode; both may go on."""
+    live = _live(asked)
+    await live.ready(READY_S)
+    trace = live.trace
+    wanted = Wanted(
+        environment=live.env.name,
+        split=live.split,
+        task=live.task.id,
+        id=_id(asked),
+        led=live.led,
+        everyone=live.everyone,
+        label=trace.split,
+        config=trace.config,
+        **{name: getattr(trace, name) for name in ("seed", "member", "attempt", "agent")},
+    )
+    if asked.host.is_logged:  # A twin that must outlive the process begins from bytes.
+        wanted = msgspec.structs.replace(wanted, origin=await live.work("snapshot", _frozen))
+        return await _created(asked, wanted)
+    return await _created(asked, wanted, await live.work("fork", _forked))
+
+
+async def replay(asked: Asked) -> Replayed:
+    """Play the record of an ended episode again, and compare every byte."""
+    live = _live(asked)
+    episode = await live.ready(READY_S)
+    trace = live.trace
+    if trace.end is None:
+        raise Conflict("the episode goes on; its record can be replayed when it has ended")
+    env: Environment[Any] = driven_by(live.env, Retold(trace)) if live.led else live.env
+    start = episode.start if trace.after else None
+
+    def again() -> Coroutine[Any, Any, Any]:
+        return replayed(env, live.task, trace, start=start)
+
+    try:
+        await asked.host.apart((env.name, "replay"), again)
+    except ReplayDivergence as error:
+        return Replayed(agree=False, divergence=Divergence(error.turn, error.step, error.field, str(error)))
+    return Replayed(agree=True, divergence=None)
+
+
+async def get_trace(asked: Asked) -> Said:
+    """The record: one line as it stands in a file of traces."""
+    return Said(200, _live(asked).trace.to_json(), ((b"content-type", b"application/json"),))
+
+
+async def get_journal(asked: Asked) -> JournalTold:
+    """Every call of the episode, under the server's number."""
+    return telling.journal(_live(asked).trace)
+
+
+async def delete_episode(asked: Asked) -> None:
+    """Close an episode; nothing of it is left."""
+    await asked.host.close(asked.names["id"], asked.caller)
+
+
+# -- what they share
+
+
+def _live(asked: Asked) -> Live:
+    return asked.host.get(asked.names["id"], asked.caller)
+
+
+def _led(asked: Asked) -> Live:
+    live = _live(asked)
+    if not live.led:
+        raise Conflict("the environment's own harness plays this episode; create it with the harness 'client'")
+    return live
+
+
+def _id(asked: Asked) -> str:
+    """The same for the same request, even when the server died in between."""
+    return codec.digest(f"{asked.caller.name}/{asked.key}".encode()) if asked.key else ""
+
+
+async def _created(asked: Asked, wanted: Wanted, twin: Episode[Any] | None = None) -> Detail:
+    try:
+        live = await asked.host.create(wanted, asked.caller, twin=twin)
+    except Conflict:
+        live = asked.host.get(wanted.id, asked.caller)  # It was created before a crash, under this very key.
+    await _begun(live, READY_S)
+    return telling.detail(asked, live)
+
+
+async def _begun(live: Live, seconds: float) -> None:
+    """Wait for the world, but not for ever, and whatever comes of it."""
+    with contextlib.suppress(Starting, Void):
+        await live.ready(seconds)
+
+
+async def _acted(asked: Asked, live: Live, reply: Reply, *, whoever: bool = False) -> Played:
+    await live.ready(READY_S)
+    question = live.question
+    if not whoever and question is not None and question.role != "agent":
+        raise Conflict(f"the open question is for the {question.role}: answer it by a whole reply")
+    first = len(live.trace.turns)
+    had = live.trace.failure
+    if live.led and not isinstance(reply, Move):
+        reply = _move(reply)
+    try:
+        answers = await live.act(reply, key=asked.key)
+    except Void:
+        if had is not None:
+            raise
+        answers = []
+    return telling.played(asked, live, first=answers[0].seq if answers else first, answers=answers)
+
+
+def _move(reply: Reply, **more: Any) -> Move:
+    return Move(**{name: getattr(reply, name) for name in Reply.__struct_fields__}, **more)
+
+
+async def _changed(live: Live, changes: Sequence[Change]) -> None:
+    if not live.led and any(not isinstance(one, Terminate | Fail) for one in changes):
+        raise Conflict("the environment's own harness plays this episode, and alone talks to its actors")
+    if changes:
+        await live.ready(READY_S)
+        await live.change(tuple(changes))
+
+
+async def _forked(episode: Episode[Any]) -> Episode[Any]:
+    return await episode.fork()
+
+
+async def _frozen(episode: Episode[Any]) -> bytes:
+    return (await episode.snapshot()).to_bytes()
+
+
+async def _world(live: Live) -> bytes:
+    """The world that an episode left, as bytes."""
+    if live.trace.end is None:
+        raise Conflict("the episode after which this one is to begin goes on")
+
+    async def dumped(episode: Episode[Any]) -> bytes:
+        return await resource.dump(episode.state)
+
+    return await live.work("dump", dumped)
+
+
+async def _split(asked: Asked, env: Environment[Any], trace: Trace) -> str:
+    """The split in which a record's task is, which the record may call by another name."""
+    for split in (trace.split,) if trace.split in env.splits else env.splits:
+        try:
+            await asked.host.task(env, split, trace.task)
+        except Unknown:
+            continue
+        return split
+    raise Unknown(f"{env.name} has no task {trace.task!r}")

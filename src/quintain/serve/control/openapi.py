@@ -1,0 +1,124 @@
+"""The OpenAPI 3.1 document, made of the table of routes and the types that they take and give."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from quintain import __version__, codec
+
+from .routes import OCTETS, Route
+from .wire import Problem
+
+REFUSED = "application/problem+json"
+_REF = "#/components/schemas/{name}"
+_SECURE = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+}
+_ALWAYS = (400, 405, 429, 503)
+
+
+@functools.cache
+def document(routes: tuple[Route, ...]) -> bytes:
+    """The document as JSON."""
+    structs = {type_ for route in routes for type_ in (route.body, route.answer) if not _is_plain(type_)}
+    types = [Problem, *sorted(structs, key=str)]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    known = dict(zip(types, schemas, strict=True))
+    paths: dict[str, dict[str, Any]] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, known)
+    whole = {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Quintain's control plane",
+            "version": __version__,
+            "description": "Environments and episodes for trainers and operators. Errors are RFC 9457 problems.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "paths": paths,
+        "components": {"schemas": components, "securitySchemes": _SECURE},
+    }
+    return codec.json(whole)
+
+
+def _operation(route: Route, known: dict[Any, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "operationId": route.name,
+        "summary": route.about.partition(".")[0],
+        "description": route.about,
+        "parameters": [*_in_path(route), *_in_query(route), *_in_header(route)],
+        "responses": {str(route.status): _answer(route, known)}
+        | {str(status): _refusal(status) for status in sorted(_statuses(route))},
+        "security": [{"bearer": []}, {"header": []}] if route.role else [],
+    }
+    if route.body is bytes:
+        content: dict[str, Any] = {OCTETS: {"schema": {}}}
+        told["requestBody"] = {"required": True, "content": content}
+    elif route.body is not None:
+        told["requestBody"] = {"required": True, "content": {"application/json": {"schema": known[route.body]}}}
+    return told
+
+
+def _statuses(route: Route) -> set[int]:
+    """Every status of a refusal that the route may give."""
+    found = {*_ALWAYS, *route.errors}
+    found |= {401, 403} if route.role else set()
+    found |= {413, 415, 422} if route.body is not None else set()
+    found |= {422} if route.query is not None or route.method == "POST" else set()
+    return found
+
+
+def _answer(route: Route, known: dict[Any, Any]) -> dict[str, Any]:
+    told: dict[str, Any] = {"description": HTTPStatus(route.status).phrase}
+    if route.answer is bytes:
+        told["content"] = {OCTETS: {"schema": {}}}
+    elif isinstance(route.answer, str):
+        told["content"] = {route.answer.partition(";")[0]: {"schema": {"type": "string"}}}
+    elif route.answer is not None:
+        schema = {"type": "object"} if route.answer is dict else known[route.answer]
+        told["content"] = {"application/json": {"schema": schema}}
+    return told
+
+
+def _refusal(status: int) -> dict[str, Any]:
+    headers: dict[str, Any] = {}
+    if status in {429, 503}:
+        headers["Retry-After"] = {"schema": {"type": "integer"}, "description": "Seconds to wait."}
+    if status == 405:
+        headers["Allow"] = {"schema": {"type": "string"}, "description": "The methods that there are."}
+    if status == 401:
+        headers["WWW-Authenticate"] = {"schema": {"type": "string"}, "description": "How to say who asks."}
+    content = {REFUSED: {"schema": {"$ref": _REF.format(name="Problem")}}}
+    return {"description": HTTPStatus(status).phrase, "content": content} | ({"headers": headers} if headers else {})
+
+
+def _in_path(route: Route) -> Iterable[dict[str, Any]]:
+    for name in re.findall(r"{(\w+)}", route.path):
+        yield {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+
+
+def _in_query(route: Route) -> Iterable[dict[str, Any]]:
+    if route.query is None:
+        return
+    (_,), components = msgspec.json.schema_components([route.query], ref_template=_REF)
+    for name, schema in components[route.query.__name__]["properties"].items():
+        yield {"name": name, "in": "query", "required": False, "schema": schema}
+
+
+def _in_header(route: Route) -> Sequence[dict[str, Any]]:
+    if route.method != "POST":
+        return ()
+    about = "The same request under the same key is done once, and answered the same."
+    schema = {"type": "string", "maxLength": 255, "pattern": "^[!-~]*$"}
+    return ({"name": "Idempotency-Key", "in": "header", "required": False, "description": about, "schema": schema},)
+
+
+def _is_plain(type_: Any) -> bool:
+    return type_ is None or type_ in {bytes, dict} or isinstance(type_, str)

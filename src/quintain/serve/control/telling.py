@@ -1,0 +1,126 @@
+"""An episode in the words of the control plane."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from quintain.serve.live import Live
+from quintain.serve.told import Answer
+from quintain.trace import Message, Trace
+
+from .routes import Asked
+from .wire import Detail, Entry, JournalTold, Played, Question, Status, Verdict
+
+_known: weakref.WeakKeyDictionary[Live, dict[str, Sequence[Message]]] = weakref.WeakKeyDictionary()
+"""The messages of each role's last question that was told, so that only what is new need be told."""
+
+
+def status(live: Live) -> Status:
+    """How an episode stands."""
+    return Status(**_standing(live))
+
+
+def detail(asked: Asked, live: Live) -> Detail:
+    """How an episode stands, with what belongs to its moment."""
+    trace = live.trace
+    # Reasons of rewards may say what is wanted, so an agent reads them when nothing can be done about it any more.
+    is_open = trace.end is None and not asked.has("trainer")
+    return Detail(
+        **_standing(live),
+        rewards=() if is_open else tuple(trace.every_reward()),
+        question=_question(live, whole=True),
+        prompt=tuple(live.messages) if live.led else (),
+        roles=live.task.roles if live.led else {},
+        label=trace.split,
+        day=live.task.day,
+        mcp_url=_mcp_url(asked, live),
+    )
+
+
+def played(asked: Asked, live: Live, *, first: int, answers: Sequence[Answer]) -> Played:
+    """What a reply led to: the turns from the first of them on."""
+    trace = live.trace
+    turns = trace.turns[first:]
+    last = answers[-1] if answers else None
+    is_end = trace.end is not None
+    return Played(
+        turns=tuple(turn for turn in turns if not turn.thread or asked.has("trainer")),
+        observation=last.content if last else "",
+        is_error=last.is_error if last else is_end,
+        finished=is_end,
+        reward=last.reward if last else None,
+        status=status(live),
+        question=_question(live),
+    )
+
+
+def verdict(trace: Trace) -> Verdict:
+    """What the criteria said."""
+    return Verdict(
+        validity=trace.validity,
+        failure=trace.failure,
+        score=trace.score,
+        rewards=tuple(trace.every_reward()),
+        state_digest=trace.turns[-1].state_digest if trace.turns else "",
+    )
+
+
+def journal(trace: Trace) -> JournalTold:
+    """The calls of an episode, numbered through."""
+    calls = [(turn, step) for turn in trace.turns for step in turn.steps]
+    return JournalTold(
+        tuple(
+            Entry(
+                seq=seq,
+                turn=turn.index,
+                role=turn.role,
+                thread=turn.thread,
+                step=step,
+                state_digest=turn.state_digest if step is turn.steps[-1] else "",
+            )
+            for seq, (turn, step) in enumerate(calls)
+        )
+    )
+
+
+def _standing(live: Live) -> dict[str, Any]:
+    trace = live.trace
+    return {
+        "id": live.id,
+        "status": live.status,
+        "environment": live.env.name,
+        "split": live.split,
+        "task": live.task.id,
+        "seed": trace.seed,
+        "member": trace.member,
+        "attempt": trace.attempt,
+        "agent": trace.agent,
+        "harness": "client" if live.led else "server",
+        "turns": len(trace.turns),
+        "end": trace.end,
+        "reason": trace.reason,
+        "validity": trace.validity,
+        "failure": trace.failure,
+        "score": trace.score,
+        "state_digest": trace.turns[-1].state_digest if trace.turns else "",
+        "task_digest": trace.task_digest,
+    }
+
+
+def _question(live: Live, *, whole: bool = False) -> Question | None:
+    request = live.question
+    if request is None or live.led:
+        return None
+    known = _known.setdefault(live, {})
+    seed = request.seed or live.seed  # A question that is asked here has none until somebody wants it.
+    question = Question.of(request, () if whole else known.get(request.role, ()), seed)
+    known[request.role] = tuple(request.messages)
+    return question
+
+
+def _mcp_url(asked: Asked, live: Live) -> str:
+    """Built from what the caller called the server, for nobody else knows how it is reached."""
+    host = asked.request.header(b"host")
+    return f"{asked.request.scope.get('scheme', 'http')}://{host}/e/{live.token}/mcp" if host else ""

@@ -1,0 +1,394 @@
+"""What the control plane is asked and says: plain data, of which the OpenAPI document is made too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from quintain.config import Config
+from quintain.environment import Environment
+from quintain.errors import Failure
+from quintain.harness import Request
+from quintain.serve.moves import Change
+from quintain.trace import Content, End, Level, Message, Reply, Reward, Step, Turn
+from quintain.verifier import Criterion
+
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Page = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=25)]
+Role = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong (RFC 9457)."""
+
+    type: str = "about:blank"
+    title: str
+    status: int
+    detail: str
+
+
+class ToolTold(msgspec.Struct, frozen=True):
+    """A tool, its arguments as a JSON schema."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    roles: tuple[str, ...]
+
+
+class CriterionTold(msgspec.Struct, frozen=True, kw_only=True):
+    """What judges, without how."""
+
+    name: str
+    level: Level
+    weight: float
+    low: float
+    high: float
+    normalize: bool
+    after: str | None
+
+    @classmethod
+    def of(cls, one: Criterion[Any]) -> CriterionTold:
+        return cls(**{name: getattr(one, name) for name in cls.__struct_fields__})
+
+
+class EnvironmentTold(msgspec.Struct, frozen=True, kw_only=True):
+    """An environment, but for its tasks and its code."""
+
+    name: str
+    splits: tuple[str, ...]
+    fingerprint: str
+    tools_digest: str
+    tools: tuple[ToolTold, ...]
+    criteria: tuple[CriterionTold, ...]
+    combine: Literal["sum", "product"]
+    config: Config
+
+    @classmethod
+    def of(cls, env: Environment[Any], *, everything: bool) -> EnvironmentTold:
+        """What is told of an environment; the tools of other roles only where everything may be known."""
+        tools = env.tools.values() if everything else env.tools_of("agent")
+        return cls(
+            name=env.name,
+            splits=env.splits,
+            fingerprint=env.fingerprint,
+            tools_digest=env.tools_digest,
+            tools=tuple(ToolTold(t.name, t.description, t.parameters, t.roles) for t in tools),
+            criteria=tuple(map(CriterionTold.of, env.verifier.criteria)),
+            combine=env.verifier.combine,
+            config=env.config,
+        )
+
+
+class EnvironmentsTold(msgspec.Struct, frozen=True):
+    """Everything that is served, the default first."""
+
+    environments: tuple[EnvironmentTold, ...]
+
+
+class TaskTold(msgspec.Struct, frozen=True):
+    """A task's name; nothing that stands in it."""
+
+    id: str
+    tags: dict[str, str]
+    day: str = ""
+
+
+class TasksTold(msgspec.Struct, frozen=True):
+    """Some of a split's tasks.
+
+    Attributes:
+        split: Whose.
+        count: How many the split has.
+        tasks: Those that were asked for, in the order of the split.
+    """
+
+    split: str
+    count: int
+    tasks: tuple[TaskTold, ...]
+
+
+class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An episode to begin.
+
+    Attributes:
+        environment: Name, in any case; empty for the server's first one.
+        split: Whose tasks; empty for "test", or the last split where there is no such.
+        task: Its id; or `index`, its place in the split.
+        seed, member, attempt, agent: What the record will say of the episode.
+        harness: "server" has the environment's own harness play, and asks for replies; "client" leaves that to the
+            caller, who tells, steps and ends.
+        everyone: Ask the caller for the replies of all roles, not of the agent alone.
+        config: Limits and dials instead of the environment's own.
+        label: What the record calls the split, where that is not its name.
+        after: The episode in whose last world this one begins: the next task of a day.
+    """
+
+    environment: str = ""
+    split: str = ""
+    task: str | None = None
+    index: Whole | None = None
+    seed: Whole = 0
+    member: Count = 0
+    attempt: Count = 0
+    agent: str = ""
+    harness: Literal["server", "client"] = "server"
+    everyone: bool = False
+    config: Config | None = None
+    label: str | None = None
+    after: str | None = None
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """What an actor's model is asked: the first `keep` messages of the role's last question, and then `added`."""
+
+    role: str
+    seed: int
+    keep: int
+    added: tuple[Message, ...]
+    tools: tuple[str, ...]
+    temperature: float
+    top_p: float
+    max_tokens: int | None
+
+    @classmethod
+    def of(cls, request: Request, known: Sequence[Message], seed: int) -> Question:
+        """The question behind a request, for who knows some messages already."""
+        keep = 0
+        for old, new in zip(known, request.messages, strict=False):
+            if old is not new and old != new:
+                break
+            keep += 1
+        return cls(
+            role=request.role,
+            seed=seed,
+            keep=keep,
+            added=tuple(request.messages[keep:]),
+            tools=tuple(tool.name for tool in request.tools),
+            temperature=request.temperature,
+            top_p=request.top_p,
+            max_tokens=request.max_tokens,
+        )
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """How an episode stands.
+
+    Attributes:
+        status: "starting" while its world is built, "open", "ended", or "closed".
+        turns: How many have been played.
+        end, reason: How and why it ended; None and empty while it goes on.
+        validity: "unknown" until it is judged.
+        score: Of a valid episode.
+        state_digest: Names the world after the last turn; empty before the first.
+        task_digest: Names the task with its start world; empty while that is built.
+    """
+
+    id: str
+    status: Literal["starting", "open", "ended", "closed"]
+    environment: str
+    split: str
+    task: str
+    seed: int
+    member: int
+    attempt: int
+    agent: str
+    harness: Literal["server", "client"]
+    turns: int
+    end: End | None
+    reason: str
+    validity: Literal["valid", "invalid", "unknown"]
+    failure: Failure | None
+    score: float | None
+    state_digest: str
+    task_digest: str
+
+
+class Detail(Status, frozen=True, kw_only=True):
+    """An episode with what belongs to its moment.
+
+    Attributes:
+        rewards: Of all levels, in the order in which they were given.
+        question: What is asked for next, whole; None when nothing is, or the caller's own harness plays.
+        prompt: The agent's first messages, where the caller's own harness plays; else empty.
+        roles: What the task tells other actors; only where the caller's own harness plays.
+        label: What the record calls the split.
+        day: The task's.
+        mcp_url: Where an agent plays it by the Model Context Protocol; empty where it cannot.
+    """
+
+    rewards: tuple[Reward, ...]
+    question: Question | None
+    prompt: tuple[Message, ...]
+    roles: dict[str, str]
+    label: str
+    day: str
+    mcp_url: str
+
+
+class EpisodesTold(msgspec.Struct, frozen=True):
+    """The caller's episodes."""
+
+    episodes: tuple[Status, ...]
+
+
+class CallAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tool call of the agent."""
+
+    name: str
+    arguments: dict[str, Any] = {}
+
+
+class AnswerAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Words of the agent, without a call."""
+
+    text: str
+
+
+class ReplyAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole reply to the open question."""
+
+    reply: Reply
+
+
+class StepAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A reply in one of the conversations of the caller's own harness.
+
+    Attributes:
+        reply: What the actor's model said.
+        thread: Which conversation: 0 is the agent's, and each join opened the next.
+        before: What the harness did since the last step, in order.
+    """
+
+    reply: Reply
+    thread: Count = 0
+    before: tuple[Change, ...] = ()
+
+
+class JoinAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another actor enters; its context begins with what the task tells that role, then these messages."""
+
+    role: Role
+    messages: tuple[Message, ...] = ()
+
+
+class Joined(msgspec.Struct, frozen=True):
+    """The conversation that a join opened."""
+
+    thread: int
+    messages: tuple[Message, ...]
+
+
+class TerminateAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The end, by the rules of the game or by a failure on the caller's side."""
+
+    reason: str = "the client ended it"
+    failure: Failure | None = None
+
+
+class VerifyAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A verdict that is wanted.
+
+    Attributes:
+        before: What the caller's own harness did since the last step.
+        now: Judge a copy of the episode as though it ended here; the episode itself goes on.
+    """
+
+    before: tuple[Change, ...] = ()
+    now: bool = False
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What the criteria say."""
+
+    validity: Literal["valid", "invalid", "unknown"]
+    failure: Failure | None
+    score: float | None
+    rewards: tuple[Reward, ...]
+    state_digest: str
+
+
+class Played(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reply led to.
+
+    Attributes:
+        turns: Those that were played since, of all roles that the caller may read.
+        observation: What the agent reads of its call, or what was said to it after its words.
+        is_error: Whether the call was refused.
+        finished: Whether the episode has ended.
+        reward: The score, on what ended a valid episode; None on all before.
+        status: How the episode stands now.
+        question: What is asked next.
+    """
+
+    turns: tuple[Turn, ...]
+    observation: Content
+    is_error: bool
+    finished: bool
+    reward: float | None
+    status: Status
+    question: Question | None
+
+
+class Divergence(msgspec.Struct, frozen=True):
+    """Where a replay left the record."""
+
+    turn: int | None
+    step: int | None
+    field: str
+    words: str
+
+
+class Replayed(msgspec.Struct, frozen=True):
+    """Whether a replay gave the same bytes."""
+
+    agree: bool
+    divergence: Divergence | None
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """One call under the server's number."""
+
+    seq: int
+    turn: int
+    role: str
+    thread: int
+    step: Step
+    state_digest: str
+
+
+class JournalTold(msgspec.Struct, frozen=True):
+    """The calls of an episode, in the order in which they were made."""
+
+    entries: tuple[Entry, ...]
+
+
+class TasksAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which tasks: those of a split, by place."""
+
+    split: str = ""
+    offset: Count = 0
+    limit: Page = 100
+
+
+class DetailAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """For how many seconds the answer may wait for the world to be built."""
+
+    wait: Seconds = 0.0
+
+
+class RestoreAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who plays what was restored; as for `Create`."""
+
+    harness: Literal["server", "client"] = "server"
+    everyone: bool = False
+
+
+class Health(msgspec.Struct, frozen=True):
+    """Whether the server lives, and takes new episodes."""
+
+    status: Literal["ok", "draining"]

@@ -1,0 +1,250 @@
+"""What a harness that plays elsewhere does to an episode, and how one that plays here finds its place again.
+
+A caller's own harness makes a `Move` at a time. `Again` lets an environment's own harness run up to where an episode
+stands, so that a copy of the episode can go on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from quintain import codec
+from quintain.context import Context, Snapshot
+from quintain.environment import Environment
+from quintain.episode import ActorSession, Episode
+from quintain.errors import EpisodeError, Failure
+from quintain.harness import Harness, Model, Request, Session
+from quintain.replay import Recorded
+from quintain.state import State
+from quintain.task import Task
+from quintain.trace import End, Message, Reply, Trace, Turn
+
+from .errors import Finished, Refused
+
+S = TypeVar("S", bound=State)
+
+
+class Tell(msgspec.Struct, frozen=True, tag="tell", forbid_unknown_fields=True):
+    """Words from outside are appended to a conversation."""
+
+    thread: int
+    messages: tuple[Message, ...]
+
+
+class Rewrite(msgspec.Struct, frozen=True, tag="rewrite", forbid_unknown_fields=True):
+    """A conversation's context is its own first `keep` messages, and then these."""
+
+    thread: int
+    keep: int
+    messages: tuple[Message, ...]
+
+
+class Join(msgspec.Struct, frozen=True, tag="join", forbid_unknown_fields=True):
+    """Another actor enters; his conversation gets the next number."""
+
+    role: str
+    messages: tuple[Message, ...] = ()
+
+
+class Terminate(msgspec.Struct, frozen=True, tag="terminate", forbid_unknown_fields=True):
+    """The end by the rules of the game."""
+
+    reason: str
+
+
+class Fail(msgspec.Struct, frozen=True, tag="fail", forbid_unknown_fields=True):
+    """The end because something broke on the caller's side."""
+
+    failure: Failure
+
+
+Change = Tell | Rewrite | Join | Terminate | Fail
+"""What a harness does beside its steps."""
+
+
+class Move(Reply, frozen=True, omit_defaults=True):
+    """A reply as a harness elsewhere plays it.
+
+    Attributes:
+        thread: In which conversation.
+        before: What the harness did since the move before.
+        plays: False where that is all, and no reply is played.
+    """
+
+    thread: int = 0
+    before: tuple[Change, ...] = ()
+    plays: bool = True
+
+
+def checked(episode: Episode[Any], move: Move) -> Move:
+    """The move, if it can be made.
+
+    Raises:
+        Refused: It names a conversation that there isn't.
+        Finished: The episode has ended, or ends before the reply.
+    """
+    threads, ended = len(episode.sessions), episode.ended
+    for change in move.before:
+        if isinstance(change, Join):
+            threads += 1
+        elif isinstance(change, Tell | Rewrite) and not 0 <= change.thread < threads:
+            raise Refused(f"there is no conversation {change.thread}; there are {threads}")
+        elif isinstance(change, Rewrite) and change.keep < 0:
+            raise Refused(f"a rewrite keeps 0 or more messages, not {change.keep}")
+        elif isinstance(change, Terminate | Fail):
+            ended = True
+    if move.plays and not 0 <= move.thread < threads:
+        raise Refused(f"there is no conversation {move.thread}; there are {threads}")
+    if move.plays and ended:
+        raise Finished(f"the episode has ended: {episode.trace.reason}")
+    return move
+
+
+def recordable(reply: Reply) -> Reply:
+    """The reply, or move, as a record will hold it.
+
+    Raises:
+        Refused: None can.
+    """
+    try:
+        return codec.loads(codec.dumps(reply), type(reply))
+    except Exception as error:
+        raise Refused(f"no record can hold this reply: {error}") from error
+
+
+def change(episode: Episode[Any], what: Change) -> None:
+    """Do to an episode what a harness elsewhere did."""
+    match what:
+        case Tell():
+            episode.sessions[what.thread].tell(*what.messages)
+        case Rewrite():
+            session = episode.sessions[what.thread]
+            session.rewrite([*session.messages[: what.keep], *what.messages])
+        case Join():
+            episode.session.join(what.role, *what.messages)
+        case Terminate():
+            episode.terminate(what.reason)
+        case Fail():
+            fail(episode, what.failure)
+
+
+async def move(episode: Episode[Any], what: Move) -> None:
+    """Make a move that was checked."""
+    for one in what.before:
+        change(episode, one)
+    if what.plays:
+        reply = Reply(**{name: getattr(what, name) for name in Reply.__struct_fields__})
+        await episode.sessions[what.thread].step(reply)
+
+
+def fail(episode: Episode[Any], failure: Failure) -> None:
+    """End an episode by a failure that somebody else has put into words already."""
+    trace = episode.trace
+    if trace.failure is None:
+        trace.failure = failure
+        trace.end, trace.reason, trace.score = End.FAILED, failure.kind, None
+
+
+def driven_by(env: Environment[S], harness: Harness) -> Environment[S]:
+    """The environment under its own name, with another harness."""
+    twin = env.replace(harness=harness)
+    twin.fingerprint = env.fingerprint
+    return twin
+
+
+class Retold(msgspec.Struct, frozen=True):
+    """Plays what stands in a record, whatever harness it was: contexts as they were, and the end as it was."""
+
+    trace: Trace
+
+    async def play(self, session: Session, model: Model) -> None:
+        """One step for each turn of the record."""
+        sessions = [session]
+        for turn in self.trace.turns:
+            sessions += [session.join(turn.role) for _ in range(len(sessions), turn.thread + 1)]
+            actor = sessions[turn.thread]
+            actor.rewrite(self.trace.context(turn.index))
+            await actor.step(await model(actor.request()))
+        if self.trace.end is End.TERMINATED:
+            session.terminate(self.trace.reason)
+
+
+class Again(Episode[S]):
+    """An episode whose turns are played from its record; the world is the one that they left.
+
+    Attributes:
+        known: The turns of the record.
+    """
+
+    def __init__(self, env: Environment[S], task: Task[S], *, state: S, start: S, trace: Trace) -> None:
+        super().__init__(env, task, state=state, start=start, trace=trace)
+        self.known: Sequence[Turn] = tuple(trace.turns)
+        self._recorded = Recorded(trace)
+        self.trace = msgspec.structs.replace(trace, turns=[])
+        prompt = [Message("user", task.prompt)] if task.prompt else []
+        self.sessions.append(ActorSession(self, Context("agent", 0, prompt)))
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there are turns in the record that the harness has not reached."""
+        return len(self.trace.turns) < len(self.known)
+
+    async def recall(self, request: Request) -> Reply:
+        """What was replied the first time.
+
+        Raises:
+            ModelError: Nothing, to this role.
+        """
+        return await self._recorded(request)
+
+    def remembering(self, others: Model | None) -> Model:
+        """Those who play the other roles; while the harness is behind, the record."""
+
+        async def model(request: Request) -> Reply:
+            if self.is_behind:
+                return await self.recall(request)
+            if others is None:
+                raise EpisodeError(f"nobody plays the role {request.role!r} here", part="H", kind="agent_run_error")
+            return await others(request)
+
+        return model
+
+    async def play(self, context: Context, reply: Reply) -> Turn:
+        """The turn of the record; beyond it a new one.
+
+        Raises:
+            EpisodeError: The harness goes another way than it did.
+            UsageError: As for an Episode.
+        """
+        if not self.is_behind:
+            return await super().play(context, reply)
+        turn = self.known[len(self.trace.turns)]
+        found = context.record(turn.index, reply)
+        if found != msgspec.structs.replace(turn, steps=(), rewards=(), state_digest=""):
+            raise EpisodeError(
+                f"the harness went another way than in turn {turn.index} of the record",
+                part="H",
+                kind="quintain:replay_diverged",
+            )
+        context.close(turn)
+        self.trace.turns.append(turn)
+        return turn
+
+
+def resumable(episode: Episode[S]) -> Episode[S]:
+    """The episode as one in which a fresh harness can find its place; of an ended one, itself."""
+    if episode.ended:
+        return episode
+    return Again(episode.env, episode.task, state=episode.state, start=episode.start, trace=episode.trace)
+
+
+async def thawed(env: Environment[S], task: Task[S], data: bytes) -> Episode[S]:
+    """The episode that a snapshot holds.
+
+    Raises:
+        UsageError, msgspec.DecodeError: As `Episode.restore`.
+    """
+    return await Episode[S].restore(env, task, Snapshot.from_bytes(data))

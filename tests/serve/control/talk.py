@@ -1,0 +1,73 @@
+"""A conversation that the tests serve: `quintain serve tests/serve/control/talk.py:talk`.
+
+The user knows a number and may look at the clock; the agent has to ask for it, and to write it down.
+"""
+
+from __future__ import annotations
+
+import quintain as qn
+from quintain.harness import Dialogue
+
+
+class Desk(qn.State):
+    """A desk with a notebook and a clock."""
+
+    note: int | None = None
+    looks: int = 0
+
+    @qn.tool
+    def write(self, number: int) -> str:
+        """Write a number down.
+
+        Args:
+            number: It.
+        """
+        self.note = number
+        return "written"
+
+    @qn.tool(roles=("user",))
+    def look(self) -> str:
+        """Look at the clock."""
+        self.looks += 1
+        return f"it is {self.rng.below(24)} o'clock"
+
+    @qn.tool
+    def drop(self) -> str:
+        """Drop the notebook, by mistake."""
+        raise RuntimeError("it fell into the sea")
+
+
+@qn.reward
+def noted(outcome: qn.Outcome[Desk]) -> qn.Score:
+    """Whether the number that the user named was written down."""
+    return qn.Score(float(outcome.state.note == outcome.task.truth), f"it was {outcome.task.truth}")
+
+
+@qn.reward(level="step")
+def in_time(effect: qn.Effect[Desk]) -> float:
+    """Whether nobody had looked at the clock yet."""
+    return float(effect.after.looks == 0)
+
+
+def tasks(split: str) -> list[qn.Task[Desk]]:
+    return [
+        qn.Task(
+            id=f"{split}-{number}",
+            prompt="",
+            start=Desk(),
+            truth=number,
+            roles={"user": f"Your number is {number}. Tell it when you are asked."},
+            tags={"parity": "odd" if number % 2 else "even"},
+        )
+        for number in range(20)
+    ]
+
+
+talk = qn.Environment(
+    "talk",
+    tasks=tasks,
+    harness=Dialogue(system="Ask for the number.", user_system="You are a client.", opening="Good day."),
+    verifier=qn.Verifier(noted, in_time),
+    state=Desk,
+    config=qn.Config(max_turns=12),
+)
