@@ -51,6 +51,11 @@ class Gates:
         log = self.folder / "log"
         return log.read_text().splitlines().count(name) if log.exists() else 0
 
+    def await_entry(self, name: str) -> None:
+        """Until something went in, which it will."""
+        while not self.entered(name):
+            time.sleep(0.005)
+
     def wait(self, name: str) -> None:
         self.enter(name)
         while not self.is_open(name):

@@ -123,10 +123,11 @@ class Request:
         return False
 
     async def answer(self, status: int, body: bytes, headers: Headers = (JSON,)) -> None:
-        """Send a whole answer."""
+        """Send a whole answer; to one who wants to open a WebSocket it is a refusal."""
+        kind = "websocket.http" if self.scope["type"] == "websocket" else "http"
         length = (b"content-length", str(len(body)).encode())
-        await self.send({"type": "http.response.start", "status": status, "headers": [*headers, length]})
-        await _sent(self.send, {"type": "http.response.body", "body": body})
+        await self.send({"type": f"{kind}.response.start", "status": status, "headers": [*headers, length]})
+        await _sent(self.send, {"type": f"{kind}.response.body", "body": body})
 
     async def reply(self, value: Any, status: int = 200, headers: Headers = (JSON,)) -> None:
         """Send a value as JSON."""

@@ -69,14 +69,12 @@ class OpenEnv:
 
     async def handle(self, request: Request, caller: Caller) -> None:
         """Answer a request, or serve a WebSocket."""
-        is_socket = request.scope["type"] == "websocket"
         try:
-            await (self._socket if is_socket else self._http)(request, caller)
+            await (self._socket if request.scope["type"] == "websocket" else self._http)(request, caller)
         except msgspec.DecodeError as error:
             await request.reply({"detail": _problems(error)}, 422)
         except ServeError as error:
-            answer = _refuse if is_socket else _denied
-            await answer(request, error)
+            await _denied(request, error)
         except QuintainError as error:  # An author's tasks() that raises.
             await request.reply({"detail": f"{type(error).__name__}: {error}"}, 500)
 
@@ -312,13 +310,6 @@ def _problems(error: msgspec.DecodeError) -> list[dict[str, Any]]:
 async def _denied(request: Request, error: ServeError) -> None:
     told = {"metadata": wire.void(error.failure)} if isinstance(error, Void) else {}
     await request.reply({"detail": str(error), **told}, error.status, [JSON, *again_headers(error)])
-
-
-async def _refuse(request: Request, error: ServeError) -> None:
-    """Answer a WebSocket's opening with an HTTP error."""
-    headers = [JSON, *again_headers(error)]
-    await request.send({"type": "websocket.http.response.start", "status": error.status, "headers": headers})
-    await request.send({"type": "websocket.http.response.body", "body": wire.encode({"detail": str(error)})})
 
 
 Page = tuple[str, Callable[[Asked], Awaitable[None]]]

@@ -1,0 +1,59 @@
+"""A client of the protocol that hides nothing: what it sends is what is written, what it gets is what came."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from websockets.sync.client import ClientConnection, connect
+
+SECONDS = 30.0
+
+
+class Wire:
+    """A socket."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+
+    def send(self, kind: str, **data: Any) -> None:
+        self.raw({"type": kind, **({"data": data} if data or kind == "step" else {})})
+
+    def raw(self, frame: Any) -> None:
+        self.connection.send(frame if isinstance(frame, str | bytes) else json.dumps(frame))
+
+    def receive(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.connection.recv(timeout=SECONDS))
+        return found
+
+    def ask(self, kind: str, **data: Any) -> dict[str, Any]:
+        """The data of an answer that is no error."""
+        self.send(kind, **data)
+        answer = self.receive()
+        assert answer["type"] != "error", answer
+        found: dict[str, Any] = answer["data"]
+        return found
+
+    def refused(self, kind: str, **data: Any) -> dict[str, Any]:
+        """The data of an answer that is an error."""
+        self.send(kind, **data)
+        answer = self.receive()
+        assert answer["type"] == "error", answer
+        found: dict[str, Any] = answer["data"]
+        return found
+
+    def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        return self.ask("step", type="call_tool", tool_name=tool, arguments=arguments)
+
+    def read(self, tool: str, **arguments: Any) -> Any:
+        return self.call(tool, **arguments)["observation"]["result"]
+
+
+@contextlib.contextmanager
+def opened(url: str, env: str, *, path: str = "ws", session: str = "") -> Iterator[Wire]:
+    query = f"?session_id={session}" if session else ""
+    address = f"{url.replace('http', 'ws', 1)}/openenv/{env}/{path}{query}"
+    with connect(address, open_timeout=SECONDS, max_size=None, proxy=None) as connection:
+        yield Wire(connection)
