@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 from websockets.sync.client import ClientConnection, connect
@@ -52,7 +52,7 @@ class Wire:
 
 
 @contextlib.contextmanager
-def opened(url: str, env: str, *, path: str = "ws", session: str = "") -> Iterator[Wire]:
+def opened(url: str, env: str, *, path: str = "ws", session: str = "") -> Generator[Wire]:
     query = f"?session_id={session}" if session else ""
     address = f"{url.replace('http', 'ws', 1)}/openenv/{env}/{path}{query}"
     with connect(address, open_timeout=SECONDS, max_size=None, proxy=None) as connection:

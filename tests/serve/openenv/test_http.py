@@ -12,6 +12,7 @@ pytest.importorskip("httpx", reason="pip install 'quintain[http]'")
 
 import httpx
 
+from tests.serve.openenv.conftest import client_of
 from tests.serve.serving import Served
 
 KEY = "dev.quintain/"
@@ -19,8 +20,8 @@ KEY = "dev.quintain/"
 
 @pytest.fixture(scope="module")
 def client(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=f"{served.url}/openenv/counter", timeout=30) as opened:
-        yield opened
+    with client_of(served, "counter") as client:
+        yield client
 
 
 def add(by: int, **more: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ pytest.importorskip("websockets", reason="pip install 'quintain[serve]'")
 import httpx
 from websockets.exceptions import ConnectionClosed
 
+from tests.serve.openenv.conftest import client_of
 from tests.serve.openenv.frames import opened
 from tests.serve.serving import Served
 
@@ -26,7 +27,7 @@ class Rpc:
         self.last = 0
 
     def raw(self, body: Any, **headers: str) -> dict[str, Any]:
-        sent = {"content": body} if isinstance(body, bytes) else {"json": body}
+        sent: dict[str, Any] = {"content": body} if isinstance(body, bytes) else {"json": body}
         answer = self.client.post("/mcp", headers=headers, **sent)
         assert answer.status_code == 200
         found: dict[str, Any] = answer.json()
@@ -48,7 +49,7 @@ class Rpc:
 
 @pytest.fixture(scope="module")
 def rpc(served: Served) -> Iterator[Rpc]:
-    with httpx.Client(base_url=f"{served.url}/openenv/counter", timeout=30) as client:
+    with client_of(served, "counter") as client:
         yield Rpc(client)
 
 

@@ -233,6 +233,11 @@ class Sessions:
         return self._host.limits.episodes
 
     @property
+    def draining(self) -> bool:
+        """Whether the server is shutting down."""
+        return self._host.draining
+
+    @property
     def frame_bytes(self) -> int:
         """How long a frame may be."""
         return self._host.limits.body_bytes

@@ -14,7 +14,7 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.errors import QuintainError
-from quintain.serve.asgi import STALLED_S, Request
+from quintain.serve.asgi import STALLED_S, Event, Request
 from quintain.serve.errors import Full, Refused, Unknown, Void
 from quintain.serve.keys import Caller
 
@@ -67,24 +67,21 @@ class Socket:
         await self._serve(id, self._request, begins=True)
 
     async def _serve(self, id: str, answers: Answers, *, begins: bool) -> None:
-        try:
-            await self._receive()  # That it wants to connect.
-            await self._send({"type": "websocket.accept"})
-            session = await self._session(id)
-            if session is None:
-                return
-            rpc = Rpc(self._sessions, self._env, self._caller, own=session, begins=begins)
-            self._task = asyncio.current_task()
-            self._look(session)
-            try:
-                await self._loop(session, rpc, answers)
-            except asyncio.CancelledError:
-                if not self._stalled or self._task is None or self._task.uncancel():
-                    raise
-            finally:
-                await self._leave(session, owned=not id)
-        except OSError:  # The client is gone; a server says it with an OSError.
+        await self._receive()  # That it wants to connect.
+        await self._tell({"type": "websocket.accept"})
+        session = await self._session(id)
+        if session is None:
             return
+        rpc = Rpc(self._sessions, self._env, self._caller, own=session, begins=begins)
+        self._task = asyncio.current_task()
+        self._look(session)
+        try:
+            await self._loop(session, rpc, answers)
+        except asyncio.CancelledError:
+            if not self._stalled and not self._sessions.draining:
+                raise
+        finally:
+            await self._leave(session, owned=not id)
 
     async def _loop(self, session: Session, rpc: Rpc, answers: Answers) -> None:
         while True:
@@ -99,11 +96,20 @@ class Socket:
             else:
                 answer = await answers(session, rpc, text)
             if answer is None:
-                await self._send({"type": "websocket.close", "code": 1000})
+                await self._tell({"type": "websocket.close", "code": 1000})
                 return
             self._sending_since = time.monotonic()
-            await self._send({"type": "websocket.send", "text": answer.decode()})
+            if not await self._tell({"type": "websocket.send", "text": answer.decode()}):
+                return
             self._sending_since = 0.0
+
+    async def _tell(self, event: Event) -> bool:
+        """Send; False where the client is gone, which a server says with an OSError."""
+        try:
+            await self._send(event)
+        except OSError:
+            return False
+        return True
 
     async def _session(self, id: str) -> Session | None:
         """Where this socket's episodes are; None when it has none, which its client was told."""
@@ -119,8 +125,8 @@ class Socket:
             problem = self._full(error)
         except Unknown as error:
             problem = wire.error("SESSION_ERROR", str(error))
-        await self._send({"type": "websocket.send", "text": problem.decode()})
-        await self._send({"type": "websocket.close", "code": 1000})
+        await self._tell({"type": "websocket.send", "text": problem.decode()})
+        await self._tell({"type": "websocket.close", "code": 1000})
         return None
 
     async def _leave(self, session: Session, *, owned: bool) -> None:

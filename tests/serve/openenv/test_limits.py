@@ -1,0 +1,118 @@
+"""Limits: how many sessions, how long an idle one lives, and a client that never reads."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket as sockets
+import time
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="pip install 'quintain[serve]'")
+pytest.importorskip("websockets", reason="pip install 'quintain[serve]'")
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from quintain.serve.app import Open, build
+from quintain.serve.host import Host, Limits
+from quintain.serve.openenv import socket
+from tests.audit.subjects.serving import serving
+from tests.serve.environments import counter
+from tests.serve.openenv.frames import opened
+
+
+@contextlib.contextmanager
+def limited(**limits: Any) -> Generator[tuple[str, Host]]:
+    host = Host([counter], limits=Limits(**limits))
+    with serving(build(host, Open())) as url:
+        yield url, host
+    host.crew.close()
+
+
+def eventually(what: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 30
+    while not what():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def test_more_sockets_than_allowed_are_refused_with_their_number() -> None:
+    with limited(episodes=2) as (url, host), opened(url, "counter") as one:
+        one.ask("reset")
+        with opened(url, "counter") as two:
+            two.ask("reset")
+            with opened(url, "counter") as three:
+                refusal = three.receive()["data"]
+                assert (refusal["code"], refusal["active_sessions"], refusal["max_sessions"]) == (
+                    "CAPACITY_REACHED",
+                    2,
+                    2,
+                )
+                with pytest.raises(ConnectionClosed):
+                    three.receive()
+            one.ask("reset")  # Whoever is in may go on.
+        eventually(lambda: host.open == 1)
+        with opened(url, "counter") as three:
+            three.ask("reset")
+
+
+def test_an_episode_that_another_protocol_holds_counts() -> None:
+    with limited(episodes_per_key=1) as (url, _), opened(url, "counter") as one, opened(url, "counter") as two:
+        one.ask("reset")
+        assert two.refused("reset")["code"] == "CAPACITY_REACHED"
+        one.raw({"type": "close"})
+        with pytest.raises(ConnectionClosed):
+            one.receive()
+        two.ask("reset")
+
+
+def test_episodes_end_with_their_sockets() -> None:
+    with limited() as (url, host):
+        with opened(url, "counter") as wire:
+            for _ in range(3):
+                wire.ask("reset")
+            assert host.open == 1
+        eventually(lambda: host.open == 0)
+
+
+def test_an_episode_does_not_expire_while_its_socket_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "WATCH_S", 0.01)
+    with limited(idle_s=100) as (url, host), opened(url, "counter") as wire:
+        wire.ask("reset")
+        (live,) = host.lives(socket_owner(host))
+        live.touched -= 1000
+        eventually(lambda: live.touched > time.monotonic() - 100)
+        assert wire.read("peek") == "0"
+
+
+def socket_owner(host: Host) -> Any:
+    from quintain.serve.keys import ANYONE
+
+    return ANYONE
+
+
+def test_a_client_that_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "STALLED_S", 0.2)
+    monkeypatch.setattr(socket, "WATCH_S", 0.05)
+    with limited() as (url, host):
+        port = int(url.rpartition(":")[2])
+        raw = sockets.create_connection(("127.0.0.1", port))
+        raw.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
+        with connect(
+            f"ws://127.0.0.1:{port}/openenv/counter/ws", sock=raw, max_queue=1, compression=None, close_timeout=0.1
+        ) as deaf:
+            deaf.send(json.dumps({"type": "reset"}))
+            step = {"tool_name": "repeat", "arguments": {"text": "x" * 1000, "times": 5000}}
+            for _ in range(20):
+                deaf.send(json.dumps({"type": "step", "data": step}))
+            eventually(lambda: host.open == 1)
+            (live,) = host.lives(socket_owner(host))
+            eventually(lambda: host.open == 0)
+            # What was asked and could not be told any more was not done.
+            assert len(live.trace.turns) < 5
+            deaf.protocol.fail(1000)
+            raw.close()
