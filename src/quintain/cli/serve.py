@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from quintain import plugins
 from quintain.errors import UsageError
 
-from . import options
+from . import options, stdio
 
 
 @click.command(short_help="Serve environments to trainers and agents.")
@@ -17,9 +19,17 @@ from . import options
 @click.option("--user", metavar="AGENT", help="Who plays the simulated user, named like --agent of `run`.")
 @click.option("--idle", type=click.FloatRange(min=1), default=900.0, show_default=True, metavar="SECONDS",
               help="Without a request or a ping, before an episode is closed.")  # fmt: skip
+@stdio.single
 @options.made_with
 def serve(
-    envs: tuple[str, ...], *, address: str, port: int, user: str | None, idle: float, options: tuple[str, ...]
+    envs: tuple[str, ...],
+    *,
+    address: str,
+    port: int,
+    user: str | None,
+    idle: float,
+    options: tuple[str, ...],
+    **one: Any,
 ) -> None:
     """Serve each ENV over the Open Reward Standard, OpenEnv, MCP and a control plane, on one port.
 
@@ -33,6 +43,12 @@ def serve(
     from .options import pairs
 
     given = pairs("--option", options)
+    over_stdio, chosen = one.pop("stdio"), stdio.Single(**one)
+    if over_stdio:
+        stdio.serve(envs, chosen, user=user, options=given)
+        return
+    if chosen != stdio.Single():
+        raise UsageError("--split, --task, --seed and --trace choose the one episode of --stdio")
     served = [plugins.environment(spec, **given) for spec in envs]
     if address not in ("127.0.0.1", "::1", "localhost"):
         raise UsageError(f"--host {address} can be reached from outside, and no keys are asked for")

@@ -1,0 +1,75 @@
+"""`quintain serve ENV --stdio`: one episode, played by the agent program that started this one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from quintain import plugins
+from quintain.environment import Environment
+from quintain.errors import UsageError
+
+
+class Single(msgspec.Struct, kw_only=True):
+    """The options by which `serve --stdio` knows its episode."""
+
+    split: str | None = None
+    task: str | None = None
+    seed: int | None = None
+    trace: Path | None = None
+
+
+def single(command: Any) -> Any:
+    """Add them to a command."""
+    for option in (
+        click.option("--trace", type=click.Path(path_type=Path), metavar="FILE",
+                     help="With --stdio: add the episode's trace to this file when it ends."),
+        click.option("--seed", type=int, help="With --stdio: of the world.  [default: 0]"),
+        click.option("--task", metavar="ID|N", help="With --stdio: which, by id or place.  [default: the first]"),
+        click.option("--split", help='With --stdio: whose tasks; "test" unless the environment has none of that name.'),
+        click.option("--stdio", is_flag=True, help="Serve one episode, over MCP on stdin and stdout."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def serve(envs: tuple[str, ...], chosen: Single, *, user: str | None, options: dict[str, str]) -> None:
+    """Serve it.
+
+    Raises:
+        UsageError: Not one environment, no such task, or a file that cannot be written.
+    """
+    if len(envs) != 1:
+        raise UsageError(f"--stdio serves one episode of one environment, not of {len(envs)}")
+    with contextlib.redirect_stdout(sys.stderr):  # Stdout is the protocol's; what an import prints is not for it.
+        env = plugins.environment(envs[0], **options)
+        player = plugins.agent(user) if user else None
+    split = chosen.split or ("test" if "test" in env.splits else env.splits[-1])
+    place = _place(env, split, chosen.task)
+    from quintain.serve.host import Wanted
+    from quintain.serve.mcp.stdio import play
+
+    wanted = Wanted(split=split, task=place, seed=chosen.seed or 0)
+    asyncio.run(play(env, wanted, user=player, to=chosen.trace))
+
+
+def _place(env: Environment[Any], split: str, task: str | None) -> str | int:
+    """The id of a task, or its place where none has this id and it is a number.
+
+    Raises:
+        UsageError: There is no such split or task.
+    """
+    if task is None:
+        return 0
+    try:
+        return env.task(split, task).id
+    except UsageError:
+        if not task.isdecimal() or not env.tasks(split)[int(task) : int(task) + 1]:
+            raise
+        return int(task)

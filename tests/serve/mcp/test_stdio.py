@@ -1,0 +1,240 @@
+"""`quintain serve ENV --stdio`: a process is an episode."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import mcp_types as types
+import pytest
+from mcp import Client, StdioServerParameters
+
+from quintain import plugins
+from quintain.record import read_traces
+from quintain.replay import replay
+from tests.serve.environments import Gates
+from tests.serve.mcp.episodes import MODES
+from tests.serve.serving import ENVIRONMENTS, environment
+
+SECONDS = 60
+
+NOISY = '''
+import os
+import quintain as qn
+
+print("imported")
+
+
+class Loud(qn.State):
+    """Somebody who talks to the wrong people."""
+
+    @qn.tool
+    def shout(self) -> str:
+        """Shout."""
+        print("printed")
+        os.write(1, b"written")
+        os.system("echo spawned")
+        return "quiet"
+
+
+@qn.reward
+def one(outcome: qn.Outcome[Loud]) -> float:
+    return 1.0
+
+
+def built() -> Loud:
+    print("built")
+    return Loud()
+
+
+env = qn.Environment(
+    "loud",
+    tasks=lambda split: [qn.Task(id="a", prompt="Shout.", start=built)],
+    harness=qn.ToolLoop(),
+    verifier=qn.Verifier(one),
+    state=Loud,
+)
+'''
+
+
+def command(target: str | Path, *options: str) -> list[str]:
+    return ["-m", "quintain", "serve", str(target), "--stdio", *options]
+
+
+def server(folder: Path, target: str | Path, *options: str) -> StdioServerParameters:
+    return StdioServerParameters(command=sys.executable, args=command(target, *options), env=environment(folder))
+
+
+def run(folder: Path, *options: str, said: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *options],
+        input=said,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=environment(folder),
+        check=False,
+    )
+
+
+def line(key: int | str, method: str, **params: Any) -> str:
+    return json.dumps({"jsonrpc": "2.0", "id": key, "method": method, "params": params}) + "\n"
+
+
+HELLO = line(
+    0, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "hand", "version": "1"}
+)
+
+
+def add(key: int | str) -> str:
+    return line(key, "tools/call", name="add", arguments={"by": 1})
+
+
+@pytest.mark.parametrize("mode", MODES[:2])  # The third is what the second finds out by asking.
+def test_an_episode_is_played_scored_and_kept(mode: str, tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    here = server(
+        tmp_path,
+        f"{ENVIRONMENTS}:counter",
+        "--split",
+        "train",
+        "--task",
+        "train-4",
+        "--trace",
+        str(file),
+        "--seed",
+        "9",
+    )
+
+    async def play() -> types.CallToolResult:
+        async with Client(here, mode=mode) as client:
+            await client.call_tool("add", {"by": 4})
+            return await client.call_tool("submit", {"answer": 4})
+
+    last = asyncio.run(play())
+    assert last.meta
+    assert last.meta["dev.quintain/reward"] == 1.0
+    (trace,) = read_traces(file)
+    assert (trace.task, trace.seed, trace.score) == ("train-4", 9, 1.0)
+    counter = plugins.environment(f"{ENVIRONMENTS}:counter")
+    again = asyncio.run(replay(counter, counter.task("train", "train-4"), trace))
+    assert again.to_bytes() == trace.to_bytes()
+
+
+def test_an_agent_that_leaves_ends_its_episode_and_traces_gather_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    for place in ("0", "1"):
+        options = ("--task", place, "--trace", str(file))
+        done = run(tmp_path, *command(f"{ENVIRONMENTS}:counter", *options), said=HELLO)
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["result"]["instructions"].startswith("Be exact.")
+    assert [(one.task, one.score, one.reason) for one in read_traces(file)] == [
+        ("test-1", 0.0, "the agent left"),
+        ("test-2", 0.0, "the agent left"),
+    ]
+
+
+def test_stdout_is_the_protocols_alone(tmp_path: Path) -> None:
+    file = tmp_path / "loud.py"
+    file.write_text(NOISY)
+
+    async def play() -> types.CallToolResult:
+        async with Client(server(tmp_path, f"{file}:env")) as client:
+            return await client.call_tool("shout", {})
+
+    (block,) = asyncio.run(play()).content
+    assert isinstance(block, types.TextContent)
+    assert block.text == "quiet"
+    done = run(tmp_path, *command(f"{file}:env"), said=HELLO)
+    assert len(done.stdout.splitlines()) == 1
+    assert "imported" in done.stderr
+    assert "built" in done.stderr
+
+
+def conversation(folder: Path, *options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *options],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        env=environment(folder),
+    )
+
+
+def test_a_repeated_id_is_one_call(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    with conversation(tmp_path, *command(f"{ENVIRONMENTS}:counter", "--trace", str(file))) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(HELLO + "this is no JSON\n")
+        process.stdout.readline()
+        said = []
+        for key in (1, 1, 2, "1"):
+            process.stdin.write(add(key))
+            said.append(json.loads(process.stdout.readline())["result"]["content"][0]["text"])
+        process.stdin.close()
+        assert process.wait(SECONDS) == 0
+    assert said == ["The count is 1.", "The count is 1.", "The count is 2.", "The count is 3."]
+    (trace,) = read_traces(file)
+    assert len(trace.turns) == 3
+
+
+def test_a_signal_ends_the_episode_in_order(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    with conversation(tmp_path, *command(f"{ENVIRONMENTS}:counter", "--trace", str(file))) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(HELLO + add(1))
+        process.stdout.readline()
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS) == 0
+    (trace,) = read_traces(file)
+    assert trace.reason == "the agent left"
+    assert len(trace.turns) == 1
+
+
+def test_a_call_that_runs_when_the_agent_leaves_is_in_the_record(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    options = command(f"{ENVIRONMENTS}:gated", "--trace", str(file), "--task", "at once", "--split", "train")
+    with conversation(tmp_path, *options) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(HELLO)
+        process.stdout.readline()
+        process.stdin.write(line(1, "tools/call", name="hold", arguments={"gate": "a"}))
+        gates = Gates(tmp_path)
+        while not gates.entered("a"):
+            assert process.poll() is None
+        process.stdin.close()
+        gates.open("a")
+        assert process.wait(SECONDS) == 0
+    (trace,) = read_traces(file)
+    assert trace.validity == "valid"
+    assert trace.turns[0].steps[0].observation == "Through a."
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((f"{ENVIRONMENTS}:counter", "--stdio", "--task", "7"), "7"),
+        ((f"{ENVIRONMENTS}:counter", f"{ENVIRONMENTS}:words", "--stdio"), "one environment"),
+        ((f"{ENVIRONMENTS}:counter", "--stdio", "--trace", "nowhere/at/all"), "nowhere"),
+        ((f"{ENVIRONMENTS}:rough", "--stdio", "--task", "broken", "--split", "train"), "cannot be built"),
+        ((f"{ENVIRONMENTS}:counter", "--task", "0"), "--stdio"),
+    ],
+)
+def test_what_cannot_be_served_is_said_at_once(options: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    done = run(tmp_path, "-m", "quintain", "serve", *options)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert not done.stdout
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("*.jsonl"))
