@@ -6,9 +6,10 @@ A framework's routing and wrapping costs as much as an episode's step; what is n
 from __future__ import annotations
 
 import asyncio
+import functools
 import urllib.parse
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, MutableMapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Iterable, MutableMapping
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
@@ -43,7 +44,7 @@ class Request:
         scope: As ASGI gives it.
     """
 
-    __slots__ = ("_body", "_headers", "method", "path", "receive", "scope", "send")
+    __slots__ = ("_body", "method", "path", "receive", "scope", "send")
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
@@ -51,7 +52,6 @@ class Request:
         self.send = send
         self.method: str = scope.get("method", "GET")
         self.path: str = scope["path"]
-        self._headers: dict[bytes, bytes] | None = None
         self._body: bytes | None = None
 
     @property
@@ -61,9 +61,11 @@ class Request:
 
     def header(self, name: bytes) -> str:
         """A header by its lower-case name, stripped; empty where it is absent."""
-        if self._headers is None:
-            self._headers = dict(self.scope["headers"])
-        return self._headers.get(name, b"").decode("latin-1").strip()
+        for known, value in self.scope["headers"]:
+            if known == name:
+                found: str = value.decode("latin-1").strip()
+                return found
+        return ""
 
     def query(self, name: str) -> str:
         """The first value of a parameter; empty where it is absent."""
@@ -141,9 +143,14 @@ def parsed(data: bytes, type: type[T]) -> T:
         msgspec.DecodeError: It is none, or does not fit; a lone surrogate or bytes that are no UTF-8 are neither.
     """
     try:
-        return msgspec.json.decode(data, type=type)
+        return cast(T, _decoder(cast(Hashable, type)).decode(data))
     except (UnicodeDecodeError, RecursionError) as error:
         raise msgspec.DecodeError(f"JSON is malformed: {error}") from error
+
+
+@functools.cache
+def _decoder(type: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(type)
 
 
 def again_headers(error: ServeError) -> list[tuple[bytes, bytes]]:

@@ -129,7 +129,8 @@ class _Pace:
 
     def note(self, seconds: float) -> None:
         self.times += 1
-        self.average_s += (seconds - self.average_s) * max(_FADE, 1 / self.times)
+        share = _FADE if self.times * _FADE > 1 else 1 / self.times
+        self.average_s += (seconds - self.average_s) * share
 
 
 class _Hand:

@@ -102,7 +102,7 @@ class Live(Shown):
         self._started: asyncio.Event = asyncio.Event()
         self._lock = asyncio.Lock()
         self._turns: dict[str, int] = {}
-        self._running: dict[str, asyncio.Future[None]] = {}
+        self._running: dict[str, asyncio.Future[None] | None] = {}
         self._closing: asyncio.Task[None] | None = None
         self.first: list[Message] = []
         self.asked: dict[str, tuple[bytes, Callable[[], bool]]] = {}
@@ -200,7 +200,9 @@ class Live(Shown):
             Void: The episode failed over it.
         """
         if key in self._running:
-            await self._running[key]
+            waiting = self._running[key] or asyncio.get_running_loop().create_future()
+            self._running[key] = waiting
+            await asyncio.shield(waiting)
         index = self._turns.get(key)
         if index is None:
             return None
@@ -282,19 +284,20 @@ class Live(Shown):
         """Play a reply that a record can hold, unless its key was used before."""
         if self.status == "starting":
             await self.ready()
-        self.touched = time.monotonic()
         if not key:
             async with self._lock:
                 return await self._act(reply, key)
         if (again := await self.again(key)) is not None:
             return again
-        self._running[key] = asyncio.get_running_loop().create_future()
+        self._running[key] = None
         try:
             async with self._lock:
                 return await self._act(reply, key)
         finally:
             self.touched = time.monotonic()
-            self._running.pop(key).set_result(None)
+            waited_for = self._running.pop(key)
+            if waited_for is not None:
+                waited_for.set_result(None)
 
     async def _act(self, reply: Reply, key: str) -> list[Answer]:
         if self.trace.failure is not None:
@@ -319,9 +322,9 @@ class Live(Shown):
         calls = reply.message.calls
         kind = (self.env.name, calls[0].name if len(calls) == 1 else "")
         seconds = self.env.config.tool_timeout_s
-        limit = None if seconds is None else seconds * max(1, len(calls)) + GRACE_S
-        if self._others is not None:
-            limit = None  # A simulated user takes as long as its model may.
+        limit = None
+        if seconds is not None and self._others is None:  # A simulated user takes as long as its model may.
+            limit = seconds * max(1, len(calls)) + GRACE_S
         try:
             await self._crew.run(self._place, kind, lambda: self._drive(reply), limit_s=limit)
         except TimeoutError as error:

@@ -7,6 +7,7 @@ its own servers, it is the first one, or the session's.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -66,12 +67,7 @@ class Ors:
             await request.reply({"detail": f"{type(error).__name__}: {error}"}, 500)
 
     async def _route(self, request: Request, caller: Caller) -> None:
-        parts = request.segments
-        if len(parts) == 1 and (request.method, parts[0]) in _ROOT:
-            await _ROOT[request.method, parts[0]](self, Asked(request, caller, ""))
-            return
-        env, action = ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1]) if len(parts) == 2 else ("", "")
-        handler = _OF_ENVIRONMENT.get((request.method, action))
+        handler, env, action = _way(request.method, request.path)
         if handler is None:
             known = any(action == name for _, name in (*_OF_ENVIRONMENT, *_ROOT))
             await request.reply({"detail": "Method Not Allowed" if known else "Not Found"}, 405 if known else 404)
@@ -310,6 +306,16 @@ _OF_ENVIRONMENT: dict[tuple[str, str], Handler] = {
     ("POST", "call"): _call,
     ("POST", "score_group"): _score_group,
 }
+
+
+@functools.lru_cache(maxsize=1024)
+def _way(method: str, path: str) -> tuple[Handler | None, str, str]:
+    """Who answers a path, the environment that it names, and what it asks for."""
+    parts = [part for part in path.split("/") if part]
+    if len(parts) == 1 and (method, parts[0]) in _ROOT:
+        return _ROOT[method, parts[0]], "", parts[0]
+    env, action = ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1]) if len(parts) == 2 else ("", "")
+    return _OF_ENVIRONMENT.get((method, action)), env, action
 
 
 def reserved(name: str) -> bool:

@@ -98,17 +98,12 @@ def _document(name: str, answer: Answer) -> str:
         return _failed(f"'{name}' is not a valid tool", "not_found")
     if answer.reason and not answer.finished:
         return _failed(f"Tool input validation error: {_text(answer)}", answer.reason)
-    output = {
-        "blocks": wire.blocks(answer.content),
-        "metadata": answer.meta,
-        "reward": answer.reward,
-        "finished": answer.finished,
-    }
-    return codec.json({"ok": True, "output": output}).decode()
+    output = wire.Output(wire.blocks(answer.content), answer.meta, answer.reward, answer.finished)
+    return codec.json(wire.Done(output)).decode()
 
 
 def _failed(words: str, reason: str) -> str:
-    return codec.json({"ok": False, "error": words, "reason": reason}).decode()
+    return codec.json(wire.Failed(words, reason)).decode()
 
 
 def _text(answer: Answer) -> str:

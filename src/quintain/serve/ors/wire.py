@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import msgspec
@@ -51,19 +50,53 @@ class Call(msgspec.Struct, forbid_unknown_fields=True):
     task_id: str | None = None
 
 
-def blocks(content: Content) -> list[dict[str, Any]]:
+class TextBlock(msgspec.Struct, frozen=True):
+    """Words."""
+
+    text: str
+    detail: None = None
+    type: str = "text"
+
+
+class ImageBlock(msgspec.Struct, frozen=True, rename="camel"):
+    """A picture; its bytes become base64 on the wire."""
+
+    data: bytes
+    mime_type: str
+    detail: None = None
+    type: str = "image"
+
+
+class Output(msgspec.Struct, frozen=True):
+    """What a tool said. All fields are always there, for clients index them."""
+
+    blocks: list[TextBlock | ImageBlock]
+    metadata: dict[str, Any]
+    reward: float | None
+    finished: bool
+
+
+class Done(msgspec.Struct, frozen=True):
+    """A call that came to its tool."""
+
+    output: Output
+    ok: bool = True
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """A call that did not."""
+
+    error: str
+    reason: str
+    ok: bool = False
+
+
+def blocks(content: Content) -> list[TextBlock | ImageBlock]:
     """What an actor reads, as the standard's blocks."""
     if isinstance(content, str):
-        return [{"text": content, "detail": None, "type": "text"}]
+        return [TextBlock(content)]
     return [
-        {"text": block.text, "detail": None, "type": "text"}
-        if isinstance(block, Text)
-        else {
-            "data": base64.b64encode(block.data).decode(),
-            "mimeType": block.media_type,
-            "detail": None,
-            "type": "image",
-        }
+        TextBlock(block.text) if isinstance(block, Text) else ImageBlock(block.data, block.media_type)
         for block in content
     ]
 
