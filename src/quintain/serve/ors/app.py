@@ -19,7 +19,7 @@ from quintain import __version__
 from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve import words
-from quintain.serve.asgi import Request, again_headers
+from quintain.serve.asgi import Request, again_headers, parsed
 from quintain.serve.errors import Refused, ServeError, Starting, Unknown
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
@@ -191,7 +191,7 @@ def listed(env: Environment[Any]) -> dict[str, Any]:
 async def _create_session(ors: Ors, asked: Asked) -> None:
     body = await asked.request.body(ors.host.limits.body_bytes)
     if body.strip():
-        msgspec.json.decode(body, type=dict[str, Any])
+        parsed(body, dict[str, Any])
     data = frames.task(ors.host.new_id()) + frames.end()
     headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
     await asked.request.answer(200, data, headers)
