@@ -75,7 +75,7 @@ def answers(id: str, env: Environment[Any], trace: Trace, *, index: int, context
         context: The agent's messages now.
     """
     turn = trace.turns[index]
-    is_last = index == len(trace.turns) - 1
+    is_last = all(later.thread != turn.thread for later in trace.turns[index + 1 :])  # Others may speak after it.
     meta = {**(about(id, trace) if is_last else {f"{PREFIX}episode": id}), f"{PREFIX}seq": index}
     if turn.rewards:
         meta[f"{PREFIX}rewards"] = msgspec.to_builtins(turn.rewards)

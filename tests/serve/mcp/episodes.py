@@ -11,6 +11,7 @@ import httpx
 import uvicorn
 
 import quintain as qn
+from quintain.harness import Agent
 from quintain.serve.app import Open, build
 from quintain.serve.host import Host, Limits, Wanted
 from quintain.serve.keys import ANYONE
@@ -37,8 +38,10 @@ class Served:
 
 
 @contextlib.asynccontextmanager
-async def served(*environments: qn.Environment[Any], limits: Limits | None = None) -> AsyncGenerator[Served]:
-    host = Host(environments, limits=limits)
+async def served(
+    *environments: qn.Environment[Any], limits: Limits | None = None, user: Agent | None = None
+) -> AsyncGenerator[Served]:
+    host = Host(environments, limits=limits, user=user)
     config = uvicorn.Config(build(host, Open()), port=0, lifespan="off", log_level="error", http="httptools")
     server = uvicorn.Server(config)
     listening = asyncio.create_task(server.serve())

@@ -14,10 +14,14 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 
 import quintain as qn
+from quintain.harness import Dialogue
+from quintain.models import Scripted
 from quintain.replay import replay
-from quintain.trace import Image, Text
+from quintain.serve.host import Wanted
+from quintain.serve.keys import ANYONE
+from quintain.trace import Image, Message, Reply, Text
 from tests.serve.environments import Gates, counter, gated, rough, words
-from tests.serve.mcp.episodes import MODES, Served, served, until
+from tests.serve.mcp.episodes import MODES, Served, Wire, served, until
 
 PREFIX = "dev.quintain/"
 PNG = base64.b64decode(
@@ -294,5 +298,66 @@ def test_many_episodes_and_clients_leave_nothing_behind() -> None:
             gc.collect()
             assert len(asyncio.all_tasks()) <= before
             assert here.host.open == 13
+
+    asyncio.run(play())
+
+
+class Chat(qn.State):
+    """Nothing but talk."""
+
+
+@qn.reward
+def polite(outcome: qn.Outcome[Chat]) -> float:
+    return float("please" in "".join(turn.reply.message.text for turn in outcome.trace.turns))
+
+
+def chats(split: str) -> list[qn.Task[Chat]]:
+    return [qn.Task(id="one", prompt="", start=Chat(), roles={"user": "You want tea."})]
+
+
+class Guest:
+    """Who wants tea."""
+
+    name = "guest"
+
+    def model(self, task: qn.Task[Any], seed: int) -> Scripted:
+        said = ("Tea, please.", "Green.", "###STOP###")
+        return Scripted(Reply(Message("assistant", words)) for words in said)
+
+
+chat = qn.Environment("chat", tasks=chats, harness=Dialogue(), verifier=qn.Verifier(polite), state=Chat)
+
+
+def test_words_reach_whoever_talks_with_the_agent_and_theirs_come_back() -> None:
+    async def play() -> None:
+        async with served(chat, user=Guest()) as here:
+            live, url = await here.open()
+            async with Client(url, mode="legacy") as client:
+                assert client.instructions == "Tea, please."
+                result = await client.call_tool("answer", {"text": "Which?"})
+                assert text(result) == "Green."
+                last = await client.call_tool("answer", {"text": "Here you are."})
+            assert told(last)["finished"]
+            assert told(last)["reward"] == 1.0
+            assert (await replay(chat, chat.task("train", "one"), live.trace)).to_bytes() == live.trace.to_bytes()
+
+    asyncio.run(play())
+
+
+def test_nobody_plays_by_this_protocol_what_is_played_elsewhere() -> None:
+    async def play() -> None:
+        async with served(counter, chat) as here:
+            live = await here.host.create(Wanted(task=0, split="train", led=True), ANYONE)
+            async with Wire(here.url(live.token), modern=True) as wire:
+                asked = wire.request(1, "tools/call", name="add", arguments={})
+                answer = await wire.http.post(wire.url, json=asked, headers=wire.headers(name="add"))
+            assert answer.status_code == 409
+            live = await here.host.create(Wanted(environment="chat", task=0, everyone=True), ANYONE)
+            async with Client(here.url(live.token)) as client:
+                result = await client.call_tool("answer", {"text": "Tea, please."})
+                assert result.is_error
+                assert "somebody else" in text(result)
+            assert live.status == "open"
+            assert not live.trace.turns
 
     asyncio.run(play())

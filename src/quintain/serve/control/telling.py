@@ -123,4 +123,6 @@ def _question(live: Live, *, whole: bool = False) -> Question | None:
 def _mcp_url(asked: Asked, live: Live) -> str:
     """Built from what the caller called the server, for nobody else knows how it is reached."""
     host = asked.request.header(b"host")
-    return f"{asked.request.scope.get('scheme', 'http')}://{host}/e/{live.token}/mcp" if host else ""
+    if live.led or not host:
+        return ""
+    return f"{asked.request.scope.get('scheme', 'http')}://{host}/e/{live.token}/mcp"

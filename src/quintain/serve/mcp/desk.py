@@ -41,6 +41,7 @@ class Asked(NamedTuple):
 
 BROKEN = "error: the environment is broken"
 OVER = "This episode has ended; nothing more can be done in it."
+ANOTHERS_TURN = "It is somebody else's turn in this episode."
 
 _OPENING = ("initialize", "server/discover")
 
@@ -93,6 +94,9 @@ class Desk:
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         asked = self._asked(context)
+        question = asked.live.question
+        if question is not None and question.role != "agent":
+            return wire.refusal(ANOTHERS_TURN, asked.live)
         try:
             arguments = json.dumps(params.arguments or {}, ensure_ascii=False)
         except RecursionError:

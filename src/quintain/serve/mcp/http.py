@@ -60,6 +60,9 @@ class Address:
         except Unknown:
             await _refuse(request, 404, "Not Found")
             return
+        if live.led:
+            await _refuse(request, 409, "A harness elsewhere plays this episode")
+            return
         if request.method != "POST":  # There is no stream of the server's own, and no session that a client could end.
             await _refuse(request, 405, "Method Not Allowed")
             return
