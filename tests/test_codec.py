@@ -7,6 +7,9 @@ import enum
 import json
 import math
 import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -183,3 +186,33 @@ def test_text_says(value: Any, said: str) -> None:
 def test_digests_are_golden() -> None:
     assert codec.digest(b"") == "cae66941d9efbd404e4d88758ea67670"
     assert codec.digest(codec.dumps({"a": 1})) == codec.digest(b"\x81\xa1a\x01")
+
+
+def test_threads_may_meet_a_type_for_the_first_time_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a lock the process crashes."""
+    often = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for number in range(100):
+            parts = [msgspec.defstruct(f"Part{number}{one}", [("x", "int | None", None)]) for one in "abcde"]
+            for part in parts:
+                monkeypatch.setitem(globals(), part.__name__, part)
+            fields = [(part.__name__.lower(), part.__name__) for part in parts]
+            whole = msgspec.defstruct(f"Whole{number}", fields, module=__name__)
+            data = codec.dumps(whole(*(part() for part in parts)))
+            found = _at_once(4, lambda whole=whole, data=data: codec.loads(data, whole, lambda declared, value: value))
+            assert [type(one) for one in found] == [whole] * 4
+    finally:
+        sys.setswitchinterval(often)
+
+
+def _at_once(count: int, work: Callable[[], Any]) -> list[Any]:
+    """What so many threads return that begin together."""
+    ready = threading.Barrier(count)
+
+    def begin(_number: int) -> Any:
+        ready.wait()
+        return work()
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(begin, range(count)))

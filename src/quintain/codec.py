@@ -24,7 +24,7 @@ Decode = Callable[[Any, Any], Any]
 
 _binary = msgspec.msgpack.Encoder(order="deterministic")
 _text = msgspec.json.Encoder(order="deterministic")
-_building = threading.Lock()  # msgspec 0.22 crashes when two threads look into one Struct type for the first time.
+_building = threading.RLock()  # Looking into a type may run its module's code, which may come back here.
 
 
 def dumps(value: Any, encode: Encode | None = None, *, canonical: bool = True) -> bytes:
@@ -54,6 +54,7 @@ def loads(data: bytes, type: type[T], decode: Decode | None = None) -> T:
     try:
         if decode is None:
             return cast(T, _decoder(cast(Hashable, type)).decode(data))
+        learn(type)
         return msgspec.msgpack.Decoder(type, dec_hook=decode).decode(data)
     except UnicodeDecodeError as error:
         raise msgspec.DecodeError(f"a string is not UTF-8: {error}") from error
@@ -82,6 +83,15 @@ def json(value: Any) -> bytes:
 def digest(data: bytes) -> str:
     """128-bit BLAKE2b, 32 hex digits."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def learn(type: Any) -> None:
+    """Look into a type now: msgspec 0.22 crashes when two threads look into one Struct type for the first time.
+
+    Raises:
+        TypeError: No value of it can be decoded.
+    """
+    _decoder(cast(Hashable, type))
 
 
 @functools.lru_cache(maxsize=512)

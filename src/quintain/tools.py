@@ -137,6 +137,7 @@ def _describe(type_: type[State], method: Callable[..., Any], prefix: tuple[str,
         raise DefinitionError(f"tool {name!r} of {type_.__name__} has no docstring, so no model can know what it does")
     try:
         arguments = msgspec.defstruct(name, _fields(name, method, documented), kw_only=True, forbid_unknown_fields=True)
+        codec.learn(arguments)
         (own,), components = msgspec.json.schema_components([arguments])
         # A round trip, so that schemas hold only what JSON can: msgspec leaves tuples and default objects in them.
         definitions: dict[str, Any] = json.loads(codec.json(components))

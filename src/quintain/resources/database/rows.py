@@ -26,6 +26,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
+from quintain import codec
 from quintain.errors import DefinitionError
 
 T = TypeVar("T")
@@ -165,6 +166,7 @@ def given_key(type_: type[Any]) -> str | None:
 
 def reader(type_: type[T], names: Sequence[str]) -> Callable[[Sequence[Any]], T]:
     """What turns a row with these columns into a value of `type_`: a Struct, or the type of the only column."""
+    codec.learn(type_)
     if not _is_struct(type_):
         if len(names) != 1:
             raise DefinitionError(f"a row of {len(names)} columns ({', '.join(names)}) is no {type_}")
