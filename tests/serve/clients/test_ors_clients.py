@@ -1,0 +1,151 @@
+"""The clients of the Open Reward Standard, as anybody installs them, on our server and on their own.
+
+What a client sees of its own server it must see of ours. The differences are few, and each is a promise of ours: no
+text is damaged, the end is an end, and last words are a tool.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sysconfig
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serve.clients.venvs import INSPECT, OPENREWARD, ORS, TRL, Venv
+from tests.serve.serving import Served
+
+pytestmark = pytest.mark.slow
+
+Install = Callable[[Sequence[Sequence[str]]], Venv]
+Facts = dict[str, Any]
+TOOLS = ["add", "submit", "peek", "echo", "repeat", "source"]
+
+
+def digests(names: Sequence[str]) -> dict[str, str]:
+    """Of modules of the standard library, which is the server's own."""
+    folder = Path(sysconfig.get_path("stdlib"))
+    return {name: hashlib.sha256((folder / name).read_text("utf-8").encode()).hexdigest() for name in names}
+
+
+def check_discovery(told: Facts) -> None:
+    assert told["splits"] == ["train", "validation", "test"]
+    assert told["tools"] == told["openai"] == [*TOOLS, "answer"]
+    assert (told["num_tasks"], told["tasks"]) == (5, 5)
+    assert told["task_is_listed"]
+    assert told["range_is_listed"]
+    assert "400, message=" in told["bad_split"]
+    assert "Invalid split" in told["bad_split"]
+    assert "Invalid index" in told["bad_index"]
+
+
+def check_episode(told: Facts) -> None:
+    assert told["prompt"] == "Count to 3, then submit it."
+    assert told["task_tools"] == [*TOOLS, "answer"]
+    assert [told[name]["text"] for name in ("first", "default")] == ["The count is 2.", "The count is 3."]
+    assert [told[name]["reward"] for name in ("first", "default", "last")] == [None, None, 1.0]
+    assert [told[name]["finished"] for name in ("first", "default", "last")] == [False, False, True]
+    assert told["last"]["metadata"]["dev.quintain/validity"] == "valid"
+    assert told["bad_arguments"].startswith("ToolCallError: ")
+    assert "Tool input validation error" in told["bad_arguments"]
+    assert "'subtract' is not a valid tool" in told["unknown_tool"]
+    assert told["late"].startswith("ToolCallError: ")
+
+
+def check_texts(told: Facts) -> None:
+    assert (told["spaces"], told["newlines"]) == (20_000, 20_000)
+    assert all(told["odd"])
+    assert told["large"] == hashlib.sha256(b"0123456789abcdef " * 300_000).hexdigest()
+    assert len(told["modules"]) > 100
+    assert told["modules"] == digests(list(told["modules"]))
+
+
+def test_ors_sdk(installed: Install, served: Served) -> None:
+    told = installed(ORS).facts("ors_sdk.py", served.url)
+    check_discovery(told["discovery"])
+    check_episode(told["episode"])
+    check_texts(told["texts"])
+    assert told["upper_case"] == ["train", "validation", "test"]
+    assert "404" in told["unknown_environment"]
+    assert told["wrong"]["prompt"] == "Count to 2, then submit it."
+    assert (told["wrong"]["last"]["reward"], told["wrong"]["last"]["finished"]) == (0.0, True)
+    assert told["many"]["rewards"] == [1.0] * 16
+
+
+def test_openreward(installed: Install, served: Served) -> None:
+    told = installed(OPENREWARD).facts("openreward_sdk.py", served.url)
+    check_discovery(told["discovery"])
+    check_episode(told["episode"])
+    check_texts(told["texts"])
+    assert told["discovery"]["environment_name"] == "counter"
+    assert told["episode"]["version"] == ["build_sha", "version"]
+    assert told["episode"]["roles"] == ["system", "user"]
+    assert told["episode"]["openai_messages"] == {"role": "user", "content": "Count to 3, then submit it."}
+    assert told["episode"]["terminal"] == "answer"
+    assert told["episode"]["score_group"].startswith("ScoreGroupUnsupported")
+    assert told["episode"]["late"].startswith("ToolCallError: episode_finished")
+    assert told["episode"]["unknown_tool"].startswith("ToolCallError: not_found")
+    assert told["episode"]["bad_arguments"].startswith("ToolCallError: input_validation")
+    assert all("400, message=" in refused for refused in told["refused"].values())
+    assert told["answered"]["final"] is True
+    assert (told["answered"]["last"]["reward"], told["answered"]["last"]["finished"]) == (1.0, True)
+    assert told["answered"]["late"].startswith("ToolCallError: episode_finished")
+    assert told["many"]["rewards"] == [1.0] * 16
+
+
+def alike(told: Facts) -> Facts:
+    """What must be the same on both servers."""
+    discovery = {**told["discovery"], "tools": sorted({*told["discovery"]["tools"]} - {"answer"})}
+    for name in ("schema", "openai", "anthropic", "bad_split", "bad_index"):
+        discovery.pop(name, None)
+    episode = {name: told["episode"][name] for name in ("prompt", "first", "default", "last", "unknown_tool")}
+    outputs = [episode[name] for name in ("first", "default", "last")] + [told["wrong"]["last"]]
+    for said in outputs:
+        del said["metadata"]
+    return {
+        "discovery": discovery,
+        "episode": episode,
+        "wrong": told["wrong"],
+        "many": told["many"]["rewards"],
+        "newlines": told["texts"]["newlines"],
+        "odd": told["texts"]["odd"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("steps", "sdk", "driver"), [(ORS, "ors", "ors_sdk.py"), (OPENREWARD, "openreward", "openreward_sdk.py")]
+)
+def test_a_client_sees_what_it_sees_at_home(
+    installed: Install, served: Served, steps: Sequence[Sequence[str]], sdk: str, driver: str
+) -> None:
+    venv = installed(steps)
+    with venv.reference(sdk) as url:
+        home = venv.facts(driver, url)
+    assert alike(venv.facts(driver, served.url)) == alike(home)
+    assert home["texts"]["spaces"] < 20_000  # why ours escapes what a frame begins with
+
+
+def test_inspect(installed: Install, served: Served) -> None:
+    told = installed(INSPECT).facts("inspect_bridge.py", served.url)
+    assert (told["status"], told["errors"]) == ("success", [])
+    assert told["scores"] == [[1.0], [1.0], [0.0]]
+    assert told["finished"] == [True] * 3
+    assert told["asked"] == [f"Count to {number}, then submit it." for number in (1, 2, 3)]
+    assert told["observed"] == [[f"The count is {number}.", "Handed in."] for number in (1, 2, 3)]
+
+
+def test_trl(installed: Install, served: Served) -> None:
+    """One step of GRPO: two tasks, two members each, of which one is right."""
+    told = installed(TRL).facts("trl_trainer.py", served.url)
+    assert set(told["tools"]) == {*TOOLS, "answer"}
+    assert told["rewards"] == [1.0, 0.0, 1.0, 0.0]
+    assert told["finished"] == [True] * 4
+    assert told["log"]["reward"] == 0.5
+    assert told["log"]["frac_reward_zero_std"] == 0.0
+    assert told["log"]["tools/failure_frequency"] == 0.0
+    assert told["log"]["grad_norm"] > 0
+    assert told["changed"]
+    assert [one[-1]["dev.quintain/validity"] for one in told["metadata"][1:]] == ["valid"] * 3
+    assert "episode_finished" in told["after_the_end"]
