@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import quintain as qn
@@ -53,6 +53,7 @@ async def begun(ops: list[Op], **config: Any) -> qn.Episode[Any]:
 
 
 @given(PLAYS, PLAYS)
+@example([("step", 0, [], "x", 0), ("rewrite", 0, 0, ["y"])], [("step", 0, [], "z", 0)])
 @settings(max_examples=60)
 def test_fork_and_restored_snapshot_go_on_like_the_original(before: list[Op], after: list[Op]) -> None:
     async def law() -> None:
