@@ -2,17 +2,21 @@
 
 Work whose kind has been quick so far is done on the event loop itself, for going to a thread costs more than the work.
 Any other goes to a thread, which has an event loop of its own for what it awaits. What has once waited for real is
-bound to the loop on which it did, and goes on there.
+bound to the loop on which it did, and goes on there. Where quick work stalls for once, it is interrupted, and done
+again from its beginning on a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ctypes
+import math
 import threading
 import time
 from collections.abc import Callable, Coroutine, Generator, Hashable
 from typing import Any, Generic, TypeVar
+
+from .stall import Interrupted, Watchdog
 
 T = TypeVar("T")
 
@@ -29,13 +33,18 @@ class Overdue(BaseException):
 
 
 class Place:
-    """Where the work of one episode is done: anywhere, until it has waited on some loop."""
+    """Where the work of one episode is done: anywhere, until it has waited on some loop.
 
-    __slots__ = ("hand", "on_main")
+    Attributes:
+        off_loop: Whether it may not be done on the event loop, because it cannot be done anew.
+    """
+
+    __slots__ = ("hand", "off_loop", "on_main")
 
     def __init__(self) -> None:
         self.hand: _Hand | None = None
         self.on_main = False
+        self.off_loop = False
 
 
 class Crew:
@@ -49,11 +58,18 @@ class Crew:
         self._threads = threads
         self._hands: list[_Hand] = []
         self._paces: dict[Hashable, _Pace] = {}
+        self._watchdog = Watchdog()
         self.lost = 0
         """Threads that hang in work whose time is over."""
 
     async def run(
-        self, place: Place, kind: Hashable, work: Callable[[], Coroutine[Any, Any, T]], *, limit_s: float | None = None
+        self,
+        place: Place,
+        kind: Hashable,
+        work: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        limit_s: float | None = None,
+        redo: Callable[[], Coroutine[Any, Any, T]] | None = None,
     ) -> T:
         """Do some work and wait for it.
 
@@ -62,18 +78,25 @@ class Crew:
             kind: What is done, such as the name of a tool: work of one kind is expected to take alike.
             work: Begins it.
             limit_s: Seconds that it may hold a thread; None means no limit.
+            redo: Begins it anew after it was interrupted anywhere; None where `work` does.
 
         Raises:
             TimeoutError: It took longer. Its thread is told to stop, and is not used again.
             Exception: Whatever it raises.
         """
         pace = self._paces.get(kind) or self._paces.setdefault(kind, _Pace())
-        if place.on_main or (place.hand is None and pace.quick):
-            watched = _Watched(work())
+        if place.on_main:
+            return await work()
+        if place.hand is None and pace.quick and self._watchdog.here and not place.off_loop:
+            watched = _Watched(work(), self._watchdog)
             try:
-                return await watched
+                result = await watched
+            except Interrupted:
+                work = redo or work
+            else:
+                place.on_main = watched.waited
+                return result
             finally:
-                place.on_main |= watched.waited
                 pace.note(watched.held_s)
         hand = place.hand or self._idle()
         hand.load += 1
@@ -96,6 +119,7 @@ class Crew:
 
     def close(self) -> None:
         """Stop all threads that are not at work; the others end with the process."""
+        self._watchdog.close()
         for hand in self._hands:
             hand.loop.call_soon_threadsafe(hand.loop.stop)
         self._hands = []
@@ -162,8 +186,9 @@ class _Hand:
 class _Watched(Generic[T]):
     """Work that is awaited: for how long it held its thread at a stretch, and whether it ever waited."""
 
-    def __init__(self, work: Coroutine[Any, Any, T]) -> None:
+    def __init__(self, work: Coroutine[Any, Any, T], watchdog: Watchdog | None = None) -> None:
         self._work = work.__await__()
+        self._watchdog = watchdog
         self.held_s = 0.0
         self.waited = False
 
@@ -171,13 +196,17 @@ class _Watched(Generic[T]):
         resume: Callable[[Any], Any] = self._work.send
         what: Any = None
         while True:
-            started = time.perf_counter()
+            started = time.monotonic()
+            if self._watchdog is not None:
+                self._watchdog.since = started
             try:
                 wish = resume(what)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]  # what the work returned
             finally:
-                self.held_s = max(self.held_s, time.perf_counter() - started)
+                if self._watchdog is not None:
+                    self._watchdog.since = math.inf
+                self.held_s = max(self.held_s, time.monotonic() - started)
             self.waited = True
             try:
                 what = yield wish

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -21,10 +22,10 @@ from . import told
 from .counts import Counts
 from .crew import Crew, Place
 from .driven import Driven
-from .errors import Finished, Gone, Refused, Starting, Void
+from .errors import Finished, Gone, Starting, Void
 from .keys import Caller
 from .log import Log
-from .moves import Again, Change, Move, change, checked, move, recordable
+from .moves import Again, Change, Move, change, checked, move, rebuilt, recordable, text
 from .told import Answer, Shown
 
 T = TypeVar("T")
@@ -98,6 +99,7 @@ class Live(Shown):
         self._others = others
         self._log = log
         self._counts = counts
+        self._is_copy = make is not None
         self._make: Make = make or (lambda: Episode[Any].begin(env, task, **names))
         self._started: asyncio.Event = asyncio.Event()
         self._lock = asyncio.Lock()
@@ -114,7 +116,9 @@ class Live(Shown):
         start: object = self.task.start
         kind = (self.env.name, "begin", getattr(start, "__code__", type(start)))
         try:
+            self._place.off_loop = self.led or self._is_copy  # Of a copy there is no second beginning.
             await self._crew.run(self._place, kind, self._begin)
+            self._place.off_loop = self.led
         except BROKEN as error:
             self._fail(error, part="T", kind="quintain:reset_failed", stage="seed")
         if self.status == "starting":
@@ -124,7 +128,13 @@ class Live(Shown):
         self._started.set()
 
     async def _begin(self) -> None:
-        self._episode = episode = await self._make()
+        episode = await self._make()
+        await self._enter(episode)
+        self.first = list(episode.session.messages)
+
+    async def _enter(self, episode: Episode[Any]) -> None:
+        """Play this one from now on, with a fresh harness that runs up to where it stands."""
+        self._episode = episode
         self.trace = episode.trace
         if not (self.led or episode.ended):
             others = episode.remembering(self._others) if isinstance(episode, Again) else self._others
@@ -133,7 +143,6 @@ class Live(Shown):
             await self._drive(None)
             while isinstance(episode, Again) and episode.is_behind and driven.question is not None:
                 await self._drive(await episode.recall(driven.question))
-        self.first = list(episode.session.messages)
 
     async def ready(self, seconds: float | None = None) -> Episode[Any]:
         """The episode, once it has begun.
@@ -174,7 +183,7 @@ class Live(Shown):
             Refused: No record can hold the call.
             Gone, Starting: As for `ready`.
         """
-        call = ToolCall(f"call_{len(self.trace.turns)}", _text(name), _text(arguments))
+        call = ToolCall(f"call_{len(self.trace.turns)}", text(name), text(arguments))
         return (await self._once(Reply(Message("assistant", calls=(call,))), key))[0]
 
     async def answer(self, words: str, *, key: str = "") -> Answer:
@@ -183,7 +192,7 @@ class Live(Shown):
         Raises:
             Finished, Void, Refused, Gone, Starting: As for `call`.
         """
-        return (await self._once(Reply(Message("assistant", _text(words))), key))[-1]
+        return (await self._once(Reply(Message("assistant", text(words))), key))[-1]
 
     async def act(self, reply: Reply, *, key: str = "") -> list[Answer]:
         """Play a whole reply: an answer for each of its calls, or one where it has none.
@@ -326,7 +335,8 @@ class Live(Shown):
         if seconds is not None and self._others is None:  # A simulated user takes as long as its model may.
             limit = seconds * max(1, len(calls)) + GRACE_S
         try:
-            await self._crew.run(self._place, kind, lambda: self._drive(reply), limit_s=limit)
+            again = partial(self._redo, reply, len(self.trace.turns))
+            await self._crew.run(self._place, kind, lambda: self._drive(reply), limit_s=limit, redo=again)
         except TimeoutError as error:
             self._fail(error, part="S", kind="quintain:tool_timeout")
         except BROKEN as error:
@@ -348,6 +358,12 @@ class Live(Shown):
             episode.fail(error, part="H", kind="agent_run_error")
         if driven.done and not episode.ended:
             episode.terminate("the harness returned")
+
+    async def _redo(self, reply: Reply, count: int) -> None:
+        """Play a reply anew that was interrupted: in another episode, for its own world is lost."""
+        lost = await self.ready()
+        await self._enter(await rebuilt(lost, lost.trace.turns[:count]))
+        await self._drive(reply)
 
     async def _finish(self) -> None:
         """Let a harness that goes on after the end run out, and score the episode."""
@@ -381,12 +397,3 @@ class Live(Shown):
         if self.trace.failure is None:
             raise Gone("this episode is not there any more")
         return self.trace.failure
-
-
-def _text(words: str) -> str:
-    """Words as a record will hold them."""
-    try:
-        words.encode()
-    except UnicodeEncodeError as error:
-        raise Refused(f"no record can hold this text: {error}") from error
-    return words

@@ -115,6 +115,19 @@ def recordable(reply: Reply) -> Reply:
         raise Refused(f"no record can hold this reply: {error}") from error
 
 
+def text(words: str) -> str:
+    """Words as a record will hold them.
+
+    Raises:
+        Refused: None can.
+    """
+    try:
+        words.encode()
+    except UnicodeEncodeError as error:
+        raise Refused(f"no record can hold this text: {error}") from error
+    return words
+
+
 def change(episode: Episode[Any], what: Change) -> None:
     """Do to an episode what a harness elsewhere did."""
     match what:
@@ -232,6 +245,23 @@ class Again(Episode[S]):
         context.close(turn)
         self.trace.turns.append(turn)
         return turn
+
+
+async def rebuilt(episode: Episode[S], turns: Sequence[Turn]) -> Again[S]:
+    """Another episode where this one stood after these turns: its world is made anew, and they are played in it.
+
+    Raises:
+        EpisodeError: The world did not do again what it did.
+        Exception: Whatever it raises when it is made.
+    """
+    old = episode.trace
+    names = {name: getattr(old, name) for name in ("seed", "member", "attempt", "after", "split", "agent")}
+    twin = await Episode[S].begin(episode.env, episode.task, episode.start if old.after else None, **names)
+    record = msgspec.structs.replace(old, turns=list(turns), end=None, reason="", failure=None)
+    await Retold(record).play(twin.session, Recorded(record))
+    if codec.dumps(twin.trace.turns) != codec.dumps(record.turns):
+        raise EpisodeError("the world did not do again what it did", part="S", kind="quintain:replay_diverged")
+    return Again(twin.env, twin.task, state=twin.state, start=twin.start, trace=twin.trace)
 
 
 def resumable(episode: Episode[S]) -> Episode[S]:

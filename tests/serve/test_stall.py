@@ -1,0 +1,121 @@
+"""Quick work is done on the event loop; when it stalls, it is interrupted and done again where it disturbs nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import quintain as qn
+from quintain.serve.crew import TRIALS, Crew, Place
+from quintain.serve.host import Host, Wanted
+from quintain.serve.keys import ANYONE
+from quintain.serve.live import Live
+
+GATE = threading.Event()
+RAN: list[str] = []
+
+
+class Bell(qn.State):
+    rung: int = 0
+    seen: list[int] = []
+
+    @qn.tool
+    def ring(self, waits: bool = False) -> str:
+        """Ring the bell.
+
+        Args:
+            waits: Until somebody opens the gate.
+        """
+        self.rung += 1
+        RAN.append(threading.current_thread().name)
+        if waits:
+            GATE.wait()
+        self.seen.append(self.rng.below(1000))
+        return f"rung {self.rung} times"
+
+
+@qn.reward
+def often(outcome: qn.Outcome[Bell]) -> float:
+    return outcome.state.rung / 100
+
+
+def tasks(split: str) -> list[qn.Task[Bell]]:
+    return [qn.Task(id="one", prompt="Ring.", start=Bell())]
+
+
+ENV = qn.Environment("bell", tasks=tasks, harness=qn.ToolLoop(), verifier=qn.Verifier(often), state=Bell)
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    GATE.clear()
+    RAN.clear()
+
+
+async def opened(host: Host) -> Live:
+    live = await host.create(Wanted(split="test", task=0, seed=3), ANYONE)
+    await live.ready()
+    return live
+
+
+def test_a_call_that_stalls_on_the_loop_is_done_once_and_holds_up_nobody() -> None:
+    async def play() -> tuple[Live, Any]:
+        host = Host([ENV])
+        first, second = await opened(host), await opened(host)
+        for _ in range(TRIALS + 4):
+            await first.call("ring", "{}")
+        assert RAN[-1] == "MainThread"
+        waiting = asyncio.create_task(first.call("ring", '{"waits": true}', key="k"))
+        await asyncio.sleep(0)  # It begins, and holds the loop, until it is interrupted.
+        await second.call("ring", "{}")
+        assert not waiting.done()
+        GATE.set()
+        answer = await waiting
+        assert (await first.again("k") or [])[0] == answer
+        await first.answer("done")
+        host.crew.close()
+        return first, answer
+
+    live, answer = asyncio.run(play())
+    assert answer.content == f"rung {TRIALS + 5} times"
+    assert live.reward == (TRIALS + 5) / 100
+    again = asyncio.run(qn.replay(ENV, ENV.tasks("test")[0], live.trace))
+    assert again.to_bytes() == live.trace.to_bytes()
+
+
+def test_what_stalled_once_is_slow_for_a_while() -> None:
+    async def play() -> str:
+        host = Host([ENV])
+        live = await opened(host)
+        for _ in range(TRIALS + 1):
+            await live.call("ring", "{}")
+        waiting = asyncio.create_task(live.call("ring", '{"waits": true}'))
+        await asyncio.sleep(0)
+        GATE.set()
+        await waiting
+        await live.call("ring", "{}")
+        host.crew.close()
+        return RAN[-1]
+
+    assert asyncio.run(play()) != "MainThread"
+
+
+def test_without_a_main_thread_nothing_is_done_on_the_loop() -> None:
+    names: list[str] = []
+
+    async def name() -> None:
+        names.append(threading.current_thread().name)
+
+    async def play() -> None:
+        crew = Crew()
+        for _ in range(TRIALS * 2):
+            await crew.run(Place(), "name", name)
+        crew.close()
+
+    thread = threading.Thread(target=lambda: asyncio.run(play()), name="loop")
+    thread.start()
+    thread.join()
+    assert "loop" not in names
