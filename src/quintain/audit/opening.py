@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import urllib.parse
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, TypeGuard, cast
@@ -19,6 +20,8 @@ from .mutants.loading import Mutant
 
 FOREIGN = ("gymnasium", "mcp", "openapi", "openenv", "ors", "verifiers")
 """Prefixes of a spec, "KIND:TEXT"; the adapter is the module of that name in `quintain.audit.subjects`."""
+SERVED = "remote"
+"""The adapter of a spec that is the URL of an environment behind `quintain serve`."""
 
 Letter = Literal["T", "H", "V", "S", "C"]
 
@@ -58,7 +61,7 @@ class About(msgspec.Struct, frozen=True):
     """What a subject says of itself.
 
     Attributes:
-        kind: "environment", "plain", "scorer", or one of `FOREIGN`.
+        kind: "environment", "plain", "scorer", "remote", or one of `FOREIGN`.
         tasks: Names, in order.
         offers: Methods that it has.
         attributes: Those of `handle.ATTRIBUTES` that it sets.
@@ -102,7 +105,10 @@ def open_subject(wanted: Subject) -> Opened:
         UsageError: Nothing of that name, or it is of no kind that can be audited.
     """
     head, _, text = wanted.spec.partition(":")
-    if head in FOREIGN:
+    if head in {"http", "https"}:
+        split = wanted.options.get("split")
+        head, text = SERVED, wanted.spec + (f"?split={urllib.parse.quote(split)}" if split is not None else "")
+    if head in {SERVED, *FOREIGN}:
         return Opened(head, _adapter(head).make(text), ())
     found = _found(wanted)
     if wanted.cases:

@@ -48,8 +48,8 @@ async def play(
     """Play tasks into a folder and add them up.
 
     Args:
-        env: The environment.
-        agent: Who plays; closed at the end where it can be.
+        env: The environment; closed at the end where it can be.
+        agent: Who plays; closed, too.
         tasks: What to play.
         folder: Keeps what has finished.
         watcher: Is called after each group.
@@ -66,9 +66,10 @@ async def play(
         _add_rest(summary, folder, seen)
         return Played(summary, stopped)
     finally:
-        close: Callable[[], Awaitable[None]] | None = getattr(agent, "aclose", None)
-        if close is not None:
-            await close()
+        for one in (agent, env):
+            close: Callable[[], Awaitable[None]] | None = getattr(one, "aclose", None)
+            if close is not None:
+                await close()
     return Played(summary, None)
 
 

@@ -40,8 +40,9 @@ if TYPE_CHECKING:
 def run(invocation: console.Invocation, /, **given: Any) -> None:
     """Play the tasks of ENV (sales, if left out) and say how it went.
 
-    ENV is a registered name, package.module:attr, path/to/file.py:attr, or tau2:DOMAIN. Each finished episode is on
-    disk before it counts: a run that was interrupted, or even killed, goes on with --resume.
+    ENV is a registered name, package.module:attr, path/to/file.py:attr, tau2:DOMAIN, or the URL of a served environment
+    (http://HOST:PORT/NAME). Each finished episode is on disk before it counts: a run that was interrupted, or even
+    killed, goes on with --resume.
     """
     from .plan import Wanted, plan
 

@@ -24,6 +24,8 @@ from .wire import Problem
 
 _log = logging.getLogger(__name__)
 
+SNAPSHOTS = 64
+"""Times the longest body that a snapshot may have: it holds a whole world."""
 NOBODY = Caller("", "agent")
 """Who asks what needs no key."""
 
@@ -89,7 +91,6 @@ class Control:
         if found is None:
             raise Unknown(f"there is no {request.path}; /v1/openapi.json says what there is")
         route, names = found
-        body = await self._body(request, route)
         key = request.header(b"idempotency-key")
         asked = Asked(
             self._host,
@@ -97,22 +98,25 @@ class Control:
             request,
             names,
             query=queried(request.scope.get("query_string", b"").decode("latin-1"), route.query),
-            body=body,
+            body=None,
             key=f"{request.path} {key}" if key else "",
         )
         if route.role:
             asked.need(route.role, route.about.partition(".")[0].lower())
+        asked = asked._replace(body=await self._body(request, route))
         if not key or request.method != "POST":
             return said(route, await route.handle(asked))
 
         async def work() -> Said:
             return said(route, await route.handle(asked))
 
-        whole = b"\n".join((request.path.encode(), request.scope.get("query_string", b""), await self._raw(request)))
+        body = await self._raw(request, route)
+        whole = b"\n".join((request.path.encode(), request.scope.get("query_string", b""), body))
         return await self._once.do((caller.name, key), whole, work)
 
-    async def _raw(self, request: Request) -> bytes:
-        return await request.body(self._host.limits.body_bytes)
+    async def _raw(self, request: Request, route: Route) -> bytes:
+        most = self._host.limits.body_bytes
+        return await request.body(most * SNAPSHOTS if route.body is bytes else most)
 
     async def _body(self, request: Request, route: Route) -> Any:
         if route.body is None:
@@ -121,7 +125,7 @@ class Control:
         given = request.header(b"content-type").partition(";")[0].strip().lower()
         if given != wanted:
             raise Media(f"the body must be {wanted}, not {given or 'without a type'}")
-        data = await self._raw(request)
+        data = await self._raw(request, route)
         return data if route.body is bytes else parsed(data, route.body)
 
 
@@ -137,7 +141,7 @@ def _blamed(error: Exception) -> tuple[int, str]:
         return error.status, str(error)
     if isinstance(error, msgspec.ValidationError):
         return 422, str(error)
-    if isinstance(error, msgspec.DecodeError):
+    if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
         return 400, str(error)
     if isinstance(error, UsageError):
         return 422, str(error)

@@ -23,7 +23,7 @@ from quintain.trace import Message, Reply, ToolCall, Trace
 from . import telling
 from .once import Said
 from .routes import OCTETS, Asked
-from .wire import Detail, Divergence, EpisodesTold, Joined, JournalTold, Played, Replayed, Verdict
+from .wire import Detail, DigestTold, Divergence, EpisodesTold, Joined, JournalTold, Played, Replayed, Verdict
 
 READY_S = 20.0
 """Seconds that an answer waits for the world to be built."""
@@ -72,8 +72,7 @@ async def get_episode(asked: Asked) -> Detail:
 async def call_tool(asked: Asked) -> Played:
     """Have the agent make one call: a turn."""
     live = _live(asked)
-    arguments = codec.json(asked.body.arguments).decode()
-    call = ToolCall(f"call_{len(live.trace.turns)}", asked.body.name, arguments)
+    call = ToolCall(f"call_{len(live.trace.turns)}", asked.body.name, bytes(asked.body.arguments).decode())
     return await _acted(asked, live, Reply(Message("assistant", calls=(call,))))
 
 
@@ -140,6 +139,15 @@ async def verify(asked: Asked) -> Verdict:
         return twin.trace
 
     return telling.verdict(await live.work("verify", judged))
+
+
+async def get_digest(asked: Asked) -> DigestTold:
+    """What names the world as it stands: equal for worlds that will behave alike."""
+
+    async def digest(episode: Episode[Any]) -> str:
+        return await resource.digest(episode.state)
+
+    return DigestTold(await _live(asked).work("digest", digest))
 
 
 async def snapshot(asked: Asked) -> Said:

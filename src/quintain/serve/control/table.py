@@ -61,6 +61,7 @@ TABLE = Table(
         Route("POST", f"{ONE}/fork", e.fork, wire.Detail, role="trainer", status=201, errors=_DONE),
         Route("POST", f"{ONE}/replay", e.replay, wire.Replayed, role="trainer", errors=_DONE),
         Route("GET", f"{ONE}/trace", e.get_trace, dict, role="trainer", errors=_DONE),
+        Route("GET", f"{ONE}/digest", e.get_digest, wire.DigestTold, role="trainer", errors=_DONE),
         Route("GET", f"{ONE}/journal", e.get_journal, wire.JournalTold, role="trainer", errors=_DONE),
     )
 )

@@ -240,7 +240,8 @@ class CallAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tool call of the agent."""
 
     name: str
-    arguments: dict[str, Any] = {}
+    arguments: msgspec.Raw = msgspec.Raw(b"{}")
+    """As JSON; the tool reads them as they were written."""
 
 
 class AnswerAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -332,6 +333,12 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     reward: float | None
     status: Status
     question: Question | None
+
+
+class DigestTold(msgspec.Struct, frozen=True):
+    """What names the world as it stands."""
+
+    state_digest: str
 
 
 class Divergence(msgspec.Struct, frozen=True):

@@ -1,0 +1,239 @@
+"""An environment of a server of ours (`quintain serve`), by its control plane, as a plain subject.
+
+The environment's own harness plays at the server; calls and last words are the auditor's. What a task hides stays
+there, so what asks for an oracle or for the whole state cannot be checked: for that, audit the environment where its
+code is.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import urllib.parse
+from collections.abc import Callable
+from typing import Any
+
+from quintain.errors import UsageError
+
+from . import http
+from .failure import SubjectFailure
+from .shapes import is_dict
+
+PAGE = 1000
+
+
+def make(url: str) -> Callable[[], RemoteSubject]:
+    """A factory of sessions.
+
+    Args:
+        url: Of the server, and behind it the environment's name, else its first one; "?split=" chooses the tasks, else
+            "test", or the last split where there is no such. The key of a trainer is read from the environment variable
+            QUINTAIN_KEY.
+
+    Raises:
+        UsageError: The server cannot be reached, or has no such environment or split.
+    """
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.netloc:
+        raise UsageError(f"a served environment is named like http://localhost:8080/sales, not {url!r}")
+    base = f"{parts.scheme}://{parts.netloc}"
+    with _client(base) as client:
+        try:
+            about = http.answer(client, "GET", f"/v1/environments/{urllib.parse.quote(parts.path.strip('/') or '-')}")
+        except SubjectFailure as error:
+            raise UsageError(f"{base}: {error}") from error
+    if "error" in about:
+        raise UsageError(f"{url}: {_words(about)}")
+    splits: list[str] = about["splits"]
+    wanted = urllib.parse.parse_qs(parts.query).get("split")
+    chosen = wanted[0] if wanted else "test" if "test" in splits else splits[-1]
+    if chosen not in splits:
+        raise UsageError(f"{about['name']} has no split {chosen!r}; it has {', '.join(splits)}")
+    return functools.partial(RemoteSubject, base, about, chosen)
+
+
+class RemoteSubject:
+    """One session: an episode at the server at a time.
+
+    Attributes:
+        budget: Calls that an episode allows at most.
+    """
+
+    def __init__(self, base: str, about: dict[str, Any], split: str) -> None:
+        self._client = _client(base)
+        self._about, self._split = about, split
+        self._path = ""
+        self._moments: list[str] = []
+        turns, calls = about["config"]["max_turns"], about["config"]["max_calls"]
+        self.budget: int = turns if calls is None else min(turns, calls)
+
+    def tasks(self) -> list[str]:
+        """Ids, in the order of the split."""
+        names: list[str] = []
+        while True:
+            query = {"split": self._split, "offset": len(names), "limit": PAGE}
+            page = self._asked("GET", f"/v1/environments/{self._about['name']}/tasks", params=query)
+            names += [task["id"] for task in page["tasks"]]
+            if len(names) >= page["count"] or not page["tasks"]:
+                return names
+
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools of the role "agent"."""
+        names = ("name", "description", "parameters")
+        return [{name: tool[name] for name in names} for tool in self._about["tools"] if "agent" in tool["roles"]]
+
+    def prompt(self, task: str) -> str:
+        """System prompt and task, as the agent's first question holds them; does not touch the running episode."""
+        path, told = self._begun(task, 0)
+        self._forget(path)
+        return told
+
+    def reset(self, task: str, seed: int) -> str:
+        """Begin an episode; what the agent is told.
+
+        Raises:
+            SubjectFailure: The task's world cannot be made, or the harness broke.
+        """
+        self._forget(self._path)
+        self._path, told = self._begun(task, seed)
+        return told
+
+    def call(self, name: str, arguments: dict[str, Any]) -> Any:
+        """Play one call; what the agent reads.
+
+        Raises:
+            SubjectFailure: The world broke, or one of its criteria.
+        """
+        return self._played("calls", {"name": name, "arguments": arguments})
+
+    def answer(self, text: str) -> Any:
+        """The agent's last words; they end the episode.
+
+        Raises:
+            SubjectFailure: One of the criteria broke.
+        """
+        said = self._played("answer", {"text": text.encode(errors="replace").decode()})
+        if is_dict(said) and "error" in said:
+            return said
+        self._sent(f"{self._path}/terminate", {"reason": "the agent answered"})
+        return None
+
+    def score(self) -> dict[str, float | None] | None:
+        """The verdict on the episode as it stands, with the trajectory's criteria beside it; None when it failed.
+
+        It is reached on a copy, so the episode can go on.
+        """
+        verdict = self._sent(f"{self._path}/verify", {"now": True})
+        if verdict["score"] is None:
+            return None
+        rewards = (reward for reward in verdict["rewards"] if reward["level"] == "trajectory")
+        return {reward["name"]: reward["value"] for reward in rewards} | {"score": verdict["score"]}
+
+    def explain(self) -> list[dict[str, Any]]:
+        """What each criterion said, at each level, and why; a failure, if there is one, comes last."""
+        verdict = self._sent(f"{self._path}/verify", {"now": True})
+        return [*verdict["rewards"], verdict["failure"]] if verdict["failure"] else verdict["rewards"]
+
+    def digest(self) -> str:
+        """Names the world as it stands."""
+        digest: str = self._asked("GET", f"{self._path}/digest")["state_digest"]
+        return digest
+
+    def snapshot(self) -> str:
+        """This moment, for `restore` on this session: a twin at the server, which nobody plays."""
+        self._moments.append(self._forked(self._path))
+        return self._moments[-1]
+
+    def restore(self, moment: str) -> None:
+        """Go back to a moment, as often as wanted."""
+        before, self._path = self._path, self._forked(moment)
+        self._forget(before)
+
+    def close(self) -> None:
+        """Close the episodes and the connections."""
+        for path in (self._path, *self._moments):
+            self._forget(path)
+        self._path, self._moments = "", []
+        self._client.close()
+
+    # -- inside
+
+    def _begun(self, task: str, seed: int) -> tuple[str, str]:
+        """An episode at the point where its harness first asks the agent, and what it asks."""
+        wanted = {
+            "environment": self._about["name"],
+            "split": self._split,
+            "task": task,
+            "seed": seed,
+            "agent": "audit",
+            "everyone": True,
+        }
+        told = self._sent("/v1/episodes", wanted)
+        path = f"/v1/episodes/{told['id']}"
+        while told["status"] == "starting":
+            told = self._asked("GET", path, params={"wait": 20})
+        while told["question"] is not None and told["question"]["role"] != "agent":
+            # Another actor, such as a simulated user, says what the task tells it.
+            script = [one["content"] for one in told["question"]["added"] if one["role"] == "system"]
+            reply = {"message": {"role": "assistant", "content": script[-1] if script else ""}}
+            self._sent(f"{path}/replies", {"reply": reply})
+            told = self._asked("GET", path)
+        self._check(told)
+        asked: list[dict[str, Any]] = told["question"]["added"] if told["question"] is not None else []
+        return path, "\n\n".join(_text(message["content"]) for message in asked)
+
+    def _played(self, what: str, body: dict[str, Any]) -> Any:
+        if not self._path:
+            raise UsageError("no episode has begun: call reset(task, seed) first")
+        played = self._posted(f"{self._path}/{what}", body)
+        if "error" in played:
+            return {"error": _words(played)}
+        self._check(played["status"])
+        said = played["observation"]
+        return {"error": said} if played["is_error"] else said
+
+    def _forked(self, path: str) -> str:
+        return f"/v1/episodes/{self._sent(f'{path}/fork', {})['id']}"
+
+    def _forget(self, path: str) -> None:
+        if path:
+            http.sent(self._client, "DELETE", path)
+
+    def _posted(self, path: str, body: dict[str, Any]) -> Any:
+        # Not by httpx: what JSON cannot say is the server's to refuse.
+        headers = {"Content-Type": "application/json"}
+        return http.answer(self._client, "POST", path, content=json.dumps(body).encode(), headers=headers)
+
+    def _sent(self, path: str, body: dict[str, Any]) -> Any:
+        return self._good(self._posted(path, body), path)
+
+    def _asked(self, method: str, path: str, **fields: Any) -> Any:
+        return self._good(http.answer(self._client, method, path, **fields), path)
+
+    def _good(self, answer: Any, where: str) -> Any:
+        if is_dict(answer) and "error" in answer and answer.get("status", 0) in range(300, 500):
+            raise SubjectFailure(f"{where} answered {answer['status']}: {_words(answer)}", kind="session_lost")
+        return answer
+
+    def _check(self, status: dict[str, Any]) -> None:
+        broken = status["failure"]
+        if broken is not None:
+            raise SubjectFailure(f"{broken['type']}: {broken['message']}", kind=broken["kind"], part=broken["part"])
+
+
+def _words(refusal: dict[str, Any]) -> str:
+    body = refusal["error"]
+    return str(body.get("detail", body)) if is_dict(body) else str(body)
+
+
+def _text(content: Any) -> str:
+    """The words of a message's content."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(block.get("text", "")) for block in content)
+
+
+def _client(base: str) -> Any:
+    key = os.environ.get("QUINTAIN_KEY")
+    return http.client(base, **({"Authorization": f"Bearer {key}"} if key else {}))
