@@ -76,7 +76,7 @@ WALL_CLOCK_KINDS = frozenset(
 """Failures decided by a real clock: a replay cannot be asked to meet them again."""
 
 
-_HERE = Path(__file__).parent
+_OURS = {Path(__file__).parent, Path(__file__).parent / "serve"}
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # The repr of an object names where it lies in memory; a replay lies elsewhere.
 
@@ -190,7 +190,7 @@ def blame(error: BaseException, *, part: Part, kind: str, stage: Stage, turn: in
     # File names, line numbers, our own plumbing and the frames of comprehensions (gone since Python 3.12) would differ
     # between machines, threads and versions that behave alike.
     frames = traceback.extract_tb(error.__traceback__)
-    names = "\n".join(f.name for f in frames if Path(f.filename).parent != _HERE and not f.name.endswith("comp>"))
+    names = "\n".join(f.name for f in frames if Path(f.filename).parent not in _OURS and not f.name.endswith("comp>"))
     return Failure(
         part=part,
         kind=kind,

@@ -71,3 +71,35 @@ talk = qn.Environment(
     state=Desk,
     config=qn.Config(max_turns=12),
 )
+
+# --- shift: one day of three tasks, each in the world that the one before left ---
+
+
+class Till(qn.State):
+    """A till that is not emptied between customers."""
+
+    coins: int = 0
+
+    @qn.tool
+    def take(self, coins: int) -> str:
+        """Take coins.
+
+        Args:
+            coins: How many.
+        """
+        self.coins += coins
+        return f"{self.coins} in the till"
+
+
+@qn.reward
+def filled(outcome: qn.Outcome[Till]) -> float:
+    return float(outcome.state.coins > outcome.start.coins)
+
+
+def customers(split: str) -> list[qn.Task[Till]]:
+    return [qn.Task(id=f"customer-{n}", prompt=f"Take {n} coins.", start=Till(), day="monday") for n in (1, 2, 3)]
+
+
+shift = qn.Environment(
+    "shift", tasks=customers, harness=qn.ToolLoop(), verifier=qn.Verifier(filled), state=Till, splits=("test",)
+)

@@ -13,10 +13,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from quintain.config import Config
 from quintain.context import Snapshot
 from quintain.environment import Environment
 from quintain.errors import EpisodeError, JudgeError, UsageError
-from quintain.harness import Model, Session
+from quintain.harness import Harness, Model, Session
 from quintain.serve.control.wire import Create, CriterionTold, Detail, EnvironmentTold, TasksTold, ToolTold
 from quintain.task import Task, Tasks
 from quintain.tools import Tool
@@ -74,6 +75,25 @@ class RemoteEnvironment(Environment[Far]):
         self.tools = {tool.name: _tool(tool) for tool in told.tools}
         self.tools_digest = told.tools_digest
         self.elsewhere = self._elsewhere
+
+    def replace(
+        self,
+        *,
+        config: Config | None = None,
+        harness: Harness | None = None,
+        verifier: Verifier[Far] | None = None,
+    ) -> RemoteEnvironment:
+        """The same environment with another configuration, or with a harness that plays here.
+
+        Raises:
+            UsageError: Another verifier is given; the server judges.
+        """
+        if verifier is not None:
+            raise UsageError(f"the server judges {self.name}; its verifier cannot be replaced from here")
+        twin = super().replace(config=config, harness=harness)
+        assert isinstance(twin, RemoteEnvironment)
+        twin.elsewhere = twin._elsewhere
+        return twin
 
     async def begin(
         self,
