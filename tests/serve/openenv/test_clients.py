@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.serve.serving import Served
+from tests.docs.test_docs import blocks
+from tests.serve.serving import Served, serve
 
 pytestmark = pytest.mark.slow
 
@@ -95,3 +96,18 @@ def test_what_the_newest_has_beyond_its_clients(driven: Driven, served: Served) 
     assert [one["reward"] for one in facts["wrapped"]] == [1.0, 0.0, 1.0, 0.0]
     assert [one["unfinished"] for one in facts["wrapped"]] == [None] * 4
     assert all(one["late"].endswith("the episode is over") for one in facts["wrapped"])
+
+
+def test_the_pages_blocks_for_the_client_work_when_pasted(driven: Driven, served: Served, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "serve-openenv.md").read_text()
+    found = {block.title: block.code for block in blocks(page) if block.title}
+    (tmp_path / "scale.py").write_text(found["scale.py"])
+    with serve("env", folder=tmp_path, file=tmp_path / "scale.py") as scale:
+        facts = driven("0.10", "page.py", f"{scale.url}/openenv/scale", found["episode.py"], found["balance.py"])
+    assert facts["printed"] == [
+        "On the scale lies a brick.",
+        "['look', 'balance']",
+        "The scale moves. 1.0 True",
+        "valid 2",
+    ]
+    assert facts["trained"] == [["It is a pebble.", 1.0], ["It is a brick.", 0.0], ["It is a boulder.", 0.0]]
