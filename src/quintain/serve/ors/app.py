@@ -7,6 +7,7 @@ its own servers, it is the first one, or the session's.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
@@ -20,6 +21,7 @@ from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve import words
 from quintain.serve.asgi import Request, again_headers, parsed
+from quintain.serve.crew import Place
 from quintain.serve.errors import Refused, ServeError, Starting, Unknown
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
@@ -140,10 +142,7 @@ async def _splits(ors: Ors, asked: Asked) -> None:
 
 async def _tasks(ors: Ors, asked: Asked) -> None:
     body = await ors.body(asked.request, wire.Split)
-    found = ors.host.environment(asked.env)
-    tasks = await ors.host.tasks(found, body.split)
-    shown = [shown_task(task, body.split, index) for index, task in enumerate(tasks)]
-    await asked.request.reply({"tasks": shown, "env_name": asked.env or found.name.lower()})
+    await _list(ors, asked, body.split, slice(None))
 
 
 async def _num_tasks(ors: Ors, asked: Asked) -> None:
@@ -162,10 +161,19 @@ async def _task(ors: Ors, asked: Asked) -> None:
 
 async def _task_range(ors: Ors, asked: Asked) -> None:
     body = await ors.body(asked.request, wire.Range)
+    await _list(ors, asked, body.split, slice(body.start, body.stop))
+
+
+async def _list(ors: Ors, asked: Asked, split: str, part: slice) -> None:
     found = ors.host.environment(asked.env)
-    tasks = await ors.host.tasks(found, body.split)
-    places = range(len(tasks))[body.start : body.stop]
-    shown = [shown_task(tasks[index], body.split, index) for index in places]
+    tasks = await ors.host.tasks(found, split)
+    places = range(len(tasks))[part]
+
+    async def show() -> list[dict[str, Any]]:
+        return [shown_task(tasks[index], split, index) for index in places]
+
+    # Tasks may be made as they are listed: a few say nothing about how long it takes to make all.
+    shown = await ors.host.crew.run(Place(), (found.name, "list", len(places).bit_length()), show)
     await asked.request.reply({"tasks": shown, "env_name": asked.env or found.name.lower()})
 
 
@@ -206,6 +214,8 @@ async def _create(ors: Ors, asked: Asked) -> None:
     if body.toolset_name:
         raise Refused(f"there is no toolset {body.toolset_name!r}; this server has none")
     split, place = (body.split or "", body.index or 0) if by_place else _specified(body.task_spec or {})
+    if not split and isinstance(place, str):
+        split = await _split_of(ors, body.env_name or "", place)
     wanted = Wanted(environment=body.env_name or "", split=split, task=place, id=name)
     try:
         await ors.host.create(wanted, asked.caller)
@@ -216,6 +226,20 @@ async def _create(ors: Ors, asked: Asked) -> None:
             raise Refused(str(error)) from error
         raise
     await asked.request.reply({"sid": name})
+
+
+async def _split_of(ors: Ors, env: str, id: str) -> str:
+    """The first split that has a task of this id.
+
+    Raises:
+        Unknown: None has, or there is no such environment.
+    """
+    found = ors.host.environment(env)
+    for split in found.splits:
+        with contextlib.suppress(Unknown):
+            await ors.host.task(found, split, id)
+            return split
+    raise Unknown(f"{found.name} has no task {id!r}")
 
 
 def _specified(spec: dict[str, Any]) -> tuple[str, str | int]:
