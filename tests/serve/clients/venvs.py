@@ -9,14 +9,15 @@ import contextlib
 import hashlib
 import json
 import os
-import selectors
+import re
 import subprocess
 import sys
+import tempfile
 import time
 import venv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -73,12 +74,13 @@ class Venv:
     def reference(self, sdk: str) -> Iterator[str]:
         """The server of an SDK itself; yields its address."""
         command = [str(self.python), str(DRIVERS / "reference.py"), sdk, "0"]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=clean())
-        try:
-            yield listening(process)
-        finally:
-            process.kill()
-            process.communicate()
+        with tempfile.TemporaryFile("w+") as said:  # It logs there too, and would stand still in a full pipe.
+            process = subprocess.Popen(command, stdout=said, stderr=subprocess.DEVNULL, env=clean())
+            try:
+                yield listening(process, said)
+            finally:
+                process.kill()
+                process.wait()
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -91,15 +93,12 @@ def clean() -> dict[str, str]:
     return kept | {"OPENREWARD_DISABLE_UPDATE_CHECK": "1", "NO_PROXY": "127.0.0.1"}
 
 
-def listening(process: subprocess.Popen[str]) -> str:
+def listening(process: subprocess.Popen[bytes], said: IO[str]) -> str:
     """The address that a server prints."""
-    assert process.stdout
     limit = time.monotonic() + 60
-    with selectors.DefaultSelector() as selector:
-        selector.register(process.stdout, selectors.EVENT_READ)
-        while selector.select(max(0.0, limit - time.monotonic())):
-            line = process.stdout.readline()
-            if line.startswith("listening on "):
-                return line.split()[-1]
-            assert line, f"the server ended with {process.wait()}"
+    while time.monotonic() < limit:
+        assert process.poll() is None, f"the server ended with {process.returncode}"
+        if found := re.search(r"listening on (\S+)\n", os.pread(said.fileno(), 1 << 20, 0).decode()):
+            return found[1]
+        time.sleep(0.05)
     raise AssertionError("the reference server never listened")
