@@ -56,7 +56,9 @@ class Served:
 
 
 @contextlib.contextmanager
-def serve(*names: str, folder: Path, options: tuple[str, ...] = (), file: Path = ENVIRONMENTS) -> Iterator[Served]:
+def serve(
+    *names: str, folder: Path, options: tuple[str, ...] = (), file: Path = ENVIRONMENTS, before: str = ""
+) -> Iterator[Served]:
     """Serve environments of a file on a free port; when the test is over the server must end well, and quietly.
 
     Args:
@@ -64,9 +66,11 @@ def serve(*names: str, folder: Path, options: tuple[str, ...] = (), file: Path =
         folder: Where its gates and its error stream are.
         options: More arguments of `quintain serve`.
         file: The file.
+        before: Python that the server runs first, such as a shorter time limit.
     """
     targets = [f"{file}:{name}" for name in names]
-    command = [sys.executable, "-m", "quintain", "serve", *targets, "--port", "0", *options]
+    start = ["-c", f"{before}\nfrom quintain.cli import main\nmain()"] if before else ["-m", "quintain"]
+    command = [sys.executable, *start, "serve", *targets, "--port", "0", *options]
     with (folder / "stderr").open("w") as errors:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(folder), cwd=folder

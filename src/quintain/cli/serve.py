@@ -9,7 +9,7 @@ import click
 from quintain import plugins
 from quintain.errors import UsageError
 
-from . import options, stdio
+from . import operation, options, stdio
 
 
 @click.command(short_help="Serve environments to trainers and agents.")
@@ -17,8 +17,7 @@ from . import options, stdio
 @click.option("--host", "address", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 for any free one.")
 @click.option("--user", metavar="AGENT", help="Who plays the simulated user, named like --agent of `run`.")
-@click.option("--idle", type=click.FloatRange(min=1), default=900.0, show_default=True, metavar="SECONDS",
-              help="Without a request or a ping, before an episode is closed.")  # fmt: skip
+@operation.operated
 @stdio.single
 @options.made_with
 def serve(
@@ -27,33 +26,32 @@ def serve(
     address: str,
     port: int,
     user: str | None,
-    idle: float,
     options: tuple[str, ...],
-    **one: Any,
+    **more: Any,
 ) -> None:
     """Serve each ENV over the Open Reward Standard, OpenEnv, MCP and a control plane, on one port.
 
     ENV is a registered name, package.module:attr or path/to/file.py:attr. Prints one line when it is ready; ends in
     order, with status 0, on SIGTERM.
     """
-    from quintain.serve.app import Open
-    from quintain.serve.host import Host, Limits
+    from quintain.serve.door import Places
+    from quintain.serve.host import Host
     from quintain.serve.server import serve as run
 
     from .options import pairs
 
     given = pairs("--option", options)
-    over_stdio, chosen = one.pop("stdio"), stdio.Single(**one)
+    wish = operation.Operation.taken(more)
+    over_stdio, chosen = more.pop("stdio"), stdio.Single(**more)
     if over_stdio:
         stdio.serve(envs, chosen, user=user, options=given)
         return
     if chosen != stdio.Single():
         raise UsageError("--split, --task, --seed and --trace choose the one episode of --stdio")
     served = [plugins.environment(spec, **given) for spec in envs]
-    if address not in ("127.0.0.1", "::1", "localhost"):
-        raise UsageError(f"--host {address} can be reached from outside, and no keys are asked for")
-    host = Host(served, limits=Limits(idle_s=idle), user=plugins.agent(user) if user else None)
+    door, places = wish.door(address), Places(address, names=wish.names, origins=wish.origins)
+    host = Host(served, limits=wish.limits(), user=plugins.agent(user) if user else None)
     try:
-        run(host, Open(), address=address, port=port, ready=lambda url: click.echo(f"listening on {url}"))
+        run(host, door, places, address=address, port=port, ready=lambda url: click.echo(f"listening on {url}"))
     except OSError as error:
         raise UsageError(f"cannot listen on {address}:{port}: {error.strerror or error}") from error

@@ -9,33 +9,15 @@ from quintain import codec
 
 from .asgi import JSON, App, Receive, Request, Scope, Send, Stalled, again_headers
 from .control.app import Control
+from .door import Door, Paces, Places
 from .errors import ServeError
 from .host import Host
-from .keys import ANYONE, Caller
+from .keys import Caller
 from .mcp import Mcp
 from .openenv import OpenEnv
 from .ors import Ors
 
 _log = logging.getLogger(__name__)
-
-
-class Door(Protocol):
-    """Who lets callers in."""
-
-    def admit(self, request: Request) -> Caller:
-        """Who asks.
-
-        Raises:
-            Denied: Nobody who may.
-        """
-        ...
-
-
-class Open:
-    """Lets everybody in; for servers that only this machine can reach."""
-
-    def admit(self, request: Request) -> Caller:
-        return ANYONE
 
 
 class Mount(Protocol):
@@ -46,18 +28,27 @@ class Mount(Protocol):
         ...
 
 
-def build(host: Host, door: Door) -> App:
+def build(host: Host, door: Door, places: Places | None = None) -> App:
     """The application.
 
     Args:
         host: What is served.
         door: Who may ask.
+        places: From where; None for what serves on loopback.
     """
+    places = places or Places("127.0.0.1")
+    rate = host.limits.requests_per_s
+    paces = None if rate is None else Paces(rate)
     root: Mount = Ors(host)
     mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
-    secrets = {"e": Mcp(host)}  # Below these, an address is leave enough.
+    secrets = {"e": Mcp(host, names=None)}  # Below these, an address is leave enough.
     control = Control(host)
     controlled = {"v1", "healthz", "readyz", "metrics"}
+
+    def admit(request: Request) -> Caller:
+        caller = door.admit(request)
+        _pace(paces, request, caller.name)
+        return caller
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -65,12 +56,14 @@ def build(host: Host, door: Door) -> App:
         request = Request(scope, receive, send)
         first = request.path[1:].partition("/")[0]
         try:
+            places.check(request)
             if first in secrets:
+                _pace(paces, request, "/".join(request.segments[:2]))
                 await secrets[first].handle(request)
             elif first in controlled:  # It has its own words for who is refused.
-                await control.enter(request, door.admit)
+                await control.enter(request, admit)
             else:
-                await mounts.get(first, root).handle(request, door.admit(request))
+                await mounts.get(first, root).handle(request, admit(request))
         except ServeError as error:
             body = codec.json({"detail": str(error)})
             await request.answer(error.status, body, [JSON, *again_headers(error)])
@@ -78,3 +71,15 @@ def build(host: Host, door: Door) -> App:
             _log.warning("%s", stalled)
 
     return app
+
+
+def _pace(paces: Paces | None, request: Request, name: str) -> None:
+    """Hold somebody to the rate at which he may ask.
+
+    Raises:
+        Full: He asks too often.
+    """
+    if paces is not None:
+        paces.take(name)
+        if request.scope["type"] == "websocket":
+            request.receive = paces.slowed(name, request.receive)

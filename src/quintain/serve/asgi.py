@@ -15,7 +15,7 @@ import msgspec
 
 from quintain import codec
 
-from .errors import Full, Refused, ServeError, Starting, TooLarge
+from .errors import Denied, Full, Refused, ServeError, Starting, TooLarge, Unavailable
 
 T = TypeVar("T")
 
@@ -154,8 +154,10 @@ def _decoder(type: Any) -> msgspec.json.Decoder[Any]:
 
 
 def again_headers(error: ServeError) -> list[tuple[bytes, bytes]]:
-    """What tells a client when to come again, where that helps."""
-    if isinstance(error, Starting | Full):
+    """What tells a client when to come again, or with what, where that helps."""
+    if isinstance(error, Denied):
+        return [(b"www-authenticate", b'Bearer realm="quintain"')] if error.status == 401 else []
+    if isinstance(error, Starting | Full | Unavailable):
         headers = [(b"retry-after", str(error.retry_after_s).encode())]
         return [*headers, (b"x-backend-state", b"starting")] if isinstance(error, Starting) else headers
     return []

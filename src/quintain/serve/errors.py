@@ -76,6 +76,20 @@ class Full(ServeError):
         self.retry_after_s = retry_after_s
 
 
+class Unavailable(ServeError):
+    """The server can do nothing new now: it is being shut down, or what is to be done cannot be written down before.
+
+    Attributes:
+        retry_after_s: Seconds, 1 and up.
+    """
+
+    status = 503
+
+    def __init__(self, message: str, retry_after_s: int = 5) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
 class Starting(ServeError):
     """The episode's world is still being built.
 

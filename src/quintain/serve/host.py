@@ -20,7 +20,7 @@ from quintain.task import Task
 
 from .counts import Counts
 from .crew import Crew, Place
-from .errors import Conflict, Full, Refused, Unknown
+from .errors import Conflict, Full, Refused, Unavailable, Unknown
 from .keys import Caller
 from .live import Live
 from .log import Log
@@ -72,6 +72,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         idle_s: Seconds without a request or a ping before an episode is closed.
         body_bytes: Longest body or frame of a request.
         threads: For worlds whose tools are not quick.
+        requests_per_s: Of one key; None for any number.
     """
 
     episodes: int = 10_000
@@ -79,6 +80,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     idle_s: float = 900.0
     body_bytes: int = 4 << 20
     threads: int = 64
+    requests_per_s: float | None = None
 
 
 class Host:
@@ -309,7 +311,7 @@ class Host:
 
     def _admit(self, id: str, caller: Caller) -> None:
         if self.draining:
-            raise Full("the server is shutting down", retry_after_s=5)
+            raise Unavailable("the server is shutting down")
         if id and id in self._lives:
             raise Conflict("Session already exists")
         if len(self._lives) >= self.limits.episodes:

@@ -1,12 +1,36 @@
-"""Who asks, and what they may do."""
+"""Who asks, and what they may do: keys in a file, of which only digests are kept.
+
+A key is `qn_` and its number, a dot, and 256 random bits. Nobody tries through 256 random bits, so one round of SHA-256
+keeps them as well as a slow hash would, which is for words that people think of. The number finds the line, and is no
+secret; what follows it is compared in constant time, also where there is no such line.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+import contextlib
+import fcntl
+import hashlib
+import hmac
+import logging
+import os
+import re
+import secrets
+import time
+from collections import Counter
+from collections.abc import Generator
+from pathlib import Path
+from typing import Annotated, Literal
 
 import msgspec
 
+from quintain.errors import UsageError
+
 Role = Literal["agent", "trainer", "admin"]
+
+LOOK_S = 1.0
+"""Seconds between looks at whether the file has changed."""
+
+_log = logging.getLogger(__name__)
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -23,3 +47,150 @@ class Caller(msgspec.Struct, frozen=True):
 
 ANYONE = Caller("anyone", "admin")
 """Who asks a server without keys, which listens on loopback alone."""
+
+
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One key, as it stands in the file.
+
+    Attributes:
+        name: Whose it is; no two lines have the same.
+        number: What a key begins with.
+        salt, hash: The SHA-256 of the salt's bytes and the key; in hexadecimal.
+    """
+
+    name: str
+    role: Role
+    number: str
+    salt: Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2})+$")]
+    hash: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
+    def fits(self, key: str) -> bool:
+        """Whether this is the key, in a time that does not depend on it."""
+        return hmac.compare_digest(_hash(self.salt, key), self.hash)
+
+
+_NOBODY = Line("", "agent", "", "00" * 16, "00" * 32)
+
+
+class Keys:
+    """The keys of a file, which is read again when it has changed.
+
+    Args:
+        path: As `add` writes it.
+
+    Raises:
+        UsageError: It is not there, or holds something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp = _stamp(path)
+        self._lines = {line.number: line for line in read(path)}
+        self._looked = time.monotonic()
+
+    def caller(self, key: str) -> Caller | None:
+        """Whose key this is; None where it is nobody's."""
+        if time.monotonic() - self._looked > LOOK_S:
+            self.look()
+        line = self._lines.get(key.partition(".")[0].removeprefix("qn_"), _NOBODY)
+        return Caller(line.name, line.role) if line.fits(key) and line is not _NOBODY else None
+
+    def look(self) -> None:
+        """Read the file if it has changed. One that cannot be read changes nothing, and is told to the log."""
+        self._looked = time.monotonic()
+        try:
+            stamp = _stamp(self._path)
+            if stamp != self._stamp:
+                self._lines = {line.number: line for line in read(self._path)}
+                self._stamp = stamp
+        except UsageError as error:
+            _log.error("the keys stay as they were: %s", error)
+
+
+def read(path: Path) -> list[Line]:
+    """The lines of a file.
+
+    Raises:
+        UsageError: It is not there, or holds something else.
+    """
+    try:
+        lines = [msgspec.json.decode(text, type=Line) for text in path.read_bytes().splitlines() if text.strip()]
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is no file of keys, such as `quintain keys add` writes: {error}") from error
+    for what in ("name", "number"):
+        twice = [one for one, count in Counter(getattr(line, what) for line in lines).items() if count > 1]
+        if twice:
+            raise UsageError(f"{path} has two keys of {what} {twice[0]!r}")
+    return lines
+
+
+def add(path: Path, name: str, role: Role) -> str:
+    """Make a key and write its line; returns the key, which nobody can find out again.
+
+    Raises:
+        UsageError: There is one of that name; or the name has signs beside letters, digits and ``._-``; or the file
+            cannot be written.
+    """
+    if not re.fullmatch(r"[\w.-]{1,64}", name, re.ASCII) or name == ANYONE.name:
+        raise UsageError(f"a key's name has 1 to 64 letters, digits or ._-, and is not {ANYONE.name!r}; got {name!r}")
+    number, salt = secrets.token_hex(6), secrets.token_hex(16)
+    key = f"qn_{number}.{secrets.token_urlsafe(32)}"
+    with _held(path):
+        lines = read(path) if path.exists() else []
+        if any(line.name == name for line in lines):
+            raise UsageError(f"{path} has a key called {name!r} already; remove it first")
+        _write(path, [*lines, Line(name, role, number, salt, _hash(salt, key))])
+    return key
+
+
+def remove(path: Path, name: str) -> None:
+    """Take a key's line out; a running server notices within a second or so.
+
+    Raises:
+        UsageError: There is none of that name; or the file cannot be written.
+    """
+    with _held(path):
+        lines = read(path)
+        if all(line.name != name for line in lines):
+            raise UsageError(f"{path} has no key called {name!r}")
+        _write(path, [line for line in lines if line.name != name])
+
+
+def _hash(salt: str, key: str) -> str:
+    return hashlib.sha256(bytes.fromhex(salt) + key.encode()).hexdigest()
+
+
+def _stamp(path: Path) -> tuple[int, int, int]:
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise UsageError(f"the keys in {path} cannot be read: {error.strerror}") from error
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@contextlib.contextmanager
+def _held(path: Path) -> Generator[None]:
+    """Let nobody else change the file meanwhile."""
+    try:
+        lock = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise UsageError(f"cannot write beside {path}: {error.strerror}") from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _write(path: Path, lines: list[Line]) -> None:
+    """Put a whole new file in the place of the old one, readable for its owner alone."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        new.unlink(missing_ok=True)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+            file.writelines(msgspec.json.encode(line) + b"\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error

@@ -6,23 +6,32 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .app import Door, build
+from .app import build
+from .asgi import App
+from .door import Door, Places
 from .host import Host
+
+if TYPE_CHECKING:
+    import uvicorn
 
 REAP_S = 5.0
 """Seconds between looks for episodes that nobody has asked for in a while."""
 DRAIN_S = 20.0
 """Seconds that running calls get once the server is told to end."""
+IDLE_S = 75
+"""Seconds that a connection is kept without a request. Longer than clients keep theirs, so that it is they who close
+it: a request that meets a closing connection looks to them like a broken server."""
 
 
-def serve(host: Host, door: Door, *, address: str, port: int, ready: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT.
+def serve(host: Host, door: Door, places: Places, *, address: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT. SIGHUP has the keys read again.
 
     Args:
         host: What.
         door: To whom.
+        places: From where they may ask.
         address: Where to listen.
         port: 0 for any that is free.
         ready: Told the URL once requests are taken.
@@ -44,12 +53,22 @@ def serve(host: Host, door: Door, *, address: str, port: int, ready: Callable[[s
                 where, number = self.servers[0].sockets[0].getsockname()[:2]
                 ready(f"http://{f'[{where}]' if ':' in where else where}:{number}")
 
-    config = uvicorn.Config(
-        build(host, door),
+    config = _config(build(host, door, places), host, address=address, port=port)
+    with asyncio.Runner(loop_factory=_loop) as runner:
+        runner.run(_served(Server(config), host, door))
+
+
+def _config(app: App, host: Host, *, address: str, port: int) -> uvicorn.Config:
+    import uvicorn
+
+    from .http import Http
+
+    return uvicorn.Config(
+        app,
         host=address,
         port=port,
         loop="none",
-        http="httptools",
+        http=Http,
         ws="websockets-sansio",
         lifespan="off",
         log_level="warning",
@@ -60,11 +79,10 @@ def serve(host: Host, door: Door, *, address: str, port: int, ready: Callable[[s
         ws_max_size=4 * host.limits.body_bytes,  # Longer than allowed is told in a frame; far longer ends the socket.
         ws_per_message_deflate=False,  # It costs more than a step.
         ws_ping_timeout=120.0,  # A trainer whose event loop computes for a minute keeps its sockets.
+        timeout_keep_alive=IDLE_S,
         timeout_graceful_shutdown=int(DRAIN_S),
         backlog=4096,
     )
-    with asyncio.Runner(loop_factory=_loop) as runner:
-        runner.run(_served(Server(config), host))
 
 
 def _loop() -> asyncio.AbstractEventLoop:
@@ -73,7 +91,7 @@ def _loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-async def _served(server: Any, host: Host) -> None:
+async def _served(server: Any, host: Host, door: Door) -> None:
     loop = asyncio.get_running_loop()
 
     def leave() -> None:
@@ -82,6 +100,7 @@ async def _served(server: Any, host: Host) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, leave)
+    loop.add_signal_handler(signal.SIGHUP, door.look)
     reaping = asyncio.create_task(_reap(host))
     try:
         await server.serve()

@@ -12,7 +12,8 @@ import uvicorn
 
 import quintain as qn
 from quintain.harness import Agent
-from quintain.serve.app import Open, build
+from quintain.serve.app import build
+from quintain.serve.door import Open
 from quintain.serve.host import Host, Limits, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.live import Live

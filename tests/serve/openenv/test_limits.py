@@ -17,7 +17,8 @@ pytest.importorskip("websockets", reason="pip install 'quintain[serve]'")
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from quintain.serve.app import Open, build
+from quintain.serve.app import build
+from quintain.serve.door import Open
 from quintain.serve.host import Host, Limits
 from quintain.serve.openenv import socket
 from tests.audit.subjects.serving import serving

@@ -80,8 +80,6 @@ class Control:
             headers += again_headers(error)
         if isinstance(error, Method):
             headers.append((b"allow", error.allowed.encode()))
-        if status == 401:
-            headers.append((b"www-authenticate", b"Bearer"))
         await request.answer(status, codec.json(problem), headers)
 
     async def _answer(self, request: Request, caller: Caller) -> Said:

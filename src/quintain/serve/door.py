@@ -1,0 +1,214 @@
+"""Who is let in: keys and how often each may ask, and which names and pages a request may come from."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import math
+import time
+import urllib.parse
+from collections.abc import Collection
+from typing import Protocol
+
+from .asgi import Event, Receive, Request
+from .errors import Denied, Full
+from .keys import ANYONE, Caller, Keys
+
+FREE = frozenset({"health", "healthz", "readyz"})
+"""What is told to anybody, for it says nothing of an episode."""
+MOST_BUCKETS = 100_000
+
+_NOBODY = Caller("", "agent")
+_LOCAL = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
+
+
+class Bucket:
+    """How often somebody may ask: so many times a second, and as many at once.
+
+    Args:
+        rate: Per second.
+        burst: Most that may be saved up.
+    """
+
+    __slots__ = ("_burst", "_left", "_rate", "_then")
+
+    def __init__(self, rate: float, burst: float) -> None:
+        self._rate, self._burst = rate, burst
+        self._left = burst
+        self._then = time.monotonic()
+
+    def take(self, *, on_credit: bool = False) -> float:
+        """Take one; returns 0, or the seconds until there is one to take.
+
+        Args:
+            on_credit: Whether to take it at once, although it may be used only then.
+        """
+        now = time.monotonic()
+        self._left = min(self._burst, self._left + (now - self._then) * self._rate)
+        self._then = now
+        wait = max(0.0, (1 - self._left) / self._rate)
+        if not wait or on_credit:
+            self._left -= 1
+        return wait
+
+
+class Places:
+    """From where requests may come: under which names of the server, and from whose web pages.
+
+    A page of somebody else's must not reach a server through the browser of who may reach it, neither by asking across
+    origins nor by a name of its own that it lets point at this machine.
+
+    Args:
+        address: Where the server listens.
+        names: Further names that it may be called by; on loopback the names of this machine are all others.
+        origins: Pages that may ask, such as "https://lab.example.com"; the server's own may anyhow and, on loopback,
+            this machine's.
+    """
+
+    def __init__(self, address: str, *, names: Collection[str] = (), origins: Collection[str] = ()) -> None:
+        self._is_local = is_loopback(address)
+        self._names = {name.lower() for name in names}
+        self._origins = {origin.lower().rstrip("/") for origin in origins}
+        self._known: set[tuple[str, str]] = set()
+
+    def check(self, request: Request) -> None:
+        """Nothing, if this request may be answered.
+
+        Raises:
+            Denied: It comes from somewhere else.
+        """
+        seen = (request.header(b"host"), request.header(b"origin"))
+        if seen in self._known:
+            return
+        host, origin = seen
+        name = _name(f"//{host}")
+        if host and (self._is_local or self._names) and name not in self._names and not self._is_here(name):
+            raise Denied(f"this server is not called {host!r}", status=403)
+        if origin and not self._may_ask(origin.lower(), host.lower()):
+            raise Denied(f"pages of {origin!r} may not ask this server", status=403)
+        if len(self._known) < 1000:
+            self._known.add(seen)
+
+    def _is_here(self, name: str) -> bool:
+        return self._is_local and is_loopback(name)
+
+    def _may_ask(self, origin: str, host: str) -> bool:
+        own = origin.partition("://")[2] == host and host != ""
+        return own or origin in self._origins or self._is_here(_name(origin))
+
+
+class Door(Protocol):
+    """Who lets callers in."""
+
+    def admit(self, request: Request) -> Caller:
+        """Who asks.
+
+        Raises:
+            Denied: Nobody who may.
+        """
+        ...
+
+    def look(self) -> None:
+        """See whether the keys have changed."""
+        ...
+
+
+class Keyed:
+    """Lets in who has a key.
+
+    Args:
+        keys: They.
+    """
+
+    def __init__(self, keys: Keys) -> None:
+        self._keys = keys
+
+    def admit(self, request: Request) -> Caller:
+        """Who asks.
+
+        Raises:
+            Denied: Nobody who may.
+        """
+        if request.path[1:].partition("/")[0] in FREE:
+            return _NOBODY
+        caller = self._keys.caller(_key(request))
+        if caller is None:
+            raise Denied("a valid key is wanted, as `Authorization: Bearer KEY` or `X-API-Key: KEY`")
+        return caller
+
+    def look(self) -> None:
+        """See whether the keys have changed."""
+        self._keys.look()
+
+
+class Open:
+    """Lets everybody in; for servers that only this machine can reach."""
+
+    def admit(self, request: Request) -> Caller:
+        """Whoever asks."""
+        return ANYONE
+
+    def look(self) -> None:
+        """There are no keys."""
+
+
+class Paces:
+    """How often each may ask.
+
+    Args:
+        rate: Requests per second of one key, or of one secret address; messages of a WebSocket count like requests.
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._buckets: dict[str, Bucket] = {}
+
+    def take(self, name: str) -> None:
+        """Somebody asks.
+
+        Raises:
+            Full: Too often.
+        """
+        wait = self._bucket(name).take()
+        if wait:
+            raise Full(f"more than {self._rate:g} requests per second", retry_after_s=math.ceil(wait))
+
+    def slowed(self, name: str, receive: Receive) -> Receive:
+        """The same messages, no faster than they may come: one that is early is not refused, but read later."""
+
+        async def receive_in_time() -> Event:
+            await asyncio.sleep(self._bucket(name).take(on_credit=True))
+            return await receive()
+
+        return receive_in_time
+
+    def _bucket(self, name: str) -> Bucket:
+        found = self._buckets.get(name)
+        if found is None:
+            if len(self._buckets) >= MOST_BUCKETS:
+                self._buckets.clear()  # Whoever had spent his share has it again; that beats keeping all forever.
+            found = self._buckets[name] = Bucket(self._rate, max(1.0, 2 * self._rate))
+        return found
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a name or address is this machine's alone."""
+    if name.lower().rstrip(".") in _LOCAL:
+        return True
+    try:
+        return ipaddress.ip_address(name.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _name(url: str) -> str:
+    """The host's name of a URL; empty where there is none."""
+    try:
+        return urllib.parse.urlsplit(url).hostname or ""
+    except ValueError:
+        return ""
+
+
+def _key(request: Request) -> str:
+    scheme, _, key = request.header(b"authorization").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" and key.strip() else request.header(b"x-api-key")

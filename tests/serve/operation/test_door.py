@@ -1,0 +1,262 @@
+"""From where a server may be asked, how much at a time, and how long it waits for the rest: mostly bare sockets."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from quintain.serve.door import Bucket, is_loopback
+from tests.serve.operation.raw import ask, dial, rest
+from tests.serve.serving import Served, serve
+
+HASTY = "import quintain.serve.http as http\nhttp.HEAD_S = http.LINGER_S = 0.4\nhttp.BODY_S = 0.6"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("door")
+    options = ("--name", "lab.example", "--origin", "https://pages.example/", "--body", "4096")
+    with serve("counter", folder=folder, options=options, before=HASTY) as server:
+        yield server
+
+
+def status(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+def spoken(port: int, text: bytes) -> int:
+    with dial(port) as line:
+        line.sendall(text)
+        return status(line.recv(65536))
+
+
+# --- names and pages
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1", "127.0.0.1:{port}", "localhost:{port}", "LOCALHOST", "[::1]:1", "127.8.9.10", "Lab.Example:80"],
+)
+def test_a_server_answers_to_its_names(served: Served, host: str) -> None:
+    name = host.format(port=served.port)
+    assert spoken(served.port, f"GET /health HTTP/1.1\r\nhost: {name}\r\n\r\n".encode()) == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "10.0.0.1", "[::2]", "a:b:c", "[", "@"],
+)
+@pytest.mark.parametrize("path", ["/health", "/create_session", "/e/x/mcp", "/v1/environments", "/openenv/counter/ws"])
+def test_a_name_that_somebody_lets_point_here_is_refused(served: Served, host: str, path: str) -> None:
+    assert spoken(served.port, f"POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: 0\r\n\r\n".encode()) == 403
+
+
+def test_a_program_that_names_no_host_is_no_browser(served: Served) -> None:
+    assert spoken(served.port, b"GET /health HTTP/1.0\r\n\r\n") == 200
+
+
+@pytest.mark.parametrize(
+    "origin", ["http://localhost:3000", "http://127.0.0.1", "https://pages.example", "HTTP://[::1]:9"]
+)
+def test_pages_of_this_machine_and_of_friends_may_ask(served: Served, origin: str) -> None:
+    assert ask(served.port, "GET", "/list_environments", headers={"origin": origin})[0] == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example", "null", "http://pages.example", "https://pages.example.evil", "file://", "x", "http://["],
+)
+@pytest.mark.parametrize("path", ["/list_environments", "/openenv/counter/health", "/v1/environments", "/e/x/mcp"])
+def test_others_pages_may_not(served: Served, origin: str, path: str) -> None:
+    assert ask(served.port, "GET", path, headers={"origin": origin})[0] == 403
+
+
+def test_others_pages_open_no_websocket(served: Served) -> None:
+    from websockets.exceptions import InvalidStatus
+    from websockets.sync.client import connect
+    from websockets.typing import Origin
+
+    with pytest.raises(InvalidStatus) as refused:
+        connect(f"ws://127.0.0.1:{served.port}/openenv/counter/ws", origin=Origin("http://evil.example"))
+    assert refused.value.response.status_code == 403
+
+
+LOCAL = ("127.0.0.1", "::1", "[::1]", "localhost", "LocalHost.")
+FOREIGN = ("0.0.0.0", "::", "10.0.0.1", "example.com", "", "127.1")
+
+
+@pytest.mark.parametrize(("name", "local"), [*((name, True) for name in LOCAL), *((name, False) for name in FOREIGN)])
+def test_loopback_is_this_machine(name: str, local: bool) -> None:
+    assert is_loopback(name) is local
+
+
+# --- how much
+
+
+def test_a_long_body_is_refused(served: Served) -> None:
+    body = json.dumps({"split": "x" * 5000}).encode()
+    for path in ("/counter/tasks", "/create_session", "/openenv/counter/reset", "/v1/episodes"):
+        answer, _, said = ask(served.port, "POST", path, body=body)
+        assert answer == 413, (path, said)
+
+
+def test_a_body_that_lies_about_its_length_is_refused(served: Served) -> None:
+    chunks = b"1000\r\n" + b" " * 4096 + b"\r\n"
+    head = b"POST /counter/tasks HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
+    assert spoken(served.port, head + 3 * chunks) == 413
+
+
+def test_a_long_head_is_refused(served: Served) -> None:
+    for text in (b"a: " + b"x" * 70_000, b"\r\n".join(b"a%d: x" % n for n in range(9000)), b"a: " + b"x" * 2_000_000):
+        with dial(served.port) as line:
+            try:
+                line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n" + text + b"\r\n\r\n")
+            except (BrokenPipeError, ConnectionResetError):
+                continue  # It did not even listen to the end.
+            assert status(rest(line)) in (431, 0)
+    with dial(served.port) as line:
+        line.sendall(b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n")
+        assert status(rest(line)) == 431
+
+
+def test_a_head_of_the_usual_length_is_not(served: Served) -> None:
+    text = b"GET /health HTTP/1.1\r\nhost: localhost\r\na: " + b"x" * 60_000 + b"\r\n\r\n"
+    assert spoken(served.port, text) == 200
+    with dial(served.port) as line:  # Nor are many requests of one connection, sent without waiting.
+        line.sendall(3000 * b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n" + b"GET /health HTTP/1.0\r\n\r\n")
+        assert rest(line).count(b"HTTP/1.1 200") == 3001
+
+
+@pytest.mark.parametrize(
+    "text", [b"\0\1\2\r\n\r\n", b"GET\r\n\r\n", b"HELO\r\n\r\n", b"\x16\x03\x01\x02\0\1", b"GET / HTTP/9.9\r\n\r\n"]
+)
+def test_what_is_no_request_is_told_so(served: Served, text: bytes) -> None:
+    with dial(served.port) as line:
+        line.sendall(text)
+        assert status(rest(line)) == 400
+
+
+# --- how long
+
+
+def test_a_connection_that_says_nothing_is_closed(served: Served) -> None:
+    with dial(served.port) as line:
+        assert rest(line) == b""
+
+
+@pytest.mark.parametrize("drip", [b"a", b"a: b\r\n"])
+def test_a_head_that_drips_is_not_waited_for(served: Served, drip: bytes) -> None:
+    with dial(served.port) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-")
+        line.settimeout(0.05)
+        assert status(_drip(line, drip)) == 408
+
+
+def test_a_body_that_drips_is_not_waited_for(served: Served) -> None:
+    with dial(served.port) as line:
+        line.sendall(b"POST /counter/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4000\r\n\r\n")
+        line.settimeout(0.05)
+        assert status(_drip(line, b" ")) == 408
+
+
+def test_a_body_that_nobody_reads_is_not_listened_to_for_ever(served: Served) -> None:
+    with dial(served.port) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4000\r\n\r\n")
+        said = line.recv(65536)
+        while not said.endswith(b"}"):
+            said += line.recv(65536)
+        line.settimeout(0.05)
+        assert _drip(line, b" ") == b""
+
+
+def _drip(line: socket.socket, drip: bytes) -> bytes:
+    """Send a little now and then until there is an answer, and no longer than a patient server would wait."""
+    limit = time.monotonic() + 10
+    while time.monotonic() < limit:
+        try:
+            line.sendall(drip)
+            return line.recv(65536)
+        except TimeoutError:
+            continue
+        except (BrokenPipeError, ConnectionResetError):
+            return b""
+    raise AssertionError("still open")
+
+
+def test_a_slow_request_that_comes_in_time_is_answered(served: Served) -> None:
+    with dial(served.port) as line:
+        for part in (b"GET /he", b"alth HTTP/1.1\r\nho", b"st: localhost\r\n", b"\r\n"):
+            line.sendall(part)
+            time.sleep(0.03)
+        assert status(line.recv(65536)) == 200
+        time.sleep(0.6)  # Longer than a head may take: between requests there is more time.
+        line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert status(line.recv(65536)) == 200
+
+
+def test_those_who_linger_keep_nobody_waiting(served: Served) -> None:
+    lines = [dial(served.port) for _ in range(300)]
+    try:
+        for line in lines:
+            line.sendall(b"POST /create HTTP/1.1\r\n")
+        started = time.monotonic()
+        assert ask(served.port, "GET", "/health")[0] == 200
+        assert time.monotonic() - started < 5
+    finally:
+        for line in lines:
+            line.close()
+
+
+# --- how often
+
+
+def test_a_bucket_fills_at_its_rate() -> None:
+    bucket = Bucket(10.0, 3.0)
+    assert [bucket.take() > 0 for _ in range(4)] == [False, False, False, True]
+    wait = bucket.take()
+    assert 0 < wait <= 0.1
+    time.sleep(wait)
+    assert bucket.take() == 0
+    assert 0 < bucket.take(on_credit=True) <= 0.1 < bucket.take(on_credit=True) <= 0.2
+
+
+def test_who_asks_too_often_is_told_when_to_come_again(
+    served: Served, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with serve("counter", folder=tmp_path_factory.mktemp("pace"), options=("--rate", "2")) as slow:
+        answers = [ask(slow.port, "GET", "/list_environments") for _ in range(8)]
+        assert [one[0] for one in answers[:4]] == [200] * 4
+        refused = [headers for number, headers, _ in answers if number == 429]
+        assert refused
+        assert all(int(headers["retry-after"]) >= 1 for headers in refused)
+        assert ask(slow.port, "GET", "/healthz")[0] == 200
+        token = ask(slow.port, "POST", "/e/nobody/mcp")[0]
+        assert token == 404  # An address that is a secret has a rate of its own.
+
+
+def test_messages_that_come_too_fast_wait(tmp_path_factory: pytest.TempPathFactory) -> None:
+    from websockets.sync.client import connect
+
+    with (
+        serve("counter", folder=tmp_path_factory.mktemp("pace"), options=("--rate", "20")) as slow,
+        connect(f"ws://127.0.0.1:{slow.port}/openenv/counter/ws") as socket_,
+    ):
+        started = time.monotonic()
+        for _ in range(60):
+            socket_.send(json.dumps({"type": "state"}))
+            socket_.recv()
+        assert time.monotonic() - started > 0.8  # 60 messages, of which 40 are saved up, at 20 a second
+
+
+def test_each_has_so_many_episodes(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with serve("counter", folder=tmp_path_factory.mktemp("few"), options=("--episodes", "2")) as few:
+        made = [
+            ask(few.port, "POST", "/create", body={"split": "train", "index": 0}, headers={"X-Session-ID": str(n)})
+            for n in range(3)
+        ]
+        assert [one[0] for one in made] == [200, 200, 429]
+        assert int(made[2][1]["retry-after"]) >= 1
