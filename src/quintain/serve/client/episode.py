@@ -17,17 +17,8 @@ from quintain.context import Context, Snapshot
 from quintain.episode import ActorSession, Episode, blank
 from quintain.errors import EpisodeError, Part, Stage, UsageError
 from quintain.harness import Request
-from quintain.serve.control.wire import (
-    Detail,
-    Played,
-    Question,
-    Replayed,
-    ReplyAsked,
-    Status,
-    StepAsked,
-    Verdict,
-    VerifyAsked,
-)
+from quintain.serve.control.asking import ReplyAsked, StepAsked, VerifyAsked
+from quintain.serve.control.wire import Detail, Played, Question, Replayed, Status, Verdict
 from quintain.serve.moves import Change, Fail, Join, Rewrite, Tell, Terminate
 from quintain.state import State
 from quintain.task import Task

@@ -18,7 +18,8 @@ from quintain.context import Snapshot
 from quintain.environment import Environment
 from quintain.errors import EpisodeError, JudgeError, UsageError
 from quintain.harness import Harness, Model, Session
-from quintain.serve.control.wire import Create, CriterionTold, Detail, EnvironmentTold, TasksTold, ToolTold
+from quintain.serve.control.asking import Create
+from quintain.serve.control.wire import CriterionTold, Detail, EnvironmentTold, TasksTold, ToolTold
 from quintain.task import Task, Tasks
 from quintain.tools import Tool
 from quintain.verifier import Criterion, Verifier

@@ -5,9 +5,9 @@ from __future__ import annotations
 from quintain.serve.asgi import JSON
 from quintain.serve.moves import Change
 
+from . import asking, metrics, openapi, wire
 from . import discovery as d
 from . import episodes as e
-from . import metrics, openapi, wire
 from .once import Said
 from .routes import Asked, Route, Table
 
@@ -33,30 +33,30 @@ TABLE = Table(
         Route("GET", "/v1/openapi.json", get_openapi, dict, role=""),
         Route("GET", ENVIRONMENTS, d.list_environments, wire.EnvironmentsTold),
         Route("GET", ENVIRONMENT, d.get_environment, wire.EnvironmentTold, errors=(404,)),
-        Route("GET", f"{ENVIRONMENT}/tasks", d.list_tasks, wire.TasksTold, query=wire.TasksAsked, errors=(404,)),
+        Route("GET", f"{ENVIRONMENT}/tasks", d.list_tasks, wire.TasksTold, query=asking.TasksAsked, errors=(404,)),
         Route("GET", EPISODES, e.list_episodes, wire.EpisodesTold),
-        Route("POST", EPISODES, e.create_episode, wire.Detail, body=wire.Create, status=201, errors=_DONE),
+        Route("POST", EPISODES, e.create_episode, wire.Detail, body=asking.Create, status=201, errors=_DONE),
         Route(
             "POST",
             f"{EPISODES}/restore",
             e.restore,
             wire.Detail,
             body=bytes,
-            query=wire.RestoreAsked,
+            query=asking.RestoreAsked,
             role="trainer",
             status=201,
             errors=_DONE,
         ),
-        Route("GET", ONE, e.get_episode, wire.Detail, query=wire.DetailAsked, errors=_DONE),
+        Route("GET", ONE, e.get_episode, wire.Detail, query=asking.DetailAsked, errors=_DONE),
         Route("DELETE", ONE, e.delete_episode, None, status=204, errors=(404,)),
-        Route("POST", f"{ONE}/calls", e.call_tool, wire.Played, body=wire.CallAsked, errors=_DONE),
-        Route("POST", f"{ONE}/answer", e.give_answer, wire.Played, body=wire.AnswerAsked, errors=_DONE),
-        Route("POST", f"{ONE}/replies", e.give_reply, wire.Played, body=wire.ReplyAsked, errors=_DONE),
-        Route("POST", f"{ONE}/step", e.make_step, wire.Played, body=wire.StepAsked, role="trainer", errors=_DONE),
-        Route("POST", f"{ONE}/join", e.join, wire.Joined, body=wire.JoinAsked, role="trainer", errors=_DONE),
+        Route("POST", f"{ONE}/calls", e.call_tool, wire.Played, body=asking.CallAsked, errors=_DONE),
+        Route("POST", f"{ONE}/answer", e.give_answer, wire.Played, body=asking.AnswerAsked, errors=_DONE),
+        Route("POST", f"{ONE}/replies", e.give_reply, wire.Played, body=asking.ReplyAsked, errors=_DONE),
+        Route("POST", f"{ONE}/step", e.make_step, wire.Played, body=asking.StepAsked, role="trainer", errors=_DONE),
+        Route("POST", f"{ONE}/join", e.join, wire.Joined, body=asking.JoinAsked, role="trainer", errors=_DONE),
         Route("POST", f"{ONE}/changes", e.change, wire.Detail, body=list[Change], role="trainer", errors=_DONE),
-        Route("POST", f"{ONE}/terminate", e.terminate, wire.Detail, body=wire.TerminateAsked, errors=_DONE),
-        Route("POST", f"{ONE}/verify", e.verify, wire.Verdict, body=wire.VerifyAsked, errors=_DONE),
+        Route("POST", f"{ONE}/terminate", e.terminate, wire.Detail, body=asking.TerminateAsked, errors=_DONE),
+        Route("POST", f"{ONE}/verify", e.verify, wire.Verdict, body=asking.VerifyAsked, errors=_DONE),
         Route("POST", f"{ONE}/snapshot", e.snapshot, bytes, role="trainer", errors=_DONE),
         Route("POST", f"{ONE}/fork", e.fork, wire.Detail, role="trainer", status=201, errors=_DONE),
         Route("POST", f"{ONE}/replay", e.replay, wire.Replayed, role="trainer", errors=_DONE),

@@ -1,0 +1,130 @@
+"""What the control plane is asked: plain data, of which the OpenAPI document is made too. No unknown field is taken."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from quintain.config import Config
+from quintain.errors import Failure
+from quintain.serve.moves import Change
+from quintain.trace import Message, Reply
+
+Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Page = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+Seconds = Annotated[float, msgspec.Meta(ge=0, le=25)]
+Role = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+
+
+class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An episode to begin.
+
+    Attributes:
+        environment: Name, in any case; empty for the server's first one.
+        split: Whose tasks; empty for "test", or the last split where there is no such.
+        task: Its id; or `index`, its place in the split.
+        seed, member, attempt, agent: What the record will say of the episode.
+        harness: "server" has the environment's own harness play, and asks for replies; "client" leaves that to the
+            caller, who tells, steps and ends.
+        everyone: Ask the caller for the replies of all roles, not of the agent alone.
+        config: Limits and dials instead of the environment's own.
+        label: What the record calls the split, where that is not its name.
+        after: The episode in whose last world this one begins: the next task of a day.
+    """
+
+    environment: str = ""
+    split: str = ""
+    task: str | None = None
+    index: Whole | None = None
+    seed: Whole = 0
+    member: Count = 0
+    attempt: Count = 0
+    agent: str = ""
+    harness: Literal["server", "client"] = "server"
+    everyone: bool = False
+    config: Config | None = None
+    label: str | None = None
+    after: str | None = None
+
+
+class CallAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tool call of the agent."""
+
+    name: str
+    arguments: msgspec.Raw = msgspec.field(default_factory=lambda: msgspec.Raw(b"{}"))
+    """As JSON; the tool reads them as they were written."""
+
+
+class AnswerAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Words of the agent, without a call."""
+
+    text: str
+
+
+class ReplyAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole reply to the open question."""
+
+    reply: Reply
+
+
+class StepAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A reply in one of the conversations of the caller's own harness.
+
+    Attributes:
+        reply: What the actor's model said.
+        thread: Which conversation: 0 is the agent's, and each join opened the next.
+        before: What the harness did since the last step, in order.
+    """
+
+    reply: Reply
+    thread: Count = 0
+    before: tuple[Change, ...] = ()
+
+
+class JoinAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another actor enters; its context begins with what the task tells that role, then these messages."""
+
+    role: Role
+    messages: tuple[Message, ...] = ()
+
+
+class TerminateAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The end, by the rules of the game or by a failure on the caller's side."""
+
+    reason: str = "the client ended it"
+    failure: Failure | None = None
+
+
+class VerifyAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A verdict that is wanted.
+
+    Attributes:
+        before: What the caller's own harness did since the last step.
+        now: Judge a copy of the episode as though it ended here; the episode itself goes on.
+    """
+
+    before: tuple[Change, ...] = ()
+    now: bool = False
+
+
+class TasksAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which tasks: those of a split, by place."""
+
+    split: str = ""
+    offset: Count = 0
+    limit: Page = 100
+
+
+class DetailAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """For how many seconds the answer may wait for the world to be built."""
+
+    wait: Seconds = 0.0
+
+
+class RestoreAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who plays what was restored; as for `Create`."""
+
+    harness: Literal["server", "client"] = "server"
+    everyone: bool = False
