@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
@@ -168,24 +167,14 @@ def test_parallel_calls_run_one_after_the_other(ors: Ors) -> None:
 
 def test_a_second_call_waits_for_the_first(ors: Ors, served: Served) -> None:
     sid, gate = ors.open("gated"), uuid.uuid4().hex
-    answers: list[str] = []
-
-    def hold() -> None:
-        answers.append(text(ors.call(sid, "hold", env="gated", gate=gate)))
-
-    def mark() -> None:
-        answers.append(text(ors.call(sid, "mark", env="gated", label=f"after {gate}")))
-
-    first, second = threading.Thread(target=hold), threading.Thread(target=mark)
-    first.start()
-    wait_for(served, gate)
-    second.start()
-    with pytest.raises(AssertionError):
-        wait_for(served, f"after {gate}", seconds=0.3)
-    served.gates.open(gate)
-    first.join()
-    second.join()
-    assert answers == [f"Through {gate}.", "Marked 2."]
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(ors.call, sid, "hold", env="gated", gate=gate)
+        wait_for(served, gate)
+        second = pool.submit(ors.call, sid, "mark", env="gated", label=f"after {gate}")
+        with pytest.raises(AssertionError):
+            wait_for(served, f"after {gate}", seconds=0.3)
+        served.gates.open(gate)
+        assert (text(first.result()), text(second.result())) == (f"Through {gate}.", "Marked 2.")
 
 
 @pytest.mark.parametrize("tool", ["hold", "hold_awaiting"])
@@ -203,6 +192,20 @@ def test_a_tool_that_waits_holds_up_no_other_session(ors: Ors, served: Served, t
         for gate in gates:
             served.gates.open(gate)
         assert [text(one.result()) for one in held] == [f"Through {gate}." for gate in gates]
+
+
+def test_a_tool_that_was_always_quick_and_then_waits_holds_up_nobody(ors: Ors, served: Served) -> None:
+    sid, opened, shut = ors.open("gated"), uuid.uuid4().hex, uuid.uuid4().hex
+    served.gates.open(opened)
+    for _ in range(20):
+        assert text(ors.call(sid, "hold", env="gated", gate=opened)) == f"Through {opened}."
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(ors.call, sid, "hold", env="gated", gate=shut)
+        wait_for(served, shut)
+        assert text(ors.call(ors.open(), "add")) == "The count is 1."
+        served.gates.open(shut)
+        assert text(held.result()) == f"Through {shut}."
+    assert text(ors.call(sid, "mark", env="gated", label="last")) == "Marked 22."
 
 
 def test_the_id_of_a_call_is_told_before_the_tool_runs(ors: Ors, served: Served) -> None:
