@@ -41,7 +41,7 @@ def build(host: Host, door: Door, places: Places | None = None) -> App:
     paces = None if rate is None else Paces(rate)
     root: Mount = Ors(host)
     mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
-    secrets = {"e": Mcp(host, names=None)}  # Below these, an address is leave enough.
+    secrets = {"e": Mcp(host)}  # Below these, an address is leave enough.
     control = Control(host)
     controlled = {"v1", "healthz", "readyz", "metrics"}
 

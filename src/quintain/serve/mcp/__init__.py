@@ -7,7 +7,6 @@ sees tools, a prompt named `task`, and nothing of rewards: these stand in the me
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from quintain.serve.asgi import Request
@@ -16,21 +15,16 @@ from quintain.serve.host import Host
 if TYPE_CHECKING:
     from .http import Address
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
-"""Names of this machine, for servers that listen to nobody else."""
-
 
 class Mcp:
     """`/e/{token}/mcp`. The SDK is large, and is loaded, beside what else is served, when it is first asked for.
 
     Args:
         host: Whose episodes.
-        names: Host names under which it may be asked; None for any.
     """
 
-    def __init__(self, host: Host, names: Collection[str] | None = LOOPBACK) -> None:
+    def __init__(self, host: Host) -> None:
         self._host = host
-        self._names = names
         self._address: Address | None = None
         self._loading = asyncio.Lock()
 
@@ -47,7 +41,7 @@ class Mcp:
                 await asyncio.to_thread(_load)
                 from .http import Address
 
-                self._address = Address(self._host, self._names)
+                self._address = Address(self._host)
             return self._address
 
 

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import urllib.parse
 from collections import OrderedDict
-from collections.abc import Collection
 from typing import Any
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -31,13 +29,10 @@ class Address:
 
     Args:
         host: Whose episodes.
-        names: Host names under which it may be asked, so that no page in a browser can lure somebody to it by a name
-            of its own; None for any.
     """
 
-    def __init__(self, host: Host, names: Collection[str] | None) -> None:
+    def __init__(self, host: Host) -> None:
         self._host = host
-        self._names = names
         self._lines = Lines()
         self._manager = StreamableHTTPSessionManager(
             Desk(_asked).server, stateless=True, max_request_body_size=host.limits.body_bytes
@@ -52,9 +47,6 @@ class Address:
                 pass
             case _:
                 token = ""
-        if self._foreign(request):
-            await _refuse(request, 403, "Forbidden")
-            return
         try:
             live = self._host.by_token(token)
         except Unknown:
@@ -71,14 +63,6 @@ class Address:
         scope = {**request.scope, "headers": headers, _ASKED: asked}
         await self._open()
         await self._manager.handle_request(scope, request.receive, request.send)
-
-    def _foreign(self, request: Request) -> bool:
-        """Whether a browser sends this for a page that is not ours."""
-        host = request.header(b"host")
-        origin = request.header(b"origin")
-        if self._names is not None and _name(host) not in self._names:
-            return True
-        return bool(origin) and urllib.parse.urlsplit(origin).netloc != host
 
     async def _open(self) -> None:
         if self._running is None:
@@ -120,11 +104,6 @@ def _asked(context: Context) -> Asked:
     carried: Any = context.request
     asked: Asked = carried.scope[_ASKED]
     return asked
-
-
-def _name(host: str) -> str:
-    """The name in a Host header, without its port."""
-    return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
 
 
 async def _refuse(request: Request, status: int, words: str) -> None:
