@@ -18,7 +18,7 @@ Call = tuple[str, dict[str, Any]]
 """Tool name and arguments."""
 
 
-class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
+class Task(msgspec.Struct, Generic[S], frozen=True, kw_only=True, weakref=True):
     """One problem. Only `prompt` crosses to the agent, and to another actor its entry of `roles`; the rest is sealed.
 
     Attributes:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Hashable, Iterable
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -27,6 +29,10 @@ from .log import Log
 from .moves import resumable, thawed
 
 T = TypeVar("T")
+
+
+LATEST = 64
+"""Tasks that are kept for the next who asks for them, with the worlds that they have made."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -120,6 +126,9 @@ class Host:
         self._lives: dict[str, Live] = {}
         self._tokens: dict[str, Live] = {}
         self._owned: dict[str, int] = {}
+        self._splits: dict[tuple[str, str], Any] = {}
+        self._tasks: WeakValueDictionary[tuple[str, str, str | int], Task[Any]] = WeakValueDictionary()
+        self._latest: deque[Task[Any]] = deque(maxlen=LATEST)
         self._beginning: set[asyncio.Task[None]] = set()
 
     @property
@@ -192,15 +201,23 @@ class Host:
             return env.tasks(split)
 
         split = self.split(env, split)
-        return await self.crew.run(Place(), (env.name, "tasks", split), make)
+        listed = self._splits.get((env.name, split))
+        if listed is None:
+            listed = self._splits[env.name, split] = await self.crew.run(Place(), (env.name, "tasks", split), make)
+        return listed
 
     async def task(self, env: Environment[Any], split: str, wanted: str | int) -> Task[Any]:
-        """One task by id, or by its place in the split.
+        """One task by id, or by its place in the split; while it is in play, or was lately, the same object.
+
+        So the episodes of a group share the world in which they begin.
 
         Raises:
             Refused: No such split, or no such place.
             Unknown: No such id.
         """
+        known = self._tasks.get((env.name, split, wanted))
+        if known is not None:
+            return known
         tasks = await self.tasks(env, split)
         if isinstance(wanted, int):
             if not -len(tasks) <= wanted < len(tasks):
@@ -216,9 +233,12 @@ class Host:
                 return env.task(split, wanted)
 
         try:
-            return await self.crew.run(Place(), (env.name, "task"), make)
+            task = await self.crew.run(Place(), (env.name, "task"), make)
         except UsageError as error:
             raise Unknown(str(error)) from error
+        self._tasks[env.name, split, wanted] = task
+        self._latest.append(task)
+        return task
 
     async def create(self, wanted: Wanted, caller: Caller, *, twin: Episode[Any] | None = None) -> Live:
         """Open an episode. It is there at once; its world is built behind, see `Live.ready`.
