@@ -14,12 +14,16 @@ import pytest
 pytest.importorskip("uvicorn", reason="pip install 'quintain[serve]'")
 pytest.importorskip("websockets", reason="pip install 'quintain[serve]'")
 
-from websockets.exceptions import ConnectionClosed
+import httpx
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from quintain.serve.app import build
+from quintain.serve.asgi import Request
 from quintain.serve.door import Open
+from quintain.serve.errors import Denied
 from quintain.serve.host import Host, Limits
+from quintain.serve.keys import ANYONE, Caller
 from quintain.serve.openenv import socket
 from tests.audit.subjects.serving import serving
 from tests.serve.environments import counter
@@ -84,16 +88,71 @@ def test_an_episode_does_not_expire_while_its_socket_is_open(monkeypatch: pytest
     monkeypatch.setattr(socket, "WATCH_S", 0.01)
     with limited(idle_s=100) as (url, host), opened(url, "counter") as wire:
         wire.ask("reset")
-        (live,) = host.lives(socket_owner(host))
+        (live,) = host.lives(ANYONE)
         live.touched -= 1000
         eventually(lambda: live.touched > time.monotonic() - 100)
         assert wire.read("peek") == "0"
 
 
-def socket_owner(host: Host) -> Any:
-    from quintain.serve.keys import ANYONE
+class Names:
+    """Lets in whoever says a name, each with a key of its own."""
 
-    return ANYONE
+    def admit(self, request: Request) -> Caller:
+        name = request.header(b"x-api-key")
+        if not name:
+            raise Denied("who are you?")
+        return Caller(name, "trainer")
+
+    def look(self) -> None:
+        pass
+
+
+def test_what_one_key_has_begun_is_unknown_to_another() -> None:
+    host = Host([counter])
+    with serving(build(host, Names())) as url, httpx.Client(base_url=f"{url}/openenv/counter") as http:
+        ann, bob = {"X-API-Key": "ann"}, {"X-API-Key": "bob"}
+        begun = http.post("/reset", json={"split": "train", "index": 0, "episode_id": "ours"}, headers=ann)
+        session = begun.headers["x-session-id"]
+        step = {"action": {"tool_name": "add"}}
+        for named in ({"session_id": session}, {"episode_id": "ours"}, {"episode_id": f"{session}-1"}):
+            assert http.post("/step", json={**step, **named}, headers=bob).status_code == 404
+            assert http.get("/state", params=named, headers=bob).status_code == 404
+        call = {"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "add", "session_id": session}}
+        assert http.post("/mcp", json=call, headers=bob).json()["error"]["code"] == -32602
+        assert http.post("/reset", json={"session_id": session}, headers=bob).status_code == 404
+        # The same name is another episode in other hands.
+        assert http.post("/reset", json={"episode_id": "ours"}, headers=bob).status_code == 200
+        assert (
+            http.post("/step", json={**step, "episode_id": "ours"}, headers=ann)
+            .json()["metadata"]["dev.quintain/episode"]
+            .startswith(session)
+        )
+        with connect(
+            f"{url.replace('http', 'ws')}/openenv/counter/ws?session_id={session}", additional_headers=bob
+        ) as ws:
+            assert json.loads(ws.recv())["data"]["code"] == "SESSION_ERROR"
+        with pytest.raises(InvalidStatus) as refused, connect(f"{url.replace('http', 'ws')}/openenv/counter/ws"):
+            pass
+        assert refused.value.response.status_code == 401
+    host.crew.close()
+
+
+def test_a_session_goes_on_in_a_server_that_finds_its_episode_again() -> None:
+    host = Host([counter])
+    with serving(build(host, Open())) as url, httpx.Client(base_url=f"{url}/openenv/counter") as http:
+        session = http.post("/reset", json={"split": "train", "index": 0}).headers["x-session-id"]
+        step = {"action": {"tool_name": "add"}}
+        http.post("/step", json={**step, "session_id": session})
+    # What protocols know of sessions is gone; the episodes are there.
+    with serving(build(host, Open())) as url, httpx.Client(base_url=f"{url}/openenv/counter") as http:
+        assert http.get("/state", params={"session_id": session[:-1]}).status_code == 404
+        assert http.get("/state", params={"session_id": session}).json()["step_count"] == 1
+        answer = http.post("/step", json={**step, "episode_id": f"{session}-1"}).json()
+        assert answer["observation"]["result"] == "The count is 2."
+        begun = http.post("/reset", json={"session_id": session}).json()
+        assert begun["metadata"]["dev.quintain/episode"] == f"{session}-2"
+        assert host.open == 1
+    host.crew.close()
 
 
 def test_a_client_that_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +170,7 @@ def test_a_client_that_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -
             for _ in range(20):
                 deaf.send(json.dumps({"type": "step", "data": step}))
             eventually(lambda: host.open == 1)
-            (live,) = host.lives(socket_owner(host))
+            (live,) = host.lives(ANYONE)
             eventually(lambda: host.open == 0)
             # What was asked and could not be told any more was not done.
             assert len(live.trace.turns) < 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
@@ -47,7 +48,7 @@ def test_an_episode_is_begun_played_and_paid_once(served: Served) -> None:
         state = wire.ask("state")
         assert (state["episode_id"], state["step_count"], state["done"]) == ("mine", 2, True)
         refusal = wire.refused("step", tool_name="submit", arguments={"answer": 3})
-        assert refusal["code"] == "EXECUTION_ERROR"
+        assert refusal["code"] == "VALIDATION_ERROR"
         assert "ended" in refusal["message"]
         assert wire.ask("state") == state
 
@@ -58,8 +59,8 @@ def test_nothing_is_done_before_reset(served: Served) -> None:
             "add",
             "submit",
         ]
-        assert wire.refused("step", tool_name="add")["code"] == "EXECUTION_ERROR"
-        assert wire.refused("step", type="answer", text="x")["code"] == "EXECUTION_ERROR"
+        assert wire.refused("step", tool_name="add")["code"] == "VALIDATION_ERROR"
+        assert wire.refused("step", type="answer", text="x")["code"] == "VALIDATION_ERROR"
         wire.raw({"type": "mcp", "data": rpc("tools/call", name="add")})
         assert wire.receive()["data"]["error"]["code"] == -32600
         assert wire.ask("state") == {"episode_id": None, "step_count": 0}
@@ -78,7 +79,7 @@ def test_a_late_message_over_a_new_socket_is_refused(served: Served) -> None:
     with opened(served.url, "gated") as wire:
         assert "reset" in wire.refused("step", tool_name="mark", arguments={"label": "too_late"})["message"]
         served.gates.open("timed_out")
-        assert wire.refused("step", tool_name="mark", arguments={"label": "too_late"})["code"] == "EXECUTION_ERROR"
+        assert wire.refused("step", tool_name="mark", arguments={"label": "too_late"})["code"] == "VALIDATION_ERROR"
     assert served.gates.entered("too_late") == 0
 
 
@@ -91,7 +92,7 @@ def test_reset_closes_the_episode_before_it_even_when_it_is_refused(served: Serv
         assert wire.read("peek") == "0"
         assert wire.ask("state")["step_count"] == 1
         assert wire.refused("reset", split="nowhere")["code"] == "VALIDATION_ERROR"
-        assert wire.refused("step", tool_name="peek")["code"] == "EXECUTION_ERROR"
+        assert wire.refused("step", tool_name="peek")["code"] == "VALIDATION_ERROR"
         assert wire.ask("state")["episode_id"] is None
         assert counted_after_reset(wire) == 1.0
 
@@ -200,6 +201,46 @@ def test_a_malformed_frame_is_told_and_the_socket_stays_open(served: Served) -> 
         assert counted(wire, 1)["reward"] == 1.0
 
 
+def test_no_garbage_ends_the_socket_or_goes_unanswered(served: Served) -> None:
+    dice = random.Random(7)
+    valid = [
+        '{"type": "step", "data": {"type": "call_tool", "tool_name": "add", "arguments": {"by": 1}, "metadata": {}}}',
+        '{"type": "step", "data": {"type": "answer", "text": "x"}}',
+        '{"type": "reset", "data": {"split": "train", "index": 0, "seed": 1, "episode_id": "e"}}',
+        '{"type": "mcp", "data": {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "add"}}}',
+        '{"type": "state"}',
+    ]
+    pieces = [
+        '"',
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        ",",
+        "null",
+        "1e999",
+        "-0",
+        "\\ud800",
+        "\x00",
+        "é",
+        "😀",
+        "\\",
+        " ",
+        "9" * 400,
+    ]
+    with opened(served.url, "counter") as wire:
+        for _ in range(600):
+            frame = list(dice.choice(valid))
+            for _ in range(dice.randrange(1, 4)):
+                place = dice.randrange(len(frame))
+                frame[place : place + dice.randrange(3)] = dice.choice(pieces)
+            wire.raw("".join(frame))
+            assert wire.receive()["type"] in {"error", "observation", "state", "mcp"}
+        wire.ask("reset", split="train", index=0)
+        assert counted(wire, 1)["reward"] == 1.0
+
+
 def test_a_frame_of_many_times_the_allowed_size_ends_the_socket(served: Served) -> None:
     with opened(served.url, "counter") as wire, pytest.raises(ConnectionClosed):
         wire.raw("x" * (17 << 20))
@@ -276,7 +317,7 @@ def test_words_end_an_episode(served: Served) -> None:
         word = wire.read("look")
         last = wire.ask("step", type="answer", text=word)
         assert (last["reward"], last["done"]) == (1.0, True)
-        assert wire.refused("step", type="answer", text=word)["code"] == "EXECUTION_ERROR"
+        assert wire.refused("step", type="answer", text=word)["code"] == "VALIDATION_ERROR"
         assert wire.ask("state")["step_count"] == 3
 
         wire.ask("reset", split="train", task="elm")

@@ -80,7 +80,7 @@ class OpenEnvSubject:
         absent: "hidden" where the server has no tasks to ask for.
     """
 
-    volatile = ("episode_id",)
+    volatile = ("episode_id", "dev.quintain/episode")
 
     def __init__(self, facts: Facts) -> None:
         self._facts = facts

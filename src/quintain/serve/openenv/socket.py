@@ -15,12 +15,12 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve.asgi import STALLED_S, Event, Request
-from quintain.serve.errors import Full, Refused, Unknown, Void
+from quintain.serve.errors import Finished, Full, Refused, Unknown, Void
 from quintain.serve.keys import Caller
 
 from . import wire
 from .rpc import Rpc
-from .sessions import Session, Sessions
+from .sessions import NoEpisode, Session, Sessions
 from .wire import CloseFrame, Frame, ResetFrame, RpcFrame, StateFrame, StepFrame
 
 WATCH_S = 15.0
@@ -159,13 +159,13 @@ class Socket:
             return _unreadable(text, error)
         try:
             return await self._answer(session, rpc, frame)
-        except (Refused, Unknown, msgspec.ValidationError) as error:
+        except (Refused, Unknown, NoEpisode, Finished) as error:  # The client's mistake.
             return wire.error("VALIDATION_ERROR", str(error), errors=wire.errors(error))
         except Full as error:
             return self._full(error)
         except Void as error:
             return wire.error("EXECUTION_ERROR", str(error), metadata=wire.void(error.failure))
-        except QuintainError as error:  # The episode has ended, is gone, was never begun; or its tasks cannot be made.
+        except QuintainError as error:  # The episode was closed meanwhile, or the environment's tasks cannot be made.
             return wire.error("EXECUTION_ERROR", str(error))
 
     async def _answer(self, session: Session, rpc: Rpc, frame: Frame) -> bytes | None:
