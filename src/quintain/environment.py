@@ -28,6 +28,7 @@ SPLITS = ("train", "validation", "test")
 
 
 _FOREIGN = {*sys.stdlib_module_names, "msgspec"}
+_OURS = {__package__, f"{__package__}.serve.model"}
 
 
 class Environment(Generic[S]):
@@ -200,7 +201,7 @@ def _sources(owner: Any) -> tuple[str, ...]:
     file = getattr(module, "__file__", None)
     if module is None or file is None:  # A notebook, a console, something generated.
         return (_compiled(owner),)
-    if module.__package__ == __package__ or module.__name__.partition(".")[0] in _FOREIGN:
+    if module.__package__ in _OURS or module.__name__.partition(".")[0] in _FOREIGN:
         return ()
     return _files(Path(file), in_package=bool(module.__package__)) or (_compiled(owner),)
 

@@ -15,7 +15,7 @@ from .context import Context, Snapshot
 from .deadline import DeadlineExceeded, guarded
 from .environment import Environment
 from .errors import Part, Stage, ToolError, UsageError, blame
-from .harness import Request
+from .harness import Course, Request
 from .jury import Jury, copied
 from .noise import Fault, weather
 from .state import State, begin
@@ -115,8 +115,8 @@ class Episode(Generic[S]):
             self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
             self.trace.score = None
 
-    async def play(self, context: Context, reply: Reply) -> Turn:
-        """Play one reply of an actor: run its calls in order, close the turn, check the limits.
+    async def play(self, context: Context, reply: Reply, course: Course | None = None) -> Turn:
+        """Play one reply of an actor: run its calls in order, or those of a course; close the turn, check the limits.
 
         Raises:
             UsageError: The episode has ended; or another reply is being played, or was broken off; or the record
@@ -130,8 +130,9 @@ class Episode(Generic[S]):
         before = await copied(self.state) if self._jury.watches_turns else self.state
         steps: list[Step] = []
         rewards: list[Reward] = []
-        for number, call in enumerate(reply.message.calls):
-            step, verdicts = await self._step(call, context.role, turn=turn.index, step=number)
+        step, said = None, iter(reply.message.calls)
+        while (call := next(said, None) if course is None else await course(step)) is not None:
+            step, verdicts = await self._step(call, context.role, turn=turn.index, step=len(steps))
             steps.append(step)
             rewards += verdicts
             if self.ended:
@@ -368,8 +369,8 @@ class ActorSession:
     def rewrite(self, messages: Sequence[Message]) -> None:
         self.context.rewrite(messages)
 
-    async def step(self, reply: Reply) -> Turn:
-        return await self.episode.play(self.context, reply)
+    async def step(self, reply: Reply, course: Course | None = None) -> Turn:
+        return await self.episode.play(self.context, reply, course)
 
     def terminate(self, reason: str) -> None:
         self.episode.terminate(reason)

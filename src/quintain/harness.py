@@ -10,7 +10,7 @@ import msgspec
 from .config import Config
 from .task import Task
 from .tools import Tool
-from .trace import Message, Reply, Turn
+from .trace import Message, Reply, Step, ToolCall, Turn
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +35,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 Model = Callable[[Request], Awaitable[Reply]]
 """Anything that answers a request: an HTTP client, a script, a recorded trace, a person."""
+
+Course = Callable[[Step | None], Awaitable[ToolCall | None]]
+"""Told what the last call gave, says which one is made next: for actors whose calls are made outside. None: no more."""
 
 
 @runtime_checkable

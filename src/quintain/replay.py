@@ -10,7 +10,7 @@ import contextlib
 import os
 import subprocess
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -19,7 +19,7 @@ from . import codec
 from .environment import Environment
 from .episode import Episode
 from .errors import WALL_CLOCK_KINDS, ModelError, ReplayDivergence, UsageError
-from .harness import Request
+from .harness import Harness, Request
 from .rollout import Played, played
 from .state import State
 from .task import Task
@@ -81,7 +81,7 @@ async def replay(env: Environment[S], task: Task[S], trace: Trace) -> Trace:
 async def replayed(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> Played[S]:
     """As `replay`, for an episode that began in the world `start`; None for the task's own."""
     _check(env, task, trace, start=start)
-    new = await played(env.replace(config=trace.config), task, Recorded(trace), start=start, **_names(trace))
+    new = await played(_retold(env, trace), task, Recorded(trace), start=start, **_names(trace))
     again = new.rollout.trace
     if again.failure is not None and trace.failure is not None and again.failure.part == trace.failure.part == "model":
         # The model's code is not here; how it looked where it broke can only be quoted.
@@ -91,6 +91,15 @@ async def replayed(env: Environment[S], task: Task[S], trace: Trace, *, start: S
     if diverged is not None:
         raise diverged
     return new
+
+
+def _retold(env: Environment[S], trace: Trace) -> Environment[S]:
+    """As it was configured; a harness that something outside drove has a `retell`, which makes one of its trace."""
+    twin = env.replace(config=trace.config)
+    retell: Callable[[Trace], Harness] | None = getattr(env.harness, "retell", None)
+    if retell is not None:
+        twin.harness = retell(trace)  # Not by `replace`: it is the same environment, by the same fingerprint.
+    return twin
 
 
 def _check(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> None:
@@ -154,7 +163,7 @@ async def rebuild(
         raise UsageError(f"turns must be in [0, {len(trace.turns)}], got {turns}")
     _check(env, task, trace, start=start)
     recorded = Recorded(trace)
-    episode = await Episode[S].begin(env.replace(config=trace.config), task, start, **_names(trace))
+    episode = await Episode[S].begin(_retold(env, trace), task, start, **_names(trace))
 
     async def model(request: Request) -> Reply:
         if len(episode.trace.turns) == turns:
@@ -162,7 +171,7 @@ async def rebuild(
         return await recorded(request)
 
     with contextlib.suppress(_Reached):  # The harness asks for the reply beyond the prefix: there we are.
-        await env.harness.play(episode.session, model)
+        await episode.env.harness.play(episode.session, model)
     diverged = _in_turns(trace.turns[:turns], episode.trace.turns)
     if diverged is not None:
         raise diverged
