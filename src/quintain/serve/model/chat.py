@@ -1,0 +1,213 @@
+"""OpenAI's chat completions, as a server speaks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from quintain import codec
+from quintain.trace import Block, Content, Message, Reply, Text, ToolCall
+
+from .asked import Asked, Longest, Offered, Refusal, content, decoded, frame, openai_error, picture, pieces, unsupported
+
+_FINISHES = {"stop", "length", "content_filter"}
+
+
+class _Url(msgspec.Struct):
+    url: str
+
+
+class _Part(msgspec.Struct):
+    type: str
+    text: str = ""
+    refusal: str = ""
+    image_url: _Url | str | None = None
+
+
+class _Called(msgspec.Struct):
+    name: str
+    arguments: str = ""
+
+
+class _Call(msgspec.Struct):
+    id: str
+    function: _Called
+    type: Literal["function"] = "function"
+
+
+class _Message(msgspec.Struct):
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[_Part] | None = None
+    tool_calls: list[_Call] | None = None
+    tool_call_id: str | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+
+
+class _Function(msgspec.Struct):
+    name: str
+    description: str | None = None
+    parameters: dict[str, Any] | None = None
+
+
+class _Tool(msgspec.Struct):
+    type: str
+    function: _Function | None = None
+
+
+class _StreamOptions(msgspec.Struct):
+    include_usage: bool | None = None
+
+
+class _Request(msgspec.Struct):
+    messages: list[_Message]
+    model: str = ""
+    tools: list[_Tool] | None = None
+    tool_choice: Any = None
+    stream: bool | None = None
+    stream_options: _StreamOptions | None = None
+    max_tokens: Longest | None = None
+    max_completion_tokens: Longest | None = None
+    n: int | None = None
+    stop: Any = None
+    response_format: dict[str, Any] | None = None
+    functions: list[Any] | None = None
+    audio: Any = None
+
+
+def read(data: bytes) -> Asked:
+    """A request of `/v1/chat/completions`."""
+    request = decoded(data, _Request)
+    _check(request)
+    tools = [] if request.tool_choice == "none" else request.tools or []
+    return Asked(
+        model=request.model,
+        messages=tuple(map(_message, request.messages)),
+        tools=tuple(_offered(tool.function) for tool in tools if tool.function is not None),
+        hosted=tuple(tool.type for tool in tools if tool.function is None),
+        stream=bool(request.stream),
+        max_tokens=request.max_completion_tokens or request.max_tokens,
+        counted=bool(request.stream_options and request.stream_options.include_usage),
+    )
+
+
+def _check(request: _Request) -> None:
+    if request.n not in {None, 1}:
+        raise unsupported("n", "one reply is drawn, and recorded")
+    if request.stop:
+        raise unsupported("stop", "a reply is recorded as the model ended it")
+    if request.response_format and request.response_format.get("type") != "text":
+        raise unsupported("response_format", "the model is asked as the environment's configuration says")
+    if request.tool_choice not in (None, "auto", "none"):  # a dict, which no set can hold, forces one tool
+        raise unsupported("tool_choice", "the model may call, and need not")
+    if request.functions:
+        raise unsupported("functions", "use tools")
+    if request.audio is not None:
+        raise unsupported("audio", "there are words and pictures")
+
+
+def _offered(function: _Function) -> Offered:
+    return Offered(function.name, function.description or "", function.parameters or {"type": "object"})
+
+
+def _message(one: _Message) -> Message:
+    calls = tuple(ToolCall(call.id, call.function.name, call.function.arguments) for call in one.tool_calls or ())
+    if calls and one.role != "assistant":
+        raise Refusal(f"a message of role {one.role!r} makes no tool_calls")
+    if one.role == "tool" and not one.tool_call_id:
+        raise Refusal("a message of role 'tool' needs the tool_call_id that it answers")
+    role = "system" if one.role == "developer" else one.role
+    thoughts = one.reasoning_content or one.reasoning or ""
+    return Message(
+        role,
+        _content(one.content),
+        calls,
+        one.tool_call_id if role == "tool" else None,
+        thoughts if role == "assistant" else "",
+    )
+
+
+def _content(parts: str | Sequence[_Part] | None) -> Content:
+    return parts or "" if isinstance(parts, str | None) else content([_block(part) for part in parts])
+
+
+def _block(part: _Part) -> Block:
+    if part.type in {"text", "refusal"}:
+        return Text(part.text or part.refusal)
+    if part.type == "image_url" and part.image_url is not None:
+        return picture(part.image_url if isinstance(part.image_url, str) else part.image_url.url)
+    raise unsupported(f"content of type {part.type!r}", "there are words and pictures")
+
+
+def whole(asked: Asked, reply: Reply, name: str) -> dict[str, Any]:
+    """A `chat.completion`."""
+    said = reply.message
+    message: dict[str, Any] = {"role": "assistant", "content": said.text or (None if said.calls else "")}
+    message["refusal"] = None
+    if said.reasoning:
+        message["reasoning_content"] = said.reasoning
+    if said.calls:
+        message["tool_calls"] = [_wired(call) for call in said.calls]
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": _finish(reply)}
+    return _head(asked, name, "chat.completion") | {"choices": [choice], "usage": _usage(reply)}
+
+
+def events(asked: Asked, reply: Reply, name: str) -> Iterator[bytes]:
+    """The `chat.completion.chunk`s."""
+    said = reply.message
+    for delta in _deltas(said):
+        yield _chunk(asked, name, choices=[{"index": 0, "delta": delta, "finish_reason": None}])
+    yield _chunk(asked, name, choices=[{"index": 0, "delta": {}, "finish_reason": _finish(reply)}])
+    if asked.counted:
+        yield _chunk(asked, name, choices=[], usage=_usage(reply))
+    yield frame(b"[DONE]")
+
+
+def _deltas(said: Message) -> Iterator[dict[str, Any]]:
+    yield {"role": "assistant", "content": ""}
+    for text in pieces(said.reasoning):
+        yield {"reasoning_content": text}
+    for text in pieces(said.text):
+        yield {"content": text}
+    for number, call in enumerate(said.calls):
+        opened = _wired(call)
+        opened["function"] = {"name": call.name, "arguments": ""}
+        yield {"tool_calls": [{"index": number} | opened]}
+        for text in pieces(call.arguments):
+            yield {"tool_calls": [{"index": number, "function": {"arguments": text}}]}
+
+
+def _chunk(asked: Asked, name: str, **fields: Any) -> bytes:
+    return frame(codec.json(_head(asked, name, "chat.completion.chunk") | fields))
+
+
+def _head(asked: Asked, name: str, kind: str) -> dict[str, Any]:
+    # The moment is none of the program's business: a field that every client wants, and none reads.
+    return {"id": f"chatcmpl-{name}", "object": kind, "created": 0, "model": asked.model}
+
+
+def _wired(call: ToolCall) -> dict[str, Any]:
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _finish(reply: Reply) -> str:
+    if reply.message.calls:
+        return "tool_calls"
+    return reply.finish_reason if reply.finish_reason in _FINISHES else "stop"
+
+
+def _usage(reply: Reply) -> dict[str, int]:
+    prompt, completion = reply.usage.prompt, reply.usage.completion
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
+
+
+def error(refusal: Refusal) -> dict[str, Any]:
+    """OpenAI's error document."""
+    return openai_error(refusal)
+
+
+def broken(refusal: Refusal) -> bytes:
+    """The error as a frame; clients raise what they find in it."""
+    return frame(codec.json(error(refusal)))

@@ -1,0 +1,379 @@
+"""A program's talk with its model: which of it becomes a turn, and which call of it an action.
+
+The program owns its context: what it sends is what the record says the model saw. A reply is a turn. Its calls of the
+episode's tools are steps of that turn, made on the world when the program makes them; its calls of the program's own
+tools are words, and what they gave comes back in the program's next context. Nothing here knows HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from quintain import codec
+from quintain.episode import BROKEN, ActorSession
+from quintain.errors import EpisodeError
+from quintain.harness import Model
+from quintain.tools import Tool
+from quintain.trace import Message, Reply, Step, ToolCall
+
+from .asked import Asked, Refusal
+from .gate import Gate, gate, is_object
+
+T = TypeVar("T")
+
+_PATIENCE_S = 5.0
+"""Seconds that a tool may go on after its program is gone."""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """A reply that is given, and not recorded yet.
+
+    Attributes:
+        context: What the model saw.
+        aside: Whether it was asked without any tool by a program that has tools: a title, a summary, no answer.
+    """
+
+    context: tuple[Message, ...]
+    reply: Reply
+    aside: bool
+
+    @property
+    def answers(self) -> bool:
+        return not self.reply.message.calls and not self.aside
+
+
+class Conversation:
+    """One episode as its program meets it.
+
+    Args:
+        session: The agent's side of the episode.
+        model: The real one.
+        allowed: Patterns of names of the program's own tools which its model may call.
+        listed: Whether the program is known to call the episode's tools itself, before it has asked for them.
+
+    Attributes:
+        session: As given.
+        listed: Whether the program has taken the episode's tools over MCP; else they are run here.
+        asked: How often the program asked its model.
+        over: Set when the episode has ended.
+    """
+
+    def __init__(
+        self, session: ActorSession, model: Model, allowed: Sequence[str] = (), *, listed: bool = False
+    ) -> None:
+        self.session = session
+        self.listed = listed
+        self.asked = 0
+        self.over = asyncio.Event()
+        self._model, self._allowed = model, tuple(allowed)
+        self._lock = asyncio.Lock()
+        self._open: _Open | None = None
+        self._held: list[Held] = []
+        self._said: defaultdict[bytes, list[tuple[Message, ...]]] = defaultdict(list)
+        self._stored: dict[str, tuple[Message, ...]] = {}
+        self._own_calls = 0
+        self._running: set[asyncio.Task[Any]] = set()
+
+    @property
+    def tools(self) -> Sequence[Tool]:
+        """What the episode lets its agent call."""
+        return self.session.tools
+
+    # What the program does. A client that goes away does not undo what it asked for.
+
+    async def ask(self, asked: Asked) -> tuple[Reply, str]:
+        """The model's reply as the program is to see it, and a name for it.
+
+        Raises:
+            Refusal: The episode has ended, the model failed, or the program may not ask this.
+        """
+        return await self._whole(self._ask(asked))
+
+    async def call(self, name: str, arguments: str) -> Step:
+        """A call that the program makes on the world.
+
+        Raises:
+            Refusal: The episode has ended.
+        """
+        return await self._whole(self._call(name, arguments))
+
+    async def _whole(self, work: Coroutine[Any, Any, T]) -> T:
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise Refusal("the program is gone", status=403, code="episode_ended") from None
+            raise
+        except BROKEN as error:
+            if isinstance(error, Refusal):
+                raise
+            self.session.episode.fail(error, part="H", kind="agent_run_error")
+            raise Refusal(f"this episode is broken: {error}", status=403, code="episode_ended") from error
+        finally:
+            if self.session.ended:
+                self.over.set()
+
+    async def _ask(self, asked: Asked) -> tuple[Reply, str]:
+        self.asked += 1
+        context = self._restored(asked)
+        async with self._lock:
+            if any(one is said for one in context for said in self._unrecorded()):
+                await self._settle()  # It goes on from there, so the program has made the calls it is going to make.
+            self._check()
+        first = len(context)
+        reply, context = await self._drawn(asked, context)
+        sequence = tuple(context[first:])
+        name = f"{len(self._stored)}"
+        self._said[_key(reply.message)].append(sequence)
+        start = 1 if asked.instructions else 0
+        self._stored[f"resp_{name}"] = (*context[start:first], *sequence)
+        return reply, name
+
+    async def _drawn(self, asked: Asked, context: list[Message]) -> tuple[Reply, list[Message]]:
+        """The first reply that the program gets something of, and the context that it ends.
+
+        What comes before it, and what of it is answered here, the program never sees.
+        """
+        passed = self._gate(asked)
+        while True:
+            reply = await self._reply(asked, context, passed.tools)
+            here, there = passed.sorted(reply.message.calls)
+            async with self._lock:
+                self._check()
+                if not here:
+                    await self._hand_out(Held(tuple(context), reply, self.listed and not asked.tools), passed)
+                    return reply, [*context, reply.message]
+                await self._settle()
+                self._check()
+                await self._run_here(context, reply, calls=here, passed=passed)
+                self._check()
+                if there and not self.listed:
+                    kept = msgspec.structs.replace(reply.message, calls=tuple(there))
+                    return msgspec.structs.replace(reply, message=kept), list(self.session.messages)
+                for call in there:
+                    self.session.tell(Message("tool", "error: not run; see the other calls", call_id=call.id))
+                context = list(self.session.messages)
+
+    async def _reply(self, asked: Asked, context: Sequence[Message], tools: tuple[Tool, ...]) -> Reply:
+        request = self.session.request()
+        limits = [limit for limit in (request.max_tokens, asked.max_tokens) if limit is not None]
+        try:
+            return await self._model(
+                msgspec.structs.replace(
+                    request, messages=tuple(context), tools=tools, max_tokens=min(limits, default=None)
+                )
+            )
+        except EpisodeError as error:
+            raise Refusal(f"the model failed: {error}", status=403, code="model_failed") from error
+
+    async def _call(self, name: str, arguments: str) -> Step:
+        async with self._lock:
+            self._check()
+            call = None if self._open is None else self._open.match(name, arguments)
+            if self._open is None or call is None:
+                return await self._own_call(name, arguments)
+            step = await self._open.run(call)
+            if not self._open.pending or self.session.ended:
+                await self._close()
+            return step
+
+    async def _own_call(self, name: str, arguments: str) -> Step:
+        """A call that no reply asked for: the program's own idea, and a turn of which no token was drawn."""
+        await self._settle()
+        self._check()
+        self._own_calls += 1
+        call = ToolCall(f"program_{self._own_calls}", name, arguments)
+        turn = await self.session.step(Reply(Message("assistant", calls=(call,))))
+        return turn.steps[0]
+
+    # The record.
+
+    async def finish(self) -> Reply | None:
+        """The program is gone: its last words, which are not recorded yet, with their context in place.
+
+        None when the episode is over, or the program ended on something else than words.
+        """
+        async with self._lock:  # No call is under way; whoever still waits, waits for nobody.
+            self._dismiss()
+            words = self._held.pop() if self._held and self._held[-1].answers else None
+            await self._settle()
+            if words is None or self.session.ended:
+                return None
+            self.session.rewrite(words.context)
+            return words.reply
+
+    async def abandon(self) -> None:
+        """Nobody will ask any more: end what is under way, and close the turn that is open, if its tool allows."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_S), self._lock:
+                self._dismiss()
+                await self._close()
+        self._dismiss()
+        if self._open is not None:
+            await self._open.abandon()
+
+    def _dismiss(self) -> None:
+        for task in self._running:
+            task.cancel()
+
+    async def _hand_out(self, held: Held, passed: Gate) -> None:
+        """Record a reply that the program gets, or hold it until it is known what became of it."""
+        pending = [(passed.theirs[call.name], call) for call in held.reply.message.calls if call.name in passed.theirs]
+        if pending:
+            await self._settle()
+            self._check()
+            self.session.rewrite(held.context)
+            self._open = _Open(self.session, held.reply, pending)
+            return
+        # What is said aside comes before an answer that may be the last.
+        answered = bool(self._held) and self._held[-1].answers
+        self._held.insert(len(self._held) - (held.aside and answered), held)
+        if self._open is None:
+            last = [self._held.pop()] if self._held[-1].answers else []
+            await self._settle()
+            self._held += last
+
+    async def _run_here(
+        self, context: Sequence[Message], reply: Reply, *, calls: Sequence[ToolCall], passed: Gate | None = None
+    ) -> None:
+        """Play a reply of which these calls never reach the program."""
+        garbled = [call for call in calls if passed is not None and call.name in passed.own]
+        left = iter([call for call in calls if call not in garbled])
+
+        async def course(_: Step | None) -> ToolCall | None:
+            return next(left, None)
+
+        self.session.rewrite(context)
+        await self.session.step(reply, course)
+        for call in garbled:
+            self.session.tell(Message("tool", "error: the arguments are no JSON object", call_id=call.id))
+
+    async def _settle(self) -> None:
+        """Record everything that was said, in its order, as far as the episode goes."""
+        await self._close()
+        held, self._held = self._held, []
+        for one in held:
+            if self.session.ended:
+                return
+            await self._run_here(one.context, one.reply, calls=())
+
+    async def _close(self) -> None:
+        turn, self._open = self._open, None
+        if turn is not None:
+            await turn.close()
+
+    def _unrecorded(self) -> list[Message]:
+        opened = [self._open.reply.message] if self._open is not None else []
+        return [*opened, *(one.reply.message for one in self._held)]
+
+    def _check(self) -> None:
+        if self.session.ended:
+            reason = self.session.episode.trace.reason
+            raise Refusal(f"this episode has ended: {reason}", status=403, code="episode_ended")
+
+    # What the program says again.
+
+    def _restored(self, asked: Asked) -> list[Message]:
+        """The context of a request, with every reply as the model gave it, and with what was run here between."""
+        before: tuple[Message, ...] = ()
+        if asked.after is not None:
+            if asked.after not in self._stored:
+                raise Refusal(f"there is no response {asked.after!r} in this episode", status=404, code="not_found")
+            before = self._stored[asked.after]
+        first = [Message("system", asked.instructions)] if asked.instructions else []
+        restored = [*first, *before]
+        seen: Counter[bytes] = Counter()
+        for message in asked.messages:
+            said = self._said.get(_key(message), ()) if message.role == "assistant" else ()
+            if not said:
+                restored.append(message)
+                continue
+            key = _key(message)
+            restored += said[min(seen[key], len(said) - 1)]
+            seen[key] += 1
+        return restored
+
+    def _gate(self, asked: Asked) -> Gate:
+        try:
+            return gate(asked, self.session.tools, self._allowed, listed=self.listed)
+        except EpisodeError as error:
+            self.session.episode.fail(error, part=error.part, kind=error.kind)
+            raise Refusal(str(error), status=403, code=error.kind) from error
+
+
+class _Open:
+    """A turn that waits for the program to make its calls.
+
+    Attributes:
+        reply: What the model said.
+        pending: The episode's name of each tool, and the call as the model wrote it, that nobody made yet.
+    """
+
+    def __init__(self, session: ActorSession, reply: Reply, pending: list[tuple[str, ToolCall]]) -> None:
+        self.reply, self.pending = reply, pending
+        self._inbox: asyncio.Queue[ToolCall | None] = asyncio.Queue()
+        self._waiting: asyncio.Future[Step] | None = None
+        self._turn = asyncio.ensure_future(session.step(reply, self._course))
+
+    def match(self, name: str, arguments: str) -> ToolCall | None:
+        """The call that the program makes here, off the list; None when the model asked for nothing like it.
+
+        A program may fill in defaults; then the arguments are those that it really sent.
+        """
+        alike = [one for one in self.pending if one[0] == name]
+        if not alike:
+            return None
+        found = next((one for one in alike if _same(one[1].arguments, arguments)), None)
+        chosen = found or alike[0]
+        self.pending.remove(chosen)
+        return ToolCall(chosen[1].id, name, chosen[1].arguments if found else arguments)
+
+    async def run(self, call: ToolCall) -> Step:
+        """Make a call."""
+        waiting = self._waiting = asyncio.get_running_loop().create_future()
+        self._inbox.put_nowait(call)
+        await asyncio.wait({waiting, self._turn}, return_when=asyncio.FIRST_COMPLETED)
+        # A call that ended the episode is the last one, and nothing asks what it gave but us.
+        return waiting.result() if waiting.done() else (await self._turn).steps[-1]
+
+    async def close(self) -> None:
+        self._inbox.put_nowait(None)
+        await self._turn
+
+    async def abandon(self) -> None:
+        self._turn.cancel()
+        with contextlib.suppress(asyncio.CancelledError, Exception):
+            await self._turn
+
+    async def _course(self, step: Step | None) -> ToolCall | None:
+        if step is not None and self._waiting is not None:
+            self._waiting.set_result(step)
+        return await self._inbox.get()
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two texts of arguments say the same."""
+    return is_object(one) and is_object(other) and _parsed(one) == _parsed(other)
+
+
+def _parsed(arguments: str) -> Any:
+    return msgspec.json.decode(arguments.strip() or "{}")
+
+
+def _key(message: Message) -> bytes:
+    """What stays of an assistant's message when a program says it again: not its thoughts, not the spaces of JSON."""
+    calls = [(call.id, call.name, _plain(call.arguments)) for call in message.calls]
+    return codec.dumps([message.text.strip(), calls])
+
+
+def _plain(arguments: str) -> str:
+    return codec.text(_parsed(arguments)) if is_object(arguments) else arguments

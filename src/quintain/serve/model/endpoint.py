@@ -1,0 +1,244 @@
+"""The model's APIs over HTTP, one path per episode: `/m/{token}/v1/...`, and its tools over MCP: `/e/{token}/mcp`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import importlib
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from quintain import codec
+from quintain.serve.asgi import Events, Receive, Request, Scope, Send, Stalled
+from quintain.serve.errors import ServeError
+from quintain.trace import Reply
+
+from . import chat, messages, responses
+from .asked import Asked, Format, Refusal, openai_error
+from .conversation import Conversation
+from .peers import Guard
+
+if TYPE_CHECKING:
+    from .actions import Actions
+
+T = TypeVar("T")
+
+BODY_BYTES = 50_000_000
+"""Longest request."""
+_QUIET_S = 10.0
+"""Seconds after which a stream begins without its first words, so that the line is not taken for dead."""
+
+FORMATS: dict[str, Format] = {"chat/completions": chat, "responses": responses, "messages": messages}
+_NOWHERE = Refusal("there is no such path", status=404, code="not_found")
+
+
+class Desk:
+    """What one episode's program may reach.
+
+    Args:
+        conversation: What is asked and done here.
+        bound: Whether only the program itself may come, whoever else knows the secrets.
+
+    Attributes:
+        token: The unguessable part of its paths.
+        key: What the program must send as its API key.
+    """
+
+    def __init__(self, conversation: Conversation, *, bound: bool) -> None:
+        self.token = secrets.token_urlsafe(24)
+        self.key = f"sk-quintain-{secrets.token_urlsafe(24)}"
+        self.conversation = conversation
+        self._guards = {"m": Guard(), "e": Guard()} if bound else {}
+        self._started = asyncio.Event()
+        self._asking: dict[str, asyncio.Task[tuple[Reply, str]]] = {}
+        self._busy = 0
+        self._last = asyncio.get_running_loop().time()
+
+    @property
+    def quiet_s(self) -> float:
+        """Seconds since the program last asked for something, or got it."""
+        return 0.0 if self._busy else asyncio.get_running_loop().time() - self._last
+
+    def start(self, session: int) -> None:
+        """The program runs: requests are answered from now on.
+
+        Args:
+            session: Number of the session that it leads.
+        """
+        for guard in self._guards.values():
+            guard.session = session
+        self._started.set()
+
+    async def handle(self, request: Request, actions: Callable[[], Awaitable[Actions]]) -> None:
+        """Answer a request below the token.
+
+        Args:
+            request: The request.
+            actions: Gives what answers MCP.
+        """
+        place, _, *path = request.segments
+        form = FORMATS.get("/".join(path[1:]), FORMATS["chat/completions"])
+        self._busy += 1
+        try:
+            await self._started.wait()  # It may ask before we have learned its number.
+            self._admit(request, place)
+            match [place, *path]:
+                case ["e", "mcp"]:
+                    await (await actions()).handle(request, self.conversation)
+                case ["m", "v1", "models"]:
+                    await _name_models(request)
+                case ["m", "v1", *rest] if "/".join(rest) in FORMATS:
+                    await self._ask(request, form)
+                case _:
+                    await _refuse(request, _NOWHERE, form)
+        except Refusal as refusal:
+            await _refuse(request, refusal, form)
+        except ServeError as error:
+            await _refuse(request, Refusal(str(error), status=error.status), form)
+        finally:
+            self._busy -= 1
+            self._last = asyncio.get_running_loop().time()
+
+    def _admit(self, request: Request, place: str) -> None:
+        if place == "m":
+            given = request.header(b"x-api-key") or request.header(b"authorization").removeprefix("Bearer ")
+            if not hmac.compare_digest(given.encode(), self.key.encode()):
+                raise Refusal("the API key is not this episode's", status=401, code="invalid_api_key")
+        if not self._guards:
+            return
+        client, server = request.scope.get("client"), request.scope.get("server")
+        if not client or not server or not self._guards[place].admits(tuple(client), tuple(server)):
+            raise Refusal(
+                "this secret is bound to another process: the first of the program that used it",
+                status=403,
+                code="agent_command_not_allowed",
+            )
+
+    async def _ask(self, request: Request, form: Format) -> None:
+        if request.method != "POST":
+            raise Refusal("this takes POST", status=405, code="method_not_allowed")
+        body = await request.body(BODY_BYTES)
+        asked = form.read(body)
+        asking = self._asked(f"{request.path} {hashlib.sha256(body).hexdigest()}", asked)
+        if not asked.stream:
+            reply, name = await _while_there(request, asking)
+            self._spoken()
+            await request.reply(form.whole(asked, reply, name))
+            return
+        await self._stream(request, form, asked=asked, asking=asking)
+
+    async def _stream(
+        self, request: Request, form: Format, *, asked: Asked, asking: Callable[[], Awaitable[tuple[Reply, str]]]
+    ) -> None:
+        waiting = asyncio.ensure_future(_while_there(request, asking))
+        await asyncio.wait({waiting}, timeout=_QUIET_S)
+        if waiting.done():
+            waiting.result()  # A refusal at once has its own status.
+        events = Events(request)
+        await events.open(b": ready\n\n")
+        try:
+            reply, name = await events.during(_result(waiting))
+        except Refusal as refusal:
+            await events.close(form.broken(refusal))
+            return
+        self._spoken()
+        await events.close(b"".join(form.events(asked, reply, name)))
+
+    def _asked(self, digest: str, asked: Asked) -> Callable[[], Awaitable[tuple[Reply, str]]]:
+        """The reply to a request, which counts once however often it is sent until an answer was delivered."""
+
+        async def asking() -> tuple[Reply, str]:
+            task = self._asking.get(digest)
+            if task is None:
+                task = self._asking[digest] = asyncio.ensure_future(self.conversation.ask(asked))
+            try:
+                return await asyncio.shield(task)
+            finally:
+                if task.done():
+                    self._asking.pop(digest, None)
+
+        return asking
+
+    def _spoken(self) -> None:
+        for guard in self._guards.values():
+            guard.spoken()
+
+
+class Paths:
+    """The application: every request goes to the desk that its token names."""
+
+    def __init__(self) -> None:
+        self._desks: dict[str, Desk] = {}
+        self._actions: Actions | None = None
+        self._loading = asyncio.Lock()
+
+    def open(self, desk: Desk) -> None:
+        self._desks[desk.token] = desk
+
+    def close(self, desk: Desk) -> None:
+        del self._desks[desk.token]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive, send)
+        parts = request.segments
+        desk = self._desks.get(parts[1]) if len(parts) > 1 and parts[0] in {"m", "e"} else None
+        if desk is None:
+            await _refuse(request, _NOWHERE, FORMATS["chat/completions"])
+            return
+        # A program that does not read what it asked for has only itself to blame; and what is under way when the
+        # door closes, the server cancels.
+        with contextlib.suppress(Stalled, asyncio.CancelledError):
+            await desk.handle(request, self.load)
+
+    async def aclose(self) -> None:
+        """Nobody asks any more."""
+        actions, self._actions = self._actions, None
+        if actions is not None:
+            await actions.aclose()
+
+    async def load(self) -> Actions:
+        """What answers MCP. Programs do not wait long for it, and to load it takes a second."""
+        async with self._loading:
+            if self._actions is None:
+                module = await asyncio.to_thread(importlib.import_module, f"{__package__}.actions")
+                made: Actions = module.Actions(BODY_BYTES)
+                self._actions = made
+            return self._actions
+
+
+async def _name_models(request: Request) -> None:
+    model = {"id": "quintain", "object": "model", "type": "model", "created": 0, "owned_by": "quintain"}
+    await request.reply({"object": "list", "data": [model], "has_more": False})
+
+
+async def _result(task: asyncio.Future[T]) -> T:
+    return await task
+
+
+async def _while_there(request: Request, asking: Callable[[], Awaitable[tuple[Reply, str]]]) -> tuple[Reply, str]:
+    """The reply, unless the client leaves first: then it stays for the same request that comes again."""
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    reply, leaving = asyncio.ensure_future(asking()), asyncio.ensure_future(left())
+    try:
+        await asyncio.wait({reply, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if reply.done():
+            return reply.result()
+        raise Refusal("the client left before its answer", status=499, code="client_left")
+    finally:
+        leaving.cancel()
+        reply.cancel()
+
+
+async def _refuse(request: Request, refusal: Refusal, form: Format) -> None:
+    document: dict[str, Any] = form.error(refusal) if request.segments[:1] == ["m"] else openai_error(refusal)
+    headers = [(b"content-type", b"application/json"), (b"x-should-retry", b"false")]
+    await request.answer(refusal.status, codec.json(document), headers)

@@ -1,0 +1,115 @@
+"""Which process is at the other end of a connection, so that a secret in a program's environment helps nobody else.
+
+Linux says who holds a socket: /proc/net/tcp has its inode by its addresses, /proc/PID/fd has the process by the inode.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import struct
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+Address = tuple[str, int]
+
+_PROC = Path("/proc")
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class Process(msgspec.Struct, frozen=True):
+    """A process, told from a later one of the same number by when it started, in ticks since boot."""
+
+    pid: int
+    started: int
+    session: int
+
+
+class Guard:
+    """Lets one process of a program through, for one purpose: the first that comes, if it was there in time.
+
+    What a model's words set going started after the model first spoke. So whoever comes first and started before that
+    is the program itself, and no child that acts for the model.
+
+    Attributes:
+        session: Number of the session that the program leads; processes of others are refused.
+    """
+
+    def __init__(self) -> None:
+        self.session = 0
+        self._bound: Process | None = None
+        self._spoken: float | None = None
+
+    def spoken(self) -> None:
+        """The model's first words go out."""
+        if self._spoken is None:
+            self._spoken = time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS
+
+    def admits(self, client: Address, server: Address) -> bool:
+        """Whether the process behind a connection may pass."""
+        inode = _inode(client, server)
+        if inode is None:
+            return False
+        if self._bound is not None:
+            return _process(self._bound.pid) == self._bound and inode in _inodes(self._bound.pid)
+        holders = [one for one in self._members() if inode in _inodes(one.pid)]
+        # A socket that children inherited is still the parent's.
+        first = min(holders, key=lambda one: one.started, default=None)
+        if first is None or (self._spoken is not None and first.started >= self._spoken):
+            return False
+        self._bound = first
+        return True
+
+    def _members(self) -> Iterator[Process]:
+        for entry in _PROC.iterdir():
+            if entry.name.isdecimal():
+                process = _process(int(entry.name))
+                if process is not None and process.session == self.session:
+                    yield process
+
+
+def known() -> bool:
+    """Whether this machine says who holds a socket."""
+    return (_PROC / "net/tcp").is_file()
+
+
+def _process(pid: int) -> Process | None:
+    with contextlib.suppress(OSError):
+        # The name in parentheses may hold anything, parentheses too.
+        fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        return Process(pid, int(fields[19]), int(fields[3]))
+    return None
+
+
+def _inodes(pid: int) -> set[int]:
+    """The inodes of a process's sockets."""
+    found: set[int] = set()
+    with contextlib.suppress(OSError):
+        for descriptor in os.listdir(_PROC / str(pid) / "fd"):  # noqa: PTH208  # thrice as fast as paths
+            with contextlib.suppress(OSError):  # It is closed by now.
+                target = os.readlink(f"/proc/{pid}/fd/{descriptor}")  # noqa: PTH115
+                if target.startswith("socket:["):
+                    found.add(int(target[8:-1]))
+    return found
+
+
+def _inode(client: Address, server: Address) -> int | None:
+    """The inode of the client's end of a connection within this machine."""
+    wanted = [_hexadecimal(client), _hexadecimal(server)]
+    # A socket that takes both families is in the second table, its addresses mapped into the longer one.
+    for name, prefix in (("tcp", ""), ("tcp6", "0000000000000000FFFF0000")):
+        with contextlib.suppress(OSError), (_PROC / "net" / name).open() as table:
+            for line in table:
+                fields = line.split()
+                if fields[1:3] == [prefix + one for one in wanted]:
+                    return int(fields[9]) or None
+    return None
+
+
+def _hexadecimal(address: Address) -> str:
+    (number,) = struct.unpack("=I", ipaddress.IPv4Address(address[0]).packed)
+    return f"{number:08X}:{address[1]:04X}"

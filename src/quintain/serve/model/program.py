@@ -1,0 +1,180 @@
+"""An agent program: how it is started, what it gets to know, and how it is ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shlex
+import shutil
+import signal
+import tempfile
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from quintain import codec
+from quintain.errors import EpisodeError, UsageError
+
+_PASSED = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "USER", "LOGNAME", "SHELL", "SSL_CERT_FILE")
+"""What a program may know of our environment: nothing in which keys are kept, and not the user's home."""
+_TAIL = 4000
+"""Bytes of its output that are kept."""
+_GRACE_S = 2.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+
+class ProgramFailure(EpisodeError):
+    """The program broke, hung, or could not be started; the fault is the harness's."""
+
+    def __init__(self, message: str, *, kind: str = "agent_run_error") -> None:
+        super().__init__(message, part="H", kind=kind)
+
+
+class Given(NamedTuple):
+    """What a program is told.
+
+    Attributes:
+        prompt: The task, or the conversation so far.
+        system: The system prompt of the environment.
+        url: Address of the model's APIs, without the version.
+        key: For these.
+        tools: Address of the episode's tools, which speaks MCP.
+    """
+
+    prompt: str
+    system: str
+    url: str
+    key: str
+    tools: str
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the clients of the APIs look for."""
+        return {
+            "OPENAI_BASE_URL": f"{self.url}/v1",
+            "OPENAI_API_BASE": f"{self.url}/v1",
+            "OPENAI_API_KEY": self.key,
+            "ANTHROPIC_BASE_URL": self.url,
+            "ANTHROPIC_API_KEY": self.key,
+            "QUINTAIN_MCP_URL": self.tools,
+        }
+
+    @property
+    def whole(self) -> str:
+        """Everything in one text, for a program that takes no system prompt."""
+        return f"{self.system}\n\n{self.prompt}" if self.system else self.prompt
+
+
+class Program:
+    """A running program, the leader of a session of its own, in folders of its own that are gone with it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
+        self.pid = process.pid
+        self._process = process
+        self._folder = folder
+        self._tail = bytearray()
+        self._reading = asyncio.create_task(self._read())
+
+    @classmethod
+    async def start(cls, command: str, given: Given, passed: Collection[str] = ()) -> Program:
+        """Start it.
+
+        `{prompt}`, `{system}`, `{given}` and `{mcp_config}` in the command's words stand for what is given, for the
+        folder in which all of it lies, and for a file there. A command without `{prompt}` reads it from its standard
+        input; where nothing says `{system}`, that is the beginning of the prompt.
+
+        Args:
+            command: The program and its arguments, as a shell would split them; no shell runs it.
+            given: What it is told.
+            passed: Names of further variables of our environment that it gets.
+
+        Raises:
+            ProgramFailure: It cannot be started.
+        """
+        folder = Path(tempfile.mkdtemp(prefix="quintain-"))
+        prompt = given.prompt if "{system}" in command else given.whole
+        meant = {"{system}": given.system, "{prompt}": prompt}  # the prompt last: what it says is not ours to fill
+        words = [_filled(word, folder / "given", meant) for word in split(command)]
+        try:
+            _write(folder, given, prompt)
+            with (folder / "given" / "prompt.txt").open("rb") as text:
+                process = await asyncio.create_subprocess_exec(
+                    *words,
+                    stdin=asyncio.subprocess.DEVNULL if "{prompt}" in command else text,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.STDOUT,
+                    cwd=folder / "work",
+                    env=_environment(folder, given, passed),
+                    start_new_session=True,
+                )
+        except (OSError, ValueError) as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise ProgramFailure(f"the program {words[0]!r} cannot be started: {error}") from error
+        return cls(process, folder)
+
+    async def wait(self) -> int:
+        """Its status, once it has ended; negative for the signal that ended it."""
+        return await self._process.wait()
+
+    async def end(self) -> None:
+        """End it with all that it started and that did not leave its group."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_GRACE_S):
+                    await self._process.wait()
+        self._reading.cancel()
+        await asyncio.gather(self._reading, return_exceptions=True)
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    @property
+    def said(self) -> str:
+        """The end of its output."""
+        return bytes(self._tail).decode(errors="replace").strip()
+
+    async def _read(self) -> None:
+        assert self._process.stdout is not None
+        while data := await self._process.stdout.read(65_536):
+            self._tail += data
+            del self._tail[:-_TAIL]
+
+
+def split(command: str) -> list[str]:
+    """A command's words.
+
+    Raises:
+        UsageError: There are none, or a quotation does not end.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"the command {command!r} cannot be split into words: {error}") from error
+    if not words:
+        raise UsageError("a command names a program and its arguments, as in 'command:python agent.py'")
+    return words
+
+
+def _filled(word: str, folder: Path, meant: Mapping[str, str]) -> str:
+    for name, value in {"{given}": str(folder), "{mcp_config}": str(folder / "mcp.json"), **meant}.items():
+        word = word.replace(name, value)
+    return word
+
+
+def _write(folder: Path, given: Given, prompt: str) -> None:
+    """Make the program's folders: its home, its work, and what it is given."""
+    place = folder / "given"
+    for path in (folder / "home", folder / "work", place):
+        path.mkdir()
+    (place / "prompt.txt").write_text(prompt, "utf-8")
+    (place / "system.txt").write_text(given.system, "utf-8")
+    servers = {"mcpServers": {"quintain": {"type": "http", "url": given.tools}}}
+    (place / "mcp.json").write_bytes(codec.json(servers))
+
+
+def _environment(folder: Path, given: Given, passed: Collection[str]) -> dict[str, str]:
+    ours: Mapping[str, str] = os.environ
+    kept = {name: ours[name] for name in (*_PASSED, *passed) if name in ours}
+    home = {"HOME": str(folder / "home"), "TMPDIR": str(folder / "work"), "QUINTAIN_GIVEN": str(folder / "given")}
+    return {**home, **kept, **given.variables}
