@@ -16,6 +16,8 @@ from quintain.record import RunFolder
 from quintain.task import Task
 from quintain.trace import Trace
 
+from . import programs
+
 MANIFEST = "run.json"
 
 
@@ -25,6 +27,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     Attributes:
         environment: As it was named on the command line, files by their absolute path.
         options: What the environment was made with, such as the folder of its data.
+        harness: The program that took the harness's place, and what it may do; empty where none did.
         name, fingerprint, tools_digest: What that was.
         tasks: The selection, as it was given; None for the whole split.
         agent, user, base_url: Who played.
@@ -33,6 +36,7 @@ class Manifest(msgspec.Struct, kw_only=True):
 
     environment: str
     options: dict[str, str] = {}
+    harness: dict[str, Any] = {}
     name: str
     fingerprint: str
     tools_digest: str
@@ -115,7 +119,8 @@ def environment_of(path: Path, spec: str | None) -> Environment[Any]:
     if spec is None and manifest is None:
         raise UsageError(f"no {MANIFEST} lies beside {str(path)!r}, so name the environment with --env")
     options = manifest.options if manifest is not None else {}
-    return plugins.environment(spec or manifest.environment if manifest else str(spec), **options)
+    env = plugins.environment(spec or manifest.environment if manifest else str(spec), **options)
+    return programs.played_by(env, manifest.harness if manifest is not None else {})
 
 
 def task_of(env: Environment[Any], trace: Trace) -> Task[Any]:

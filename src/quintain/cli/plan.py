@@ -13,7 +13,7 @@ from quintain.environment import Environment
 from quintain.harness import Agent
 from quintain.task import Task
 
-from . import folders, options, selection
+from . import folders, options, programs, selection
 
 
 class Wanted(msgspec.Struct, kw_only=True):
@@ -24,6 +24,10 @@ class Wanted(msgspec.Struct, kw_only=True):
     agent: str = "oracle"
     base_url: str | None = None
     user: str | None = None
+    harness: str | None = None
+    allow_tools: tuple[str, ...] = ()
+    pass_env: tuple[str, ...] = ()
+    any_process: bool = False
     tasks: str | None = None
     group: int = 1
     seed: int = 0
@@ -73,11 +77,16 @@ def plan(wanted: Wanted) -> Plan:
     )
     env = plugins.environment(wanted.env, **made_with)
     env = env.replace(config=selection.config_of(env, wanted.config, wanted.settings, concurrency=wanted.concurrency))
+    program = programs.wanted(
+        wanted.harness, tools=wanted.allow_tools, passed=wanted.pass_env, bound=not wanted.any_process
+    )
+    env = programs.played_by(env, program)
     split = selection.split_of(env, wanted.split)
     tasks = selection.tasks_of(env, split, wanted.tasks)
     manifest = folders.Manifest(
         environment=selection.anchored(wanted.env),
         options=made_with,
+        harness=program,
         name=env.name,
         fingerprint=env.fingerprint,
         tools_digest=env.tools_digest,

@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 @click.option("--agent", default="oracle", show_default=True, help="oracle, noop, random, openai:NAME, or a plugin.")
 @click.option("--base-url", metavar="URL", help="The endpoint of openai:NAME; its key is read from OPENAI_API_KEY.")
 @click.option("--user", metavar="AGENT", help="Who plays the simulated user, named like --agent.")
+@click.option("--harness", metavar="command:CMD", help="A program that is the agent; --agent is the model behind it.")
+@click.option(
+    "--allow-tool", "allow_tools", multiple=True, metavar="NAME", help="A tool of the program's own; * is any."
+)
+@click.option("--pass-env", multiple=True, metavar="NAME", help="One more variable that the program gets.")
+@click.option("--any-process", is_flag=True, help="Let the program's children ask its model too.")
 @click.option("--tasks", metavar="N|A:B|IDS", help='The first N, a slice, or ids: "a,b", "7,".  [default: all]')
 @click.option("--group", type=click.IntRange(min=1), default=1, show_default=True, help="Episodes per task.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the worlds.")

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from quintain.trace import Content, End, Level, Message, Reward, Step, Trace, Turn, plain
+from quintain.trace import Content, End, Level, Message, Reward, Step, ToolCall, Trace, Turn, plain
 
 from .changes import Change, shown
 from .console import clipped, grid, number, plural, safe
@@ -85,25 +85,33 @@ def _turn_rows(turn: Turn, watched: Watched | None, *, full: bool) -> Iterator[R
     said: Message = turn.reply.message
     if said.reasoning:
         yield "thinks", _said(said.reasoning, full=full, style="dim italic")
-    if said.text or not turn.steps:
+    made = {step.call.id for step in turn.steps}
+    own = [call for call in said.calls if call.id not in made]
+    if said.text or not (turn.steps or own):
         yield "says", _said(said.content, full=full) if said.text else Text("(nothing)", style="dim")
     for n, step in enumerate(turn.steps):
         yield from _step_rows(step, full=full)
         found = watched.steps.get((turn.index, n)) if watched is not None else None
         yield from _change_rows(found or [], full=full)
         yield from _reward_rows(r for r in turn.rewards if r.level is Level.STEP and r.step == n)
+    for call in own:
+        yield "asks", _called(call, full=full)
     yield from _reward_rows(r for r in turn.rewards if r.level is not Level.STEP)
 
 
 def _step_rows(step: Step, *, full: bool) -> Iterator[Row]:
-    arguments = safe(step.call.arguments if full else clipped(step.call.arguments, _CHARACTERS))
-    yield "calls", Text(safe(step.call.name), style="bold cyan").append(f" {arguments}", style="not bold default")
+    yield "calls", _called(step.call, full=full)
     if step.fault is not None:
         yield "fault", Text(f"{step.fault}, planned by the configuration", style="magenta")
     yield (
         ("error" if step.is_error else "sees"),
         _said(step.observation, full=full, style="red" if step.is_error else ""),
     )
+
+
+def _called(call: ToolCall, *, full: bool) -> Text:
+    arguments = safe(call.arguments if full else clipped(call.arguments, _CHARACTERS))
+    return Text(safe(call.name), style="bold cyan").append(f" {arguments}", style="not bold default")
 
 
 def _change_rows(found: list[Change], *, full: bool) -> Iterator[Row]:

@@ -193,11 +193,17 @@ def _said(turn: Turn) -> Said:
 
 
 def _calls(trace: Trace) -> Iterator[Call]:
+    # A program answers the calls of its own tools itself.
+    elsewhere = {one.call_id for turn in trace.turns for one in turn.added if one.role == "tool"}
     for turn in trace.turns:
+        left = list(turn.steps)
         for n, asked in enumerate(turn.reply.message.calls):
-            step: Step | None = turn.steps[n] if n < len(turn.steps) else None
+            # A program makes its calls in an order of its own, and need not make all.
+            step: Step | None = next((one for one in left if one.call.id == asked.id), None)
+            if step is not None:
+                left.remove(step)
             # A reply is not played to its end where the episode broke, or the world ended it, in the middle.
-            spared = trace.end is End.FAILED or turn is trace.turns[-1]
+            spared = trace.end is End.FAILED or turn is trace.turns[-1] or asked.id in elsewhere
             if step is None and spared:
                 continue
             yield Call(

@@ -1,0 +1,68 @@
+"""What `--harness command:CMD` means."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from quintain.errors import UsageError
+
+if TYPE_CHECKING:
+    from quintain.environment import Environment
+
+_PREFIX = "command:"
+
+
+def wanted(spec: str | None, *, tools: Sequence[str], passed: Sequence[str], bound: bool) -> dict[str, Any]:
+    """The fields of the harness that the options ask for, as a manifest holds them; none without `--harness`.
+
+    A word that names a file here is made absolute: the program starts in a folder of its own.
+
+    Raises:
+        UsageError: There is no such harness, its command is none, or one of the other options stands without it.
+    """
+    if spec is None:
+        if tools or passed or not bound:
+            raise UsageError("--allow-tool, --pass-env and --any-process say what the program of --harness may do")
+        return {}
+    if not spec.startswith(_PREFIX):
+        raise UsageError(f"--harness takes 'command:CMD', as in 'command:python agent.py', got {spec!r}")
+    from quintain.serve.model.program import split
+
+    words = split(spec.removeprefix(_PREFIX))
+    command = shlex.join([_anchored(word, first=not place) for place, word in enumerate(words)])
+    return {"command": command, "tools": list(tools), "passed": list(passed), "bound": bound}
+
+
+def played_by(env: Environment[Any], program: dict[str, Any]) -> Environment[Any]:
+    """The environment with a program for its agent; as it is where `program` is empty.
+
+    Raises:
+        UsageError: The manifest says what no harness is.
+    """
+    if not program:
+        return env
+    from quintain.serve.model import CommandHarness
+
+    try:
+        settings = msgspec.convert(program, _Settings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"the manifest's harness cannot be understood: {error}") from error
+    return env.replace(harness=CommandHarness(own=env.harness, **msgspec.structs.asdict(settings)))
+
+
+class _Settings(msgspec.Struct, forbid_unknown_fields=True):
+    command: str
+    tools: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
+    bound: bool = True
+
+
+def _anchored(word: str, *, first: bool) -> str:
+    """The first word is looked up on the PATH unless it has a slash."""
+    is_file = Path(word).is_file() and ("/" in word or not first)
+    return str(Path(word).absolute()) if is_file else word
