@@ -16,7 +16,7 @@ from quintain.context import Context, Snapshot
 from quintain.environment import Environment
 from quintain.episode import ActorSession, Episode
 from quintain.errors import EpisodeError, Failure
-from quintain.harness import Harness, Model, Request, Session
+from quintain.harness import Course, Harness, Model, Request, Session
 from quintain.replay import Recorded
 from quintain.state import State
 from quintain.task import Task
@@ -225,7 +225,7 @@ class Again(Episode[S]):
 
         return model
 
-    async def play(self, context: Context, reply: Reply) -> Turn:
+    async def play(self, context: Context, reply: Reply, course: Course | None = None) -> Turn:
         """The turn of the record; beyond it a new one.
 
         Raises:
@@ -233,7 +233,7 @@ class Again(Episode[S]):
             UsageError: As for an Episode.
         """
         if not self.is_behind:
-            return await super().play(context, reply)
+            return await super().play(context, reply, course)
         turn = self.known[len(self.trace.turns)]
         found = context.record(turn.index, reply)
         if found != msgspec.structs.replace(turn, steps=(), rewards=(), state_digest=""):

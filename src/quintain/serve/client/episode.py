@@ -16,7 +16,7 @@ from quintain import codec
 from quintain.context import Context, Snapshot
 from quintain.episode import ActorSession, Episode, blank
 from quintain.errors import EpisodeError, Part, Stage, UsageError
-from quintain.harness import Request
+from quintain.harness import Course, Request
 from quintain.serve.control.asking import ReplyAsked, StepAsked, VerifyAsked
 from quintain.serve.control.wire import Detail, Played, Question, Replayed, Status, Verdict
 from quintain.serve.moves import Change, Fail, Join, Rewrite, Tell, Terminate
@@ -98,16 +98,20 @@ class RemoteEpisode(Episode[Far]):
         if had is None and self.trace.failure is not None:
             self.changes.append(Fail(self.trace.failure))
 
-    async def play(self, context: Context, reply: Reply) -> Turn:
+    async def play(self, context: Context, reply: Reply, course: Course | None = None) -> Turn:
         """Play one reply at the server.
 
         Raises:
-            UsageError: As for an Episode.
+            UsageError: As for an Episode; or the calls are to come from elsewhere, for which the server has addresses.
             EpisodeError: The server cannot be reached, or has forgotten this episode.
         """
         if self.ended:
             raise UsageError(f"this episode has ended ({self.trace.reason}); begin or restore another to go on")
         self._check_quiet()
+        if course is not None:
+            raise UsageError(
+                "an agent program's calls are made where the episode is: start the program beside its server"
+            )
         self._in_turn = True
         if self._plays_here:
             context.record(len(self.trace.turns), reply)
