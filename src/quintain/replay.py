@@ -96,9 +96,8 @@ async def replayed(env: Environment[S], task: Task[S], trace: Trace, *, start: S
 def _retold(env: Environment[S], trace: Trace) -> Environment[S]:
     """As it was configured; a harness that something outside drove has a `retell`, which makes one of its trace."""
     twin = env.replace(config=trace.config)
-    retell: Callable[[Trace], Harness] | None = getattr(env.harness, "retell", None)
-    if retell is not None:
-        twin.harness = retell(trace)  # Not by `replace`: it is the same environment, by the same fingerprint.
+    retell: Callable[[Trace], Harness] = getattr(env.harness, "retell", lambda _: env.harness)
+    twin.harness = retell(trace)  # Not by `replace`: it is the same environment, by the same fingerprint.
     return twin
 
 

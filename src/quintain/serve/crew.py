@@ -98,6 +98,11 @@ class Crew:
                 return result
             finally:
                 pace.note(watched.held_s)
+        return await self._on_thread(place, work, pace=pace, limit_s=limit_s)
+
+    async def _on_thread(
+        self, place: Place, work: Callable[[], Coroutine[Any, Any, T]], *, pace: _Pace, limit_s: float | None
+    ) -> T:
         hand = place.hand or self._idle()
         hand.load += 1
         watched = _Watched(work())

@@ -142,7 +142,7 @@ async def _splits(ors: Ors, asked: Asked) -> None:
 
 async def _tasks(ors: Ors, asked: Asked) -> None:
     body = await ors.body(asked.request, wire.Split)
-    await _list(ors, asked, body.split, slice(None))
+    await _list(ors, asked, body.split, part=slice(None))
 
 
 async def _num_tasks(ors: Ors, asked: Asked) -> None:
@@ -161,10 +161,10 @@ async def _task(ors: Ors, asked: Asked) -> None:
 
 async def _task_range(ors: Ors, asked: Asked) -> None:
     body = await ors.body(asked.request, wire.Range)
-    await _list(ors, asked, body.split, slice(body.start, body.stop))
+    await _list(ors, asked, body.split, part=slice(body.start, body.stop))
 
 
-async def _list(ors: Ors, asked: Asked, split: str, part: slice) -> None:
+async def _list(ors: Ors, asked: Asked, split: str, *, part: slice) -> None:
     found = ors.host.environment(asked.env)
     tasks = await ors.host.tasks(found, split)
     places = range(len(tasks))[part]
