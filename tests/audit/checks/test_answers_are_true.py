@@ -32,21 +32,25 @@ def test_a_sound_desk_is_let_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "class_", "title"),
     [
-        (
+        pytest.param(
             "Unpaid",
             "false_resolution",
             "cancel answers that its refund is refunded, and nothing in the world depends on it",
+            marks=pytest.mark.slow,
         ),
         (
             "Unkept",
             "false_resolution",
             "remark answers as if it had kept a quotation, and nothing in the world is another one",
         ),
-        ("Dearer", "action_drift", "add_bags counts its bags 60 times, where it says 50"),
-        (
+        pytest.param(
+            "Dearer", "action_drift", "add_bags counts its bags 60 times, where it says 50", marks=pytest.mark.slow
+        ),
+        pytest.param(
             "FromZero",
             "action_drift",
             "drop_remark says that its number counts from 1, and takes another entry than the first for it",
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -69,7 +69,7 @@ class Reasons(NineTenths):
         ("Yard", "checked", []),
         ("NineTenths", "checked", ["no number is paid more than 0.9, where the task tells of full marks"]),
         ("Unpromised", "not_checked", []),
-        ("Reasons", "checked", []),
+        pytest.param("Reasons", "checked", [], marks=pytest.mark.slow),
     ],
 )
 def test_some_number_is_paid_in_full(tmp_path: Path, name: str, status: str, told: list[str]) -> None:

@@ -29,6 +29,7 @@ def audited(folder: Path, name: str, id: str) -> Report:
     return audit(Subject(f"{folder}/_cut_subjects.py:{name}"), checks)
 
 
+@pytest.mark.slow
 def test_a_call_that_is_cut_off_leaves_a_mark(folder: Path) -> None:
     (found,) = audited(folder, "Busy", "runtime.episode_isolation").findings
     assert found.title.endswith("after calls that were cut off midway")
@@ -37,13 +38,16 @@ def test_a_call_that_is_cut_off_leaves_a_mark(folder: Path) -> None:
     assert "TimeoutError" in found.trajectory[1]["observed"]["raised"]
 
 
+@pytest.mark.slow
 def test_a_call_that_is_cut_off_leaves_nothing(folder: Path) -> None:
     report = audited(folder, "Notes", "runtime.episode_isolation")
     assert not report.findings
     assert report.coverage["reset_leak"] == "checked"
 
 
-@pytest.mark.parametrize(("name", "tool"), [("Files", "write_file"), ("Runner", "run_python")])
+@pytest.mark.parametrize(
+    ("name", "tool"), [pytest.param("Files", "write_file", marks=pytest.mark.slow), ("Runner", "run_python")]
+)
 def test_a_tool_that_writes_the_verifier(folder: Path, name: str, tool: str) -> None:
     before = {path: path.read_bytes() for path in folder.glob("*.py")}
     (found,) = audited(folder, name, "x.verifier_files").findings

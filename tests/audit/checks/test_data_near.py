@@ -158,7 +158,7 @@ class Even(Shop):
 """
 
 
-@pytest.mark.parametrize("kind", ["Shop", "Even"])
+@pytest.mark.parametrize("kind", [pytest.param("Shop", marks=pytest.mark.slow), "Even"])
 def test_odd_digits_are_a_hint(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "subject.py"
     path.write_text(SUBJECT, "utf-8")

@@ -95,7 +95,12 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "hidden"),
-    [("Inbox", []), ("Compared", ["flush_everything"]), ("Near", ["delete_mail"]), ("Crashing", ["shred"])],
+    [
+        ("Inbox", []),
+        ("Compared", ["flush_everything"]),
+        pytest.param("Near", ["delete_mail"], marks=pytest.mark.slow),
+        pytest.param("Crashing", ["shred"], marks=pytest.mark.slow),
+    ],
 )
 def test_what_answers_and_is_not_advertised_is_found(file: Path, name: str, hidden: list[str]) -> None:
     report = audit(Subject(f"{file}:{name}"), CHECKS)

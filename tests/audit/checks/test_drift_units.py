@@ -102,10 +102,11 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("Till", "x.done_as_told", []),
         ("AsCents", "x.done_as_told", ["pay takes amount in euros, and counts it as cents in balance"]),
         ("InOtherWords", "x.production_declares_the_same", []),
-        (
+        pytest.param(
             "Otherwise",
             "x.production_declares_the_same",
             ["order of list_payments is not as in production", "unit of amount of pay is not as in production"],
+            marks=pytest.mark.slow,
         ),
     ],
 )

@@ -31,7 +31,7 @@ def test_a_sound_subject_resolves_what_it_says(name: str) -> None:
     [
         ("OnlyStatus", "x.status_only"),
         pytest.param("Unseen", "x.status_only", marks=pytest.mark.slow),
-        ("History", "x.undo"),
+        pytest.param("History", "x.undo", marks=pytest.mark.slow),
         pytest.param("Always", "x.already_true", marks=pytest.mark.slow),
         pytest.param("Talk", "x.say_the_outputs", marks=pytest.mark.slow),
     ],

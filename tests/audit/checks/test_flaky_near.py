@@ -129,7 +129,9 @@ def asked(subjects: Path, name: str) -> Report:
     return audit(Subject(f"{subjects}:{name}"), (flaky.verdict_near_the_solution,))
 
 
-@pytest.mark.parametrize("name", ["Sound", "Tags", "Lines"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("Sound", marks=pytest.mark.slow), "Tags", pytest.param("Lines", marks=pytest.mark.slow)]
+)
 def test_a_verifier_that_looks_at_all_is_let_alone(subjects: Path, name: str) -> None:
     report = asked(subjects, name)
     assert not report.findings
@@ -139,8 +141,8 @@ def test_a_verifier_that_looks_at_all_is_let_alone(subjects: Path, name: str) ->
 @pytest.mark.parametrize(
     ("name", "title"),
     [
-        ("FirstOfASet", "PYTHONHASHSEED"),
-        ("TwoLines", "PYTHONHASHSEED"),
+        pytest.param("FirstOfASet", "PYTHONHASHSEED", marks=pytest.mark.slow),
+        pytest.param("TwoLines", "PYTHONHASHSEED", marks=pytest.mark.slow),
         ("DamageInASample", "more than right episode is not always scored alike"),
     ],
 )

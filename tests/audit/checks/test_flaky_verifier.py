@@ -129,10 +129,10 @@ def test_a_sound_verifier_is_let_alone(subjects: Path) -> None:
         ("Flake", flaky.verifier_determinism, "not always scored alike"),
         pytest.param("Slow", flaky.verifier_determinism, "0.3 s later", marks=pytest.mark.slow),
         pytest.param("Zone", flaky.verifier_portability, "the time zone", marks=pytest.mark.slow),
-        ("Impure", flaky.verifier_purity, "changes its world"),
+        pytest.param("Impure", flaky.verifier_purity, "changes its world", marks=pytest.mark.slow),
         pytest.param("Full", flaky.verifier_order, "other episodes have been scored", marks=pytest.mark.slow),
-        ("Spelled", flaky.equivalent_spelling, "4.0 instead of 4"),
-        ("Ordered", flaky.equivalent_spelling, "in another order"),
+        pytest.param("Spelled", flaky.equivalent_spelling, "4.0 instead of 4", marks=pytest.mark.slow),
+        pytest.param("Ordered", flaky.equivalent_spelling, "in another order", marks=pytest.mark.slow),
     ],
 )
 def test_a_bad_verifier_is_found(subjects: Path, name: str, check: Check, title: str) -> None:

@@ -177,7 +177,10 @@ def tills(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "left_out", "shown_by"),
-    [("WarmIsEnough", "set_tank", "look_around"), ("NobodyReadsTheBook", "put_guest", "get_guest")],
+    [
+        pytest.param("WarmIsEnough", "set_tank", "look_around", marks=pytest.mark.slow),
+        ("NobodyReadsTheBook", "put_guest", "get_guest"),
+    ],
 )
 def test_what_a_tool_shows_undone_and_is_paid_is_proven(huts: Path, name: str, left_out: str, shown_by: str) -> None:
     [one] = found(huts, name, [undone_in_sight])
@@ -187,11 +190,12 @@ def test_what_a_tool_shows_undone_and_is_paid_is_proven(huts: Path, name: str, l
     assert one.stops
 
 
-@pytest.mark.parametrize("name", ["Hut", "Dark"])
+@pytest.mark.parametrize("name", ["Hut", pytest.param("Dark", marks=pytest.mark.slow)])
 def test_a_courtesy_and_what_no_tool_shows_are_let_alone(huts: Path, name: str) -> None:
     assert not found(huts, name, [undone_in_sight])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "call", "key"), [("NotBooked", "pay_in", "cents"), ("NotCarried", "move_crate", "shelf")]
 )
@@ -203,6 +207,9 @@ def test_a_call_that_does_nothing_with_the_value_that_is_paid_is_proven(
     assert one.stops
 
 
-@pytest.mark.parametrize("name", ["Till", "SaysLater", "TellsLater"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("Till", marks=pytest.mark.slow), pytest.param("SaysLater", marks=pytest.mark.slow), "TellsLater"],
+)
 def test_what_is_booked_and_what_is_said_to_wait_are_let_alone(tills: Path, name: str) -> None:
     assert not found(tills, name, [paid_without_effect])

@@ -139,7 +139,15 @@ def test_a_bad_judge_is_caught(tmp_path: Path, kind: str, check: str, confidence
     assert mine[0].part == "V"
 
 
-@pytest.mark.parametrize("kind", ["sound", "ten", "json", "rubric"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("sound", marks=pytest.mark.slow),
+        "ten",
+        pytest.param("json", marks=pytest.mark.slow),
+        pytest.param("rubric", marks=pytest.mark.slow),
+    ],
+)
 def test_a_careful_judge_is_left_alone(tmp_path: Path, kind: str) -> None:
     assert not found(tmp_path, f"quiz_{kind}")
 

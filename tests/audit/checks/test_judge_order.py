@@ -167,7 +167,15 @@ def test_other_careful_judges_are_left_alone(tmp_path: Path, kind: str) -> None:
     assert not found(tmp_path, kind)
 
 
-@pytest.mark.parametrize("kind", ["pairs_both", "pairs_drawn", "rubric_each", "rubric_keyed"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("pairs_both", marks=pytest.mark.slow),
+        pytest.param("pairs_drawn", marks=pytest.mark.slow),
+        "rubric_each",
+        pytest.param("rubric_keyed", marks=pytest.mark.slow),
+    ],
+)
 def test_a_judge_that_does_not_is_left_alone(tmp_path: Path, kind: str) -> None:
     assert not found(tmp_path, kind)
 

@@ -159,6 +159,7 @@ def test_rows_that_can_be_asked_for_are_data(tmp_path: Path, kind: str) -> None:
     assert not found(tmp_path, f"towns_{kind}")
 
 
+@pytest.mark.slow
 def test_the_code_of_the_tests_is_no_data_wherever_it_stands(tmp_path: Path) -> None:
     [one] = found(tmp_path, "notes_tests")
     assert "read_note shows the hidden tests" in one.title

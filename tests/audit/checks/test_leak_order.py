@@ -90,7 +90,15 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("name", "end"), [("Shuffled", ""), ("Newest", ""), ("Built", "first"), ("Last", "last")])
+@pytest.mark.parametrize(
+    ("name", "end"),
+    [
+        ("Shuffled", ""),
+        pytest.param("Newest", "", marks=pytest.mark.slow),
+        pytest.param("Built", "first", marks=pytest.mark.slow),
+        ("Last", "last"),
+    ],
+)
 def test_an_order_that_tells_the_answer_is_found(file: Path, name: str, end: str) -> None:
     report = audit(Subject(f"{file}:{name}"), CHECKS)
     assert not [one for one in report.checks if one.reason.startswith(BROKE)]

@@ -98,7 +98,9 @@ def test_a_patch_that_was_left_is_proven(file: Path) -> None:
     assert finding.title == "read_file shows the hidden solution ready to be handed in"
 
 
-@pytest.mark.parametrize("name", ["Sound", "Told", "Quoted"])
+@pytest.mark.parametrize(
+    "name", ["Sound", pytest.param("Told", marks=pytest.mark.slow), pytest.param("Quoted", marks=pytest.mark.slow)]
+)
 def test_what_is_told_of_or_is_to_be_found_is_no_leak(file: Path, name: str) -> None:
     assert firm(found(file, name, [leak.curious])) == []
 
@@ -109,6 +111,7 @@ def test_the_oracle_alone_tells_what_is_a_piece_of_work(file: Path) -> None:
     assert finding.title == "read_file shows what the solution hands in, ready to be handed in"
 
 
+@pytest.mark.slow
 def test_what_the_task_says_how_to_call_is_no_leak_and_what_it_spills_is(file: Path) -> None:
     assert firm(found(file, "Named", [leak.readable])) == []
     assert any(finding.stops for finding in found(file, "Spilt", [leak.readable]))

@@ -23,6 +23,7 @@ def looked(name: str, *checks: Check) -> list[Finding]:
     return list(report.findings)
 
 
+@pytest.mark.slow
 def test_a_sound_kennel_is_let_alone() -> None:
     assert not looked("Kennel", *MINE)
 
@@ -30,9 +31,24 @@ def test_a_sound_kennel_is_let_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "check", "title"),
     [
-        ("AnySum", MINE[0], "charge is paid with any cents, where each solution gives what it has read"),
-        ("DogsStay", MINE[1], "hand_over works and does not do what its description says: Move all dogs"),
-        ("NoMoney", MINE[1], "pay_back works and does not do what its description says: Give the money"),
+        pytest.param(
+            "AnySum",
+            MINE[0],
+            "charge is paid with any cents, where each solution gives what it has read",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "DogsStay",
+            MINE[1],
+            "hand_over works and does not do what its description says: Move all dogs",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "NoMoney",
+            MINE[1],
+            "pay_back works and does not do what its description says: Give the money",
+            marks=pytest.mark.slow,
+        ),
         ("OneOfThem", TRIES, "of many answers that are handed in, whichever is right counts"),
         ("Namesakes", MEANT, "two records of patients fit what the task says, and only one is meant"),
         (
@@ -40,7 +56,12 @@ def test_a_sound_kennel_is_let_alone() -> None:
             reward_hack.collateral_damage,
             "records that have nothing to do with the task are destroyed or made, and the pay is the same",
         ),
-        ("OnceLocked", MINE[2], "what lock did is taken back by unlock, and paid for all the same"),
+        pytest.param(
+            "OnceLocked",
+            MINE[2],
+            "what lock did is taken back by unlock, and paid for all the same",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_is_not_done_is_proven(name: str, check: Check, title: str) -> None:
@@ -53,8 +74,8 @@ def test_what_is_not_done_is_proven(name: str, check: Check, title: str) -> None
     ("name", "check"),
     [
         ("Riddles", TRIES),
-        ("Guesses", TRIES),
-        ("Clinic", MEANT),
+        pytest.param("Guesses", TRIES, marks=pytest.mark.slow),
+        pytest.param("Clinic", MEANT, marks=pytest.mark.slow),
         ("ToldApart", MEANT),
         ("Wards", reward_hack.collateral_damage),
     ],

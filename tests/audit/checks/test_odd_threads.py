@@ -111,9 +111,15 @@ def test_what_takes_no_half_and_any_thread_is_let_alone(notes: Path) -> None:
 @pytest.mark.parametrize(
     ("factory", "title"),
     [
-        ("Measured", "write() breaks when a text ends in half a character (UnicodeEncodeError)"),
+        pytest.param(
+            "Measured",
+            "write() breaks when a text ends in half a character (UnicodeEncodeError)",
+            marks=pytest.mark.slow,
+        ),
         ("MeasuredLater", "write() leaves what breaks score() when a text ends in half a character"),
-        ("OfItsThread", "the verdict is another one in another thread of the process"),
+        pytest.param(
+            "OfItsThread", "the verdict is another one in another thread of the process", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_half_a_character_and_another_thread_are_told(notes: Path, factory: str, title: str) -> None:
@@ -122,6 +128,7 @@ def test_half_a_character_and_another_thread_are_told(notes: Path, factory: str,
     assert (found.severity, found.confidence) == ("error", "proven")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("factory", "titles"), [("OfItsLanguage", ["read: size depends on the locale (LC_ALL)"]), ("Warned", [])]
 )

@@ -134,10 +134,10 @@ def test_the_sound_desk_is_left_alone(desks: Path) -> None:
     ("name", "check"),
     [
         ("CountsCalls", refused_work),
-        ("BelievesStages", status_without_work),
-        ("Rounds", half_filled),
-        ("Remembers", episode_isolation),
-        ("Hashes", episode_determinism),
+        pytest.param("BelievesStages", status_without_work, marks=pytest.mark.slow),
+        pytest.param("Rounds", half_filled, marks=pytest.mark.slow),
+        pytest.param("Remembers", episode_isolation, marks=pytest.mark.slow),
+        pytest.param("Hashes", episode_determinism, marks=pytest.mark.slow),
     ],
 )
 def test_what_is_wrong_is_proven(desks: Path, name: str, check: Check) -> None:

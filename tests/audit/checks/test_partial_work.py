@@ -29,10 +29,24 @@ def errors(name: str, check: str) -> list[Finding]:
     ("sound", "bugged", "check", "title"),
     [
         ("Rounds", "Tried", "x.partial_work", "submit_double is called 4 times"),
-        ("Compiler", "Quoting", "x.quoted_verdict", "what is said of right work is written with write_file"),
-        ("Bank", "Logged", "x.strictness", "a right solution with more looks"),
-        ("Bank", "Spelled", "x.strictness", "a right solution with a number as 5.0"),
-        ("Puzzles", "Halves", "x.rates_as_declared", "impossible is declared as 0.2 and seen as 0.5"),
+        pytest.param(
+            "Compiler",
+            "Quoting",
+            "x.quoted_verdict",
+            "what is said of right work is written with write_file",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("Bank", "Logged", "x.strictness", "a right solution with more looks", marks=pytest.mark.slow),
+        pytest.param(
+            "Bank", "Spelled", "x.strictness", "a right solution with a number as 5.0", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "Puzzles",
+            "Halves",
+            "x.rates_as_declared",
+            "impossible is declared as 0.2 and seen as 0.5",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_bug_is_proven_and_its_sound_twin_is_silent(sound: str, bugged: str, check: str, title: str) -> None:
@@ -52,7 +66,7 @@ def honest(answer, gold):
 """
 
 
-@pytest.mark.parametrize(("name", "count"), [("generous", 1), ("honest", 0)])
+@pytest.mark.parametrize(("name", "count"), [pytest.param("generous", 1, marks=pytest.mark.slow), ("honest", 0)])
 def test_a_reference_that_cannot_be_read_pays_nobody(tmp_path: Path, name: str, count: int) -> None:
     (tmp_path / "scorer.py").write_text(SCORER)
     cases = [{"answer": "5", "gold": "5"}, {"answer": "8", "gold": "8"}, {"answer": "3", "gold": "three"}]

@@ -162,7 +162,9 @@ def test_rows_are_of_the_table_that_has_most_of_their_fields() -> None:
     assert rows_.joined(rows, {"events": events, "orders": orders}) == [orders[2], orders[1]]
 
 
-@pytest.mark.parametrize(("name", "is_bug"), [("Invoices", False), ("Constant", True)])
+@pytest.mark.parametrize(
+    ("name", "is_bug"), [("Invoices", False), pytest.param("Constant", True, marks=pytest.mark.slow)]
+)
 def test_the_id_of_what_is_new_is_not_the_one_that_was_told(tmp_path: Path, name: str, *, is_bug: bool) -> None:
     (tmp_path / "invoices.py").write_text(INVOICES)
     findings = firm(found(tmp_path / "invoices.py", name, [told.done_as_told]))

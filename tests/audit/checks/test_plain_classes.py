@@ -205,7 +205,10 @@ def audited(file: Path, name: str) -> Report:
     return report
 
 
-@pytest.mark.parametrize("name", ["Shutters", "Careful", "FirstCounts"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param("Shutters", marks=pytest.mark.slow), pytest.param("Careful", marks=pytest.mark.slow), "FirstCounts"],
+)
 def test_sound_plain_classes_are_left_alone(file: Path, name: str) -> None:
     report = audited(file, name)
     assert [one.title for one in report.findings] == []
@@ -222,9 +225,10 @@ CASES = {
     "Quiet": "describe_town answers for a town_name that is in no list with a default",
     "Open": "get_town answers for a name that is in no list with a default",
 }
+QUICK = {"UntilRight"}
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in CASES])
 def test_a_plain_class_contradicts_itself(file: Path, name: str) -> None:
     report = audited(file, name)
     assert [(one.title, one.confidence, one.severity) for one in report.findings] == [(CASES[name], "proven", "error")]

@@ -217,24 +217,28 @@ def test_lost_updates_are_proven(tmp_path: Path) -> None:
     assert "world" in found[0].expected
 
 
+@pytest.mark.slow
 def test_sessions_that_mix_are_proven(tmp_path: Path) -> None:
     (found,) = _of(_audited(tmp_path, "Mixed", "x.concurrent_sessions"), "x.concurrent_sessions")
     assert (found.severity, found.confidence) == ("error", "proven")
     assert found.expected["task"] != found.observed["task"]
 
 
+@pytest.mark.slow
 def test_load_shows_mixed_sessions_too(tmp_path: Path) -> None:
     (found,) = _of(_audited(tmp_path, "Mixed", "x.load"), "x.load")
     assert found.observed["wrong"] > 0
     assert found.observed["first_wrong"]["name"] == "move"
 
 
+@pytest.mark.slow
 def test_what_grows_with_each_episode_is_proven(tmp_path: Path) -> None:
     found = _of(_audited(tmp_path, "Leaking", "x.resources"), "x.resources")
     assert {one.title.split()[2] for one in found if one.confidence == "proven"} >= {"leaves"}
     assert {what for one in found for what in ("threads", "files") if what in one.title} == {"threads", "files"}
 
 
+@pytest.mark.slow
 def test_processes_that_are_left_are_proven(tmp_path: Path) -> None:
     found = _of(_audited(tmp_path, "Spawning", "x.resources"), "x.resources")
     assert any("processes" in one.title and one.confidence == "proven" for one in found)

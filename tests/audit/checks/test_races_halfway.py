@@ -132,7 +132,7 @@ def _audited(file: Path, factory: str, *ids: str) -> Report:
     return report
 
 
-@pytest.mark.parametrize("factory", ["Depot", "Logging"])
+@pytest.mark.parametrize("factory", ["Depot", pytest.param("Logging", marks=pytest.mark.slow)])
 def test_a_sound_depot_is_left_in_peace(file: Path, factory: str) -> None:
     assert _audited(file, factory, "x.refused_halfway", "x.memory").findings == ()
 

@@ -134,7 +134,8 @@ def test_sound_notes_are_left_in_peace(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("factory", "part", "title"), [("Recursive", "S", "total() breaks"), ("Digits", "V", "score()")]
+    ("factory", "part", "title"),
+    [("Recursive", "S", "total() breaks"), pytest.param("Digits", "V", "score()", marks=pytest.mark.slow)],
 )
 def test_what_was_written_breaks_what_comes_later(file: Path, factory: str, part: str, title: str) -> None:
     (found,) = _audited(file, factory, "x.odd_contents").findings
@@ -143,6 +144,7 @@ def test_what_was_written_breaks_what_comes_later(file: Path, factory: str, part
     assert [line["do"] for line in found.trajectory][:2] == ["reset", "call"]
 
 
+@pytest.mark.slow
 def test_a_wrong_call_that_breaks_is_an_error_where_others_are_refused(file: Path) -> None:
     found = _audited(file, "Eager", "x.odd_calls").findings
     assert {(one.severity, one.confidence) for one in found} == {("error", "proven")}
@@ -151,6 +153,7 @@ def test_a_wrong_call_that_breaks_is_an_error_where_others_are_refused(file: Pat
     assert found[0].trajectory[-1]["observed"]["error"]
 
 
+@pytest.mark.slow
 def test_a_subject_that_refuses_nothing_is_only_warned_about(file: Path) -> None:
     found = [one for one in _audited(file, "Raising", "x.odd_calls").findings if "wrong call" in one.title]
     assert found

@@ -97,6 +97,7 @@ def test_a_row_that_breaks_a_read_is_proven(file: Path) -> None:
     assert [line["arguments"] for line in found.trajectory[1:]] == [{"member_id": "M7"}]
 
 
+@pytest.mark.slow
 def test_an_order_of_right_calls_that_breaks_is_proven_by_the_fewest(file: Path) -> None:
     (found,) = _audited(file, "Emptied").findings
     assert (found.severity, found.confidence) == ("error", "proven")

@@ -117,7 +117,7 @@ def _audited(tills: Path, factory: str, check: Check = races.stopped_midway) -> 
     return audit(Subject(f"{tills}:{factory}"), [check])
 
 
-@pytest.mark.parametrize("factory", ["Till", "SaysBusy"])
+@pytest.mark.parametrize("factory", ["Till", pytest.param("SaysBusy", marks=pytest.mark.slow)])
 def test_what_is_kept_apart_or_says_that_it_is_busy_is_let_alone(tills: Path, factory: str) -> None:
     report = _audited(tills, factory)
     assert report.findings == ()
@@ -128,7 +128,7 @@ def test_what_is_kept_apart_or_says_that_it_is_busy_is_let_alone(tills: Path, fa
     ("factory", "title"),
     [
         ("OneDesk", "score() gives something else while a call of another session stands still"),
-        ("Busy", "score() gives something else while"),
+        pytest.param("Busy", "score() gives something else while", marks=pytest.mark.slow),
     ],
 )
 def test_what_meets_in_the_midst_of_a_call_is_proven(tills: Path, factory: str, title: str) -> None:
@@ -137,6 +137,7 @@ def test_what_meets_in_the_midst_of_a_call_is_proven(tills: Path, factory: str, 
     assert (found.severity, found.confidence) == ("error", "proven")
 
 
+@pytest.mark.slow
 def test_what_one_session_has_begun_stops_no_other_in_step_with_it(tills: Path) -> None:
     (found,) = _audited(tills, "OneCustomer", races.concurrent_sessions).findings
     assert found.title == "get_sum gives something else when another session does the same task in step"

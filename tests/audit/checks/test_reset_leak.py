@@ -196,12 +196,18 @@ def test_what_a_class_keeps_is_found_by_its_shortest_trajectory(subjects: Path) 
             marks=pytest.mark.slow,
         ),
         pytest.param("Kept", reset.session_isolation, "another session", None, marks=pytest.mark.slow),
-        ("Failed", reset.episode_isolation, "calls that were refused", ["reset", "set_note", "reset", "set_note"]),
+        pytest.param(
+            "Failed",
+            reset.episode_isolation,
+            "calls that were refused",
+            ["reset", "set_note", "reset", "set_note"],
+            marks=pytest.mark.slow,
+        ),
         ("Drawn", reset.episode_determinism, "set_note: id is not the same in two equal", ["reset", "set_note"]),
         pytest.param("Hashed", reset.episode_determinism, "PYTHONHASHSEED", None, marks=pytest.mark.slow),
         pytest.param("Global", reset.session_isolation, "another session plays", None, marks=pytest.mark.slow),
         pytest.param("Zero", reset.seed_control, "seed 0 is not taken for a seed", None, marks=pytest.mark.slow),
-        ("Shallow", reset.snapshot_restore, "get_note is not what it was", None),
+        pytest.param("Shallow", reset.snapshot_restore, "get_note is not what it was", None, marks=pytest.mark.slow),
     ],
 )
 def test_a_leak_is_found(subjects: Path, name: str, check: Check, title: str, trajectory: list[str] | None) -> None:
@@ -218,6 +224,7 @@ def test_what_depends_on_the_day_is_found(subjects: Path) -> None:
     assert "what reset gives depends on the wall clock" in found.title
 
 
+@pytest.mark.slow
 def test_code_that_keeps_and_draws_is_hinted_at(subjects: Path) -> None:
     kept = asked(subjects, "Kept", reset.reset_leak_code).findings
     assert any("notes belongs to the class Kept" in one.title for one in kept)

@@ -241,7 +241,9 @@ def looked(subjects: Path, name: str, *checks: Check) -> Report:
     return audit(Subject(f"{subjects}:{name}"), list(checks), tasks=6)
 
 
-@pytest.mark.parametrize("name", ["Sound", "Budgeted", "Dark"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("Sound", marks=pytest.mark.slow), pytest.param("Budgeted", marks=pytest.mark.slow), "Dark"]
+)
 def test_a_sound_library_is_let_alone(subjects: Path, name: str) -> None:
     report = looked(subjects, name, *ALL)
     assert [one.title for one in report.findings] == []
@@ -251,14 +253,29 @@ def test_a_sound_library_is_let_alone(subjects: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "check", "title"),
     [
-        ("Undelivered", reset.episode_isolation, "list_mail: mail is another one after"),
+        pytest.param(
+            "Undelivered", reset.episode_isolation, "list_mail: mail is another one after", marks=pytest.mark.slow
+        ),
         ("Unfinished", reset.episode_isolation, " is another one after "),
-        ("Popular", reset.episode_isolation, "list_books: books[0] is another one after"),
-        ("Numbered", reset.episode_isolation, "lend: loan is another one after"),
-        ("Forgetful", reset.episode_isolation, "list_mail: known is another one after"),
-        ("Forgetful", reset.session_isolation, "list_mail: known is another one when another session"),
-        ("Partly", reset.snapshot_restore, "lend: loan is another one after a restore"),
-        ("Behind", reset.episode_isolation, "get_book: fines is another one a moment after"),
+        pytest.param(
+            "Popular", reset.episode_isolation, "list_books: books[0] is another one after", marks=pytest.mark.slow
+        ),
+        pytest.param("Numbered", reset.episode_isolation, "lend: loan is another one after", marks=pytest.mark.slow),
+        pytest.param(
+            "Forgetful", reset.episode_isolation, "list_mail: known is another one after", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "Forgetful",
+            reset.session_isolation,
+            "list_mail: known is another one when another session",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            "Partly", reset.snapshot_restore, "lend: loan is another one after a restore", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "Behind", reset.episode_isolation, "get_book: fines is another one a moment after", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_leak_that_shows_late_is_found(subjects: Path, name: str, check: Check, title: str) -> None:

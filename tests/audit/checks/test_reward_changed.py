@@ -22,7 +22,7 @@ MINE = (
 )  # fmt: skip
 
 
-def slow(*values: str) -> Any:
+def slow(*values: Any) -> Any:
     """A case of a test that is left to the long run."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
@@ -35,7 +35,8 @@ def audited(name: str, *ids: str) -> Report:
 
 
 @pytest.mark.parametrize(
-    ("name", "checked"), [("Shop", MINE[:6]), ("Tutor", MINE[6:7]), ("Workshop", MINE[7:9]), ("Choices", MINE[9:])]
+    ("name", "checked"),
+    [slow("Shop", MINE[:6]), slow("Tutor", MINE[6:7]), slow("Workshop", MINE[7:9]), ("Choices", MINE[9:])],
 )
 def test_a_sound_subject_is_left_alone(name: str, checked: tuple[str, ...]) -> None:
     report = audited(name, *checked)
@@ -47,9 +48,9 @@ def test_a_sound_subject_is_left_alone(name: str, checked: tuple[str, ...]) -> N
     ("name", "check", "title"),
     [
         ("HiddenNote", "x.changed_argument", "add_note is paid with another visible"),
-        ("AnyOrder", "x.another_record", "the same work on another row of orders"),
-        ("EverythingNamed", "x.every_candidate", "a reply that names every fact"),
-        ("OneIsEnough", "x.rest_of_the_file", "the rest of the file"),
+        slow("AnyOrder", "x.another_record", "the same work on another row of orders"),
+        slow("EverythingNamed", "x.every_candidate", "a reply that names every fact"),
+        slow("OneIsEnough", "x.rest_of_the_file", "the rest of the file"),
         slow("AnyWay", "x.changed_argument", "move_money is paid with source and target"),
         slow("MoreIsFine", "x.changed_argument", "move_money is paid with another cents"),
         slow("MoreIsFine", "x.done_twice", "move_money done twice"),

@@ -108,7 +108,15 @@ def test_what_is_cut_is_found(file: Path, kind: str, check: str, confidence: str
 
 
 @pytest.mark.parametrize(
-    "kind", ["graded_sound", "graded_weights", "graded_pairs", "plain_binary", "plain_product", "sums_exact"]
+    "kind",
+    [
+        "graded_sound",
+        pytest.param("graded_weights", marks=pytest.mark.slow),
+        pytest.param("graded_pairs", marks=pytest.mark.slow),
+        pytest.param("plain_binary", marks=pytest.mark.slow),
+        pytest.param("plain_product", marks=pytest.mark.slow),
+        "sums_exact",
+    ],
 )
 def test_what_is_coarse_on_purpose_is_left_alone(file: Path, kind: str) -> None:
     assert not firm(found(file, kind, checks_of(reward_clipping)))

@@ -256,15 +256,29 @@ def subjects(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("name", "check", "title"),
     [
-        ("Floored", clipping.ladder, "water is worth nothing there, though it is elsewhere"),
-        ("Tenths", clipping.ladder, "water is worth nothing there, though it is elsewhere"),
-        ("Gated", clipping.ladder, "of some things that are worth the same any 1 are paid no more than any 0"),
+        pytest.param(
+            "Floored", clipping.ladder, "water is worth nothing there, though it is elsewhere", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "Tenths", clipping.ladder, "water is worth nothing there, though it is elsewhere", marks=pytest.mark.slow
+        ),
+        pytest.param(
+            "Gated",
+            clipping.ladder,
+            "of some things that are worth the same any 1 are paid no more than any 0",
+            marks=pytest.mark.slow,
+        ),
         ("Wild", clipping.damage_pays, "is paid, and twice is paid more"),
-        ("Turned", clipping.damage_pays, "costs something, and twice costs less"),
-        ("Once", clipping.damage_pays, "costs something once, and nothing any more, though it is counted"),
-        ("Hours", clipping.near_arguments, "book: a wrong start is paid in full"),
-        ("Euros", clipping.near_arguments, "book: a wrong cents is paid in full"),
-        ("Digits", clipping.near, "a wrong number is paid in full: 0.1 % "),
+        pytest.param("Turned", clipping.damage_pays, "costs something, and twice costs less", marks=pytest.mark.slow),
+        pytest.param(
+            "Once",
+            clipping.damage_pays,
+            "costs something once, and nothing any more, though it is counted",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param("Hours", clipping.near_arguments, "book: a wrong start is paid in full", marks=pytest.mark.slow),
+        pytest.param("Euros", clipping.near_arguments, "book: a wrong cents is paid in full", marks=pytest.mark.slow),
+        pytest.param("Digits", clipping.near, "a wrong number is paid in full: 0.1 % ", marks=pytest.mark.slow),
         ("Share", clipping.near, "a wrong number is paid in full: 1 % "),
     ],
 )
@@ -277,8 +291,8 @@ def test_what_is_near_or_counts_for_nothing_is_found(subjects: Path, name: str, 
 @pytest.mark.parametrize(
     ("name", "checks"),
     [
-        ("Garden", (clipping.ladder, clipping.damage_pays, clipping.components)),
-        ("Squared", (clipping.ladder, clipping.damage_pays)),
+        pytest.param("Garden", (clipping.ladder, clipping.damage_pays, clipping.components), marks=pytest.mark.slow),
+        pytest.param("Squared", (clipping.ladder, clipping.damage_pays), marks=pytest.mark.slow),
         ("Free", (clipping.damage_pays,)),
         ("Told", (clipping.damage_pays,)),
         ("Clean", (clipping.damage_pays,)),

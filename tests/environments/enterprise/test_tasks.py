@@ -41,7 +41,9 @@ async def digests() -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
+@pytest.mark.parametrize(
+    "hash_seed", [pytest.param("0", marks=pytest.mark.slow), pytest.param("1", marks=pytest.mark.slow), "4242"]
+)
 def test_tasks_and_episodes_are_the_same_in_every_process(hash_seed: str) -> None:
     environ = os.environ | {"PYTHONHASHSEED": hash_seed, "TZ": "Asia/Kolkata", "LC_ALL": "C"}
     command = [sys.executable, "-c", DIGESTS]
