@@ -44,6 +44,21 @@ def test_a_repeated_id_of_one_connection_is_one_call(*, modern: bool) -> None:
 
 
 @eras
+def test_a_call_that_has_a_name_is_one_call_whatever_brings_it(*, modern: bool) -> None:
+    async def play() -> None:
+        async with served(counter) as here:
+            live, url = await here.open("train-5")
+            for name, count in (("a", 1), ("a", 1), ("b", 2), ("a", 1), ("", 3)):
+                async with Wire(url, modern=modern) as wire:
+                    wire.http.headers["idempotency-key"] = name
+                    told = await wire.call(1, "add")
+                    assert told["result"]["content"][0]["text"] == f"The count is {count}."
+            assert len(live.trace.turns) == 3
+
+    asyncio.run(play())
+
+
+@eras
 @pytest.mark.parametrize("tool", ["hold", "hold_awaiting"])
 def test_a_call_whose_client_left_goes_on_and_is_found_again(
     tool: str, *, modern: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

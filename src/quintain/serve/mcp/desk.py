@@ -32,11 +32,13 @@ class Asked(NamedTuple):
         live: The episode.
         line: Name of the connection that it came by; empty where that may carry the requests of several clients.
         gone: Whether the client has left.
+        key: What the client calls this very request, whatever connection it comes by; empty where it says nothing.
     """
 
     live: Live
     line: str
     gone: Callable[[], bool]
+    key: str = ""
 
 
 BROKEN = "error: the environment is broken"
@@ -102,7 +104,7 @@ class Desk:
         except RecursionError:
             raise MCPError(types.INVALID_PARAMS, "The arguments are nested too deeply") from None
         request = hashlib.blake2b(json.dumps([params.name, arguments]).encode(), digest_size=16).digest()
-        key = _lost(asked.live, request) or _key(asked.line, context, request)
+        key = f"mcp/{asked.key}" if asked.key else _lost(asked.live, request) or _key(asked.line, context, request)
         try:
             answer = await self._made(asked, params.name, arguments, key=key, request=request)
         except Finished:

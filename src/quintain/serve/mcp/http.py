@@ -58,7 +58,9 @@ class Address:
         if request.method != "POST":  # There is no stream of the server's own, and no session that a client could end.
             await _refuse(request, 405, "Method Not Allowed")
             return
-        asked = Asked(live, self._lines.name(request), request.gone)
+        key = request.header(b"idempotency-key")
+        named = codec.digest(key.encode()) if key else ""
+        asked = Asked(live, self._lines.name(request), request.gone, named)
         headers = [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]
         scope = {**request.scope, "headers": headers, _ASKED: asked}
         await self._open()
