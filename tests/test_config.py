@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain import codec
-from quintain.config import _AT_LEAST, _TYPES, _WITHIN, Config
+from quintain.config import _TYPES, AT_LEAST, WITHIN, Config
 from quintain.errors import UsageError
 
 NEAR = 1e-9
@@ -21,11 +21,11 @@ NEAR = 1e-9
 
 def edges() -> Iterator[tuple[str, Any, str]]:
     """(field, value, what is said of it; nothing when it is allowed) on both sides of every edge."""
-    for name, low in _AT_LEAST.items():
+    for name, low in AT_LEAST.items():
         yield name, low - 1, f"{name} must be >= {low}, got {low - 1}"
         yield name, low, ""
         yield name, 2**63, f"{name} must be < 2**63, got {2**63}"
-    for name, (low, high, closed) in _WITHIN.items():
+    for name, (low, high, closed) in WITHIN.items():
         for value, is_allowed in (
             (low - NEAR, False),
             (float(low), closed[0] == "["),
@@ -62,7 +62,7 @@ def test_the_edge_of_a_range_is_as_written(name: str, value: Any) -> None:
 
 def test_every_number_has_a_range() -> None:
     words = {"arguments"}
-    assert set(Config.__struct_fields__) == {*_AT_LEAST, *_WITHIN, *words}
+    assert set(Config.__struct_fields__) == {*AT_LEAST, *WITHIN, *words}
 
 
 def test_every_field_is_documented() -> None:

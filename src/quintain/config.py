@@ -69,11 +69,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             except msgspec.ValidationError as error:
                 raise UsageError(f"{name}: {error}") from error
             msgspec.structs.force_setattr(self, name, value)  # A float has other bytes in a trace than its int.
-        for name, low in _AT_LEAST.items():
+        for name, low in AT_LEAST.items():
             value = getattr(self, name)
             if value is not None and not low <= value < 2**63:
                 raise UsageError(f"{name} must be {f'>= {low}' if value < low else '< 2**63'}, got {value}")
-        for name, (low, high, edges) in _WITHIN.items():
+        for name, (low, high, edges) in WITHIN.items():
             value = getattr(self, name)
             if value is None:
                 continue
@@ -126,7 +126,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 _TYPES = typing.get_type_hints(Config)
 
-_AT_LEAST: dict[str, float] = {
+AT_LEAST: dict[str, float] = {
     "max_turns": 1,
     "max_calls": 1,
     "max_tokens": 1,
@@ -140,8 +140,9 @@ _AT_LEAST: dict[str, float] = {
     "gate_window": 1,
     "gate_minimum": 1,
 }
+"""The smallest value of a field; the largest is 2**63 - 1."""
 
-_WITHIN: dict[str, tuple[float, float, str]] = {
+WITHIN: dict[str, tuple[float, float, str]] = {
     "temperature": (0, math.inf, "[)"),
     "top_p": (0, 1, "(]"),
     "noise_rate": (0, 1, "[)"),
@@ -151,3 +152,4 @@ _WITHIN: dict[str, tuple[float, float, str]] = {
     "verifier_timeout_s": (0, math.inf, "()"),
     "episode_timeout_s": (0, math.inf, "()"),
 }
+"""The values between which a field lies; a square bracket takes the bound in."""

@@ -9,7 +9,7 @@ from quintain import codec
 
 from .asgi import JSON, App, Receive, Request, Scope, Send, Stalled, again_headers
 from .control.app import Control
-from .door import Door, Paces, Places
+from .door import Door, Keyed, Paces, Places
 from .errors import ServeError
 from .host import Host
 from .keys import Caller
@@ -42,7 +42,7 @@ def build(host: Host, door: Door, places: Places | None = None) -> App:
     root: Mount = Ors(host)
     mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
     secrets = {"e": Mcp(host)}  # Below these, an address is leave enough.
-    control = Control(host)
+    control = Control(host, keyed=isinstance(door, Keyed))
     controlled = {"v1", "healthz", "readyz", "metrics"}
 
     def admit(request: Request) -> Caller:

@@ -241,12 +241,13 @@ class Live(Shown):
         """Do what a caller's harness did beside its steps; of one that plays here, only its end can be told.
 
         Raises:
-            Refused: They do not fit.
+            Refused, Conflict: No record can hold them, or they do not fit.
             Gone, Starting, Void: As for `ready`.
         """
         episode = await self.ready()
+        wanted = recordable(Move(Message("assistant"), before=changes, plays=False))
         async with self._lock:
-            move = checked(episode, Move(Message("assistant"), before=changes, plays=False))
+            move = checked(episode, wanted)
             if self._log is not None:
                 self._log.acted(self.id, "", move)
             for one in changes:

@@ -7,7 +7,7 @@ stands, so that a copy of the episode can go on from there.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -22,23 +22,28 @@ from quintain.state import State
 from quintain.task import Task
 from quintain.trace import End, Message, Reply, Trace, Turn
 
-from .errors import Finished, Refused
+from .errors import Conflict, Finished, Refused
 
+R = TypeVar("R", bound=Reply)
 S = TypeVar("S", bound=State)
+
+
+Place = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+"""Of a conversation among those of an episode, or of a message in one."""
 
 
 class Tell(msgspec.Struct, frozen=True, tag="tell", forbid_unknown_fields=True):
     """Words from outside are appended to a conversation."""
 
-    thread: int
+    thread: Place
     messages: tuple[Message, ...]
 
 
 class Rewrite(msgspec.Struct, frozen=True, tag="rewrite", forbid_unknown_fields=True):
     """A conversation's context is its own first `keep` messages, and then these."""
 
-    thread: int
-    keep: int
+    thread: Place
+    keep: Place
     messages: tuple[Message, ...]
 
 
@@ -83,27 +88,25 @@ def checked(episode: Episode[Any], move: Move) -> Move:
     """The move, if it can be made.
 
     Raises:
-        Refused: It names a conversation that there isn't.
+        Conflict: It names a conversation that there isn't.
         Finished: The episode has ended, or ends before the reply.
     """
     threads, ended = len(episode.sessions), episode.ended
     for change in move.before:
         if isinstance(change, Join):
             threads += 1
-        elif isinstance(change, Tell | Rewrite) and not 0 <= change.thread < threads:
-            raise Refused(f"there is no conversation {change.thread}; there are {threads}")
-        elif isinstance(change, Rewrite) and change.keep < 0:
-            raise Refused(f"a rewrite keeps 0 or more messages, not {change.keep}")
+        elif isinstance(change, Tell | Rewrite) and change.thread >= threads:
+            raise Conflict(f"there is no conversation {change.thread}; there are {threads}")
         elif isinstance(change, Terminate | Fail):
             ended = True
-    if move.plays and not 0 <= move.thread < threads:
-        raise Refused(f"there is no conversation {move.thread}; there are {threads}")
+    if move.plays and move.thread >= threads:
+        raise Conflict(f"there is no conversation {move.thread}; there are {threads}")
     if move.plays and ended:
         raise Finished(f"the episode has ended: {episode.trace.reason}")
     return move
 
 
-def recordable(reply: Reply) -> Reply:
+def recordable(reply: R) -> R:
     """The reply, or move, as a record will hold it.
 
     Raises:

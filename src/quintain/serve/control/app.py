@@ -41,10 +41,12 @@ class Control:
 
     Args:
         host: What is served.
+        keyed: Whether the server asks for keys.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, *, keyed: bool = False) -> None:
         self._host = host
+        self._keyed = keyed
         self._once = Once()
 
     def is_open(self, request: Request) -> bool:
@@ -98,6 +100,7 @@ class Control:
             query=queried(request.scope.get("query_string", b"").decode("latin-1"), route.query),
             body=None,
             key=f"{request.path} {key}" if key else "",
+            keyed=self._keyed,
         )
         if route.role:
             asked.need(route.role, route.about.partition(".")[0].lower())

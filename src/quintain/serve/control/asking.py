@@ -24,7 +24,8 @@ class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     Attributes:
         environment: Name, in any case; empty for the server's first one.
         split: Whose tasks; empty for "test", or the last split where there is no such.
-        task: Its id; or `index`, its place in the split.
+        task: Its id; where there is none, `index` counts.
+        index: Its place in the split; from the end where it is negative.
         seed, member, attempt, agent: What the record will say of the episode.
         harness: "server" has the environment's own harness play, and asks for replies; "client" leaves that to the
             caller, who tells, steps and ends.
@@ -37,7 +38,7 @@ class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     environment: str = ""
     split: str = ""
     task: str | None = None
-    index: Whole | None = None
+    index: Whole = 0
     seed: Whole = 0
     member: Count = 0
     attempt: Count = 0

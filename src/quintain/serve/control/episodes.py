@@ -32,8 +32,6 @@ READY_S = 20.0
 async def create_episode(asked: Asked) -> Detail:
     """Begin an episode. Its world is built behind; the answer waits for that a while."""
     body = asked.body
-    if (body.task is None) == (body.index is None):
-        raise Refused("an episode is of one task: give its `task` or its `index`")
     if body.harness == "client" or body.everyone or body.config is not None or body.after is not None:
         asked.need("trainer", "to play all roles, or by a harness or a configuration of one's own,")
     after = asked.host.get(body.after, asked.caller) if body.after is not None else None
@@ -262,6 +260,8 @@ def _id(asked: Asked) -> str:
 async def _created(asked: Asked, wanted: Wanted, twin: Episode[Any] | None = None) -> Detail:
     try:
         live = await asked.host.create(wanted, asked.caller, twin=twin)
+    except Refused as error:  # No such split, or no such place in it: here these are names like any other.
+        raise Unknown(str(error)) from error
     except Conflict:
         live = asked.host.get(wanted.id, asked.caller)  # It was created before a crash, under this very key.
     await _begun(live, READY_S)

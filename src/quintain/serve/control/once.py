@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 from quintain import codec
-from quintain.serve.errors import Refused
+from quintain.serve.errors import Conflict, Refused
 
 MOST = 20_000
 MOST_BYTES = 128 << 20
-LONGEST = 255
+_KEY = re.compile(r"[!-~]{1,255}")
 
 
 class Said(NamedTuple):
@@ -21,12 +22,6 @@ class Said(NamedTuple):
     status: int
     body: bytes
     headers: Iterable[tuple[bytes, bytes]]
-
-
-class Mismatch(Refused):
-    """A key came again with another request."""
-
-    status = 422
 
 
 class Once:
@@ -45,16 +40,16 @@ class Once:
             work: Does it; what it raises is told to everybody who asks meanwhile, and not kept.
 
         Raises:
-            Mismatch: The key was used for another request.
-            Refused: It is too long.
+            Conflict: The key was used for another request.
+            Refused: It is none.
         """
-        if len(name[1]) > LONGEST:
-            raise Refused(f"an Idempotency-Key has at most {LONGEST} characters")
+        if not _KEY.fullmatch(name[1]):
+            raise Refused("an Idempotency-Key has 1 to 255 printable ASCII characters, and no space among them")
         digest = codec.digest(request)
         if name in self._known:
             before, answer = self._known[name]
             if before != digest:
-                raise Mismatch("this Idempotency-Key was used for another request")
+                raise Conflict("this Idempotency-Key was used for another request")
             return await asyncio.shield(answer)
         answer = asyncio.get_running_loop().create_future()
         self._known[name] = (digest, answer)

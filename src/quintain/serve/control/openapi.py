@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from quintain import __version__, codec
+from quintain.config import AT_LEAST, WITHIN
+from quintain.errors import KINDS
 
 from .routes import OCTETS, Route
 from .wire import Problem
@@ -21,19 +24,28 @@ _SECURE = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
 }
+_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _ALWAYS = (400, 405, 429, 503)
 
 
 @functools.cache
-def document(routes: tuple[Route, ...]) -> bytes:
-    """The document as JSON."""
+def document(routes: tuple[Route, ...], *, keyed: bool) -> bytes:
+    """The document as JSON.
+
+    Args:
+        routes: What can be asked.
+        keyed: Whether the server asks for keys.
+    """
     structs = {type_ for route in routes for type_ in (route.body, route.answer) if not _is_plain(type_)}
     types = [Problem, *sorted(structs, key=str)]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     known = dict(zip(types, schemas, strict=True))
+    _bound(components)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, known)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, known, keyed=keyed)
+        if route.status == 201:
+            paths[route.path]["post"]["responses"]["201"]["links"] = _links(routes)
     whole = {
         "openapi": "3.1.0",
         "info": {
@@ -43,12 +55,51 @@ def document(routes: tuple[Route, ...]) -> bytes:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": _SECURE},
+        "components": {"schemas": components} | ({"securitySchemes": _SECURE} if keyed else {}),
     }
     return codec.json(whole)
 
 
-def _operation(route: Route, known: dict[Any, Any]) -> dict[str, Any]:
+def _bound(components: dict[str, Any]) -> None:
+    """Say of values what their types do not: which ones are taken."""
+    components["Failure"]["properties"]["kind"]["enum"] = sorted(KINDS)
+    config = components["Config"]["properties"]
+    for name, low in AT_LEAST.items():
+        config[name] |= {"minimum": low, "maximum": 2**63 - 1}
+    for name, (low, high, edges) in WITHIN.items():
+        config[name]["minimum" if edges[0] == "[" else "exclusiveMinimum"] = low
+        if math.isfinite(high):
+            config[name]["maximum" if edges[1] == "]" else "exclusiveMaximum"] = high
+    for schema in _schemas(components):
+        if schema.get("type") == "integer":  # As many bits as a record holds.
+            schema.setdefault("minimum", -(2**63))
+            schema.setdefault("maximum", 2**64 - 1)
+        if schema.get("contentEncoding") == "base64":
+            schema["pattern"] = _BASE64
+
+
+def _schemas(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in some JSON."""
+    if isinstance(value, dict):
+        held = cast(dict[str, Any], value)
+        yield held
+        for one in held.values():
+            yield from _schemas(one)
+    elif isinstance(value, list):
+        for one in value:  # pyright: ignore[reportUnknownVariableType]
+            yield from _schemas(one)
+
+
+def _links(routes: tuple[Route, ...]) -> dict[str, Any]:
+    """What can be done with an episode that an answer tells of."""
+    return {
+        route.name: {"operationId": route.name, "parameters": {"id": "$response.body#/id"}}
+        for route in routes
+        if "{id}" in route.path
+    }
+
+
+def _operation(route: Route, known: dict[Any, Any], *, keyed: bool) -> dict[str, Any]:
     told: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.about.partition(".")[0],
@@ -56,7 +107,7 @@ def _operation(route: Route, known: dict[Any, Any]) -> dict[str, Any]:
         "parameters": [*_in_path(route), *_in_query(route), *_in_header(route)],
         "responses": {str(route.status): _answer(route, known)}
         | {str(status): _refusal(status) for status in sorted(_statuses(route))},
-        "security": [{"bearer": []}, {"header": []}] if route.role else [],
+        "security": [{"bearer": []}, {"header": []}] if keyed and route.role else [],
     }
     if route.body is bytes:
         content: dict[str, Any] = {OCTETS: {"schema": {}}}

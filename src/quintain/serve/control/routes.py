@@ -37,6 +37,7 @@ class Asked(NamedTuple):
         query: As the route's type.
         body: As the route's type; None where it has none.
         key: Idempotency-Key; empty where there is none.
+        keyed: Whether the server asks for keys.
     """
 
     host: Host
@@ -46,6 +47,7 @@ class Asked(NamedTuple):
     query: Any
     body: Any
     key: str
+    keyed: bool
 
     def has(self, role: str) -> bool:
         """Whether the caller's role is this one, or one above it."""
@@ -112,16 +114,18 @@ class Table:
         Raises:
             Method: The path takes other methods.
         """
-        allowed: list[str] = []
-        for pattern, route in self._by_length.get(len(parts), ()):
-            names = _matched(pattern, parts)
-            if names is None:
-                continue
+        found = [
+            (names, route)
+            for pattern, route in self._by_length.get(len(parts), ())
+            if (names := _matched(pattern, parts)) is not None
+        ]
+        fewest = min((len(names) for names, _ in found), default=0)  # A path's own word goes before a name.
+        here = [(names, route) for names, route in found if len(names) == fewest]
+        for names, route in here:
             if route.method == method:
                 return route, names
-            allowed.append(route.method)
-        if allowed:
-            raise Method(allowed)
+        if here:
+            raise Method([route.method for _, route in here])
         return None
 
 

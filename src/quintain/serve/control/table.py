@@ -17,9 +17,9 @@ ENVIRONMENTS = "/v1/environments"
 ENVIRONMENT = f"{ENVIRONMENTS}/{{environment}}"
 
 
-async def get_openapi(_asked: Asked) -> Said:
+async def get_openapi(asked: Asked) -> Said:
     """This document."""
-    return Said(200, openapi.document(TABLE.routes), (JSON,))
+    return Said(200, openapi.document(TABLE.routes, keyed=asked.keyed), (JSON,))
 
 
 _DONE = (404, 409)
