@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -200,10 +201,14 @@ def test_threads_may_meet_a_type_for_the_first_time_at_once(monkeypatch: pytest.
             fields = [(part.__name__.lower(), part.__name__) for part in parts]
             whole = msgspec.defstruct(f"Whole{number}", fields, module=__name__)
             data = codec.dumps(whole(*(part() for part in parts)))
-            found = _at_once(4, lambda whole=whole, data=data: codec.loads(data, whole, lambda declared, value: value))
+            found = _at_once(4, partial(codec.loads, data, whole, _as_it_is))
             assert [type(one) for one in found] == [whole] * 4
     finally:
         sys.setswitchinterval(often)
+
+
+def _as_it_is(_declared: Any, value: Any) -> Any:
+    return value
 
 
 def _at_once(count: int, work: Callable[[], Any]) -> list[Any]:
