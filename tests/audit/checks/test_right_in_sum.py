@@ -60,7 +60,15 @@ class Enough(Purses):
 '''
 
 
-@pytest.mark.parametrize(("name", "count"), [("Purses", 0), ("Together", 1), ("Shared", 0), ("Enough", 0)])
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("Purses", 0),
+        ("Together", 1),
+        pytest.param("Shared", 0, marks=pytest.mark.slow),
+        pytest.param("Enough", 0, marks=pytest.mark.slow),
+    ],
+)
 def test_a_sum_that_stands_for_its_parts_is_proven(tmp_path: Path, name: str, count: int) -> None:
     (tmp_path / "purses.py").write_text(PURSES)
     assert len([one for one in found(tmp_path / "purses.py", name, [right_in_sum]) if one.stops]) == count

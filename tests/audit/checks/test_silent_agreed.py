@@ -79,11 +79,11 @@ class InOtherWords(Anywhere):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("Lines", []),
+        pytest.param("Lines", [], marks=pytest.mark.slow),
         ("Anywhere", ["book takes a stop that show_fare and show_buses refuse"]),
-        ("AnyFare", ["show_fare takes a stop that show_buses and book refuse"]),
+        pytest.param("AnyFare", ["show_fare takes a stop that show_buses and book refuse"], marks=pytest.mark.slow),
         ("OnlyStops", []),
-        ("InOtherWords", []),
+        pytest.param("InOtherWords", [], marks=pytest.mark.slow),
     ],
 )
 def test_what_two_tools_call_wrong_no_third_takes(tmp_path: Path, name: str, told: list[str]) -> None:

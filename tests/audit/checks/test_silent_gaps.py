@@ -68,9 +68,9 @@ class Refused(Library):
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("Library", []),
+        pytest.param("Library", [], marks=pytest.mark.slow),
         ("NoCard", ["settle_fines is said to be done on readers without card, and leaves owes as it was"]),
-        ("ToldNoCard", []),
+        pytest.param("ToldNoCard", [], marks=pytest.mark.slow),
         ("Refused", []),
     ],
 )

@@ -17,12 +17,12 @@ SUBJECTS = Path(__file__).with_name("_sound_subjects.py")
 @pytest.mark.parametrize(
     ("name", "check"),
     [
-        ("Orders", unsolvable.one_is_meant),
-        ("Refunded", unsolvable.one_is_meant),
+        pytest.param("Orders", unsolvable.one_is_meant, marks=pytest.mark.slow),
+        pytest.param("Refunded", unsolvable.one_is_meant, marks=pytest.mark.slow),
         ("Asked", unsolvable.one_is_meant),
-        ("Over", false_resolution.described_effect),
-        ("Fans", false_resolution.paid_without_effect),
-        ("Pieces", reward_hack.right_in_sum),
+        pytest.param("Over", false_resolution.described_effect, marks=pytest.mark.slow),
+        pytest.param("Fans", false_resolution.paid_without_effect, marks=pytest.mark.slow),
+        pytest.param("Pieces", reward_hack.right_in_sum, marks=pytest.mark.slow),
         ("Steps", reward_hack.right_in_sum),
         ("Places", lists.nested),
     ],

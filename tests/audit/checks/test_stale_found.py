@@ -122,7 +122,11 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "proven"),
-    [("OfAnyKind", "cache_keys"), ("FreedUnseen", "read_your_writes"), ("Behind", "visible_at_once")],
+    [
+        pytest.param("OfAnyKind", "cache_keys", marks=pytest.mark.slow),
+        ("FreedUnseen", "read_your_writes"),
+        ("Behind", "visible_at_once"),
+    ],
 )
 def test_what_tells_of_a_cache_is_found_first(shelf: Path, name: str, proven: str) -> None:
     check = getattr(stale, proven)
