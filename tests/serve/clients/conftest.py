@@ -14,7 +14,7 @@ from tests.serve.serving import Served, serve
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    with serve("counter", "words", folder=tmp_path_factory.mktemp("served")) as server:
+    with serve("counter", "words", "gated", folder=tmp_path_factory.mktemp("served")) as server:
         yield server
 
 

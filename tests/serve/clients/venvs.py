@@ -28,7 +28,12 @@ RUN_S = 600
 ORS = (("ors-sdk==0.1.0", "httpx", "pytest", "pytest-asyncio"),)
 OPENREWARD = (("openreward==0.1.167", "httpx", "pytest", "pytest-asyncio"),)
 INSPECT = (("inspect-openreward==0.3.0", "inspect-ai==0.3.285", "openreward==0.1.167"),)
-TRL = (("torch==2.13.0+cpu",), ("trl==1.16.0", "transformers>=5.2", "openreward==0.1.167"))
+OPENENV = (("openenv==0.10.0",),)
+OPENENV_CORE = (("openenv-core==0.3.0",),)
+TRL = (
+    ("torch==2.13.0+cpu",),
+    ("trl==1.16.0", "transformers>=5.2", "openreward==0.1.167", "openenv==0.10.0"),
+)
 """Steps of an installation; torch by itself, so that it can come from an index of its own."""
 
 TORCH = ("--index-url", "https://download.pytorch.org/whl/cpu")

@@ -7,6 +7,7 @@ import json
 import socket as sockets
 import time
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,6 +29,7 @@ from quintain.serve.openenv import socket
 from tests.audit.subjects.serving import serving
 from tests.serve.environments import counter
 from tests.serve.openenv.frames import opened
+from tests.serve.serving import serve
 
 
 @contextlib.contextmanager
@@ -153,6 +155,19 @@ def test_a_session_goes_on_in_a_server_that_finds_its_episode_again() -> None:
         assert begun["metadata"]["dev.quintain/episode"] == f"{session}-2"
         assert host.open == 1
     host.crew.close()
+
+
+def test_a_server_ends_in_order_while_sockets_are_open(tmp_path: Path) -> None:
+    with contextlib.ExitStack() as clients:
+        with serve("counter", folder=tmp_path) as served:  # Which asserts how it ends.
+            wires = [clients.enter_context(opened(served.url, "counter")) for _ in range(3)]
+            for wire in wires[:2]:
+                wire.ask("reset")
+        for wire in wires:
+            with pytest.raises(ConnectionClosed) as closed:
+                wire.receive()
+            assert closed.value.rcvd
+            assert closed.value.rcvd.code == 1012
 
 
 def test_a_client_that_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,56 +1,27 @@
-"""The clients of OpenEnv, old and new, in environments of their own."""
+"""The clients of OpenEnv, old and new, and TRL over them, drive a served environment."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.docs.test_docs import blocks
+from tests.serve.clients.venvs import OPENENV, OPENENV_CORE, TRL, Venv
 from tests.serve.serving import Served, serve
 
 pytestmark = pytest.mark.slow
 
-DRIVERS = Path(__file__).with_name("drivers")
-RELEASES = {"0.10": "openenv==0.10.0", "0.3": "openenv-core==0.3.0"}
-SECONDS = 600
+RELEASES = {"0.10": OPENENV, "0.3": OPENENV_CORE}
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "serve-openenv.md"
 
-Driven = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture(scope="session")
-def driven(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Driven:
-    """Runs a driver with a release of the client; what it saw."""
-    made: dict[str, Path] = {}
-
-    def python(release: str) -> Path:
-        if release not in made:
-            folder = tmp_path_factory.mktemp("client")
-            subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=SECONDS)
-            made[release] = folder / "bin" / "python"
-            install = [str(made[release]), "-m", "pip", "install", "--quiet", RELEASES[release]]
-            subprocess.run(install, check=True, timeout=SECONDS)
-        return made[release]
-
-    def run(release: str, driver: str, *arguments: str) -> dict[str, Any]:
-        command = [str(python(release)), str(DRIVERS / driver), served.url, *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-        assert done.returncode == 0, f"{done.stdout}{done.stderr}"
-        (facts,) = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")]
-        found: dict[str, Any] = json.loads(facts.removeprefix("FACTS "))
-        return found
-
-    return run
+Install = Callable[[Sequence[Sequence[str]]], Venv]
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_its_clients_play_episodes(driven: Driven, release: str) -> None:
-    facts = driven(release, "generic.py")
+def test_its_clients_play_episodes(installed: Install, served: Served, release: str) -> None:
+    facts = installed(RELEASES[release]).facts("openenv_sdk.py", served.url)
     one = facts["episode"]
     assert "reset begins one" in one["early"]
     assert one["begun"]["observation"]["result"].endswith("Count to 3, then submit it.")
@@ -74,8 +45,8 @@ def test_its_clients_play_episodes(driven: Driven, release: str) -> None:
     assert tools["steps"] >= 2
 
 
-def test_what_the_newest_has_beyond_its_clients(driven: Driven, served: Served) -> None:
-    facts = driven("0.10", "newest.py", str(served.folder))
+def test_what_the_newest_has_beyond_its_clients(installed: Install, served: Served) -> None:
+    facts = installed(OPENENV).facts("openenv_newest.py", served.url, str(served.folder))
     assert len(facts["validated"]) == 6
     assert all(facts["validated"].values())
     for grades in facts["graded"]:
@@ -98,12 +69,23 @@ def test_what_the_newest_has_beyond_its_clients(driven: Driven, served: Served) 
     assert all(one["late"].endswith("the episode is over") for one in facts["wrapped"])
 
 
-def test_the_pages_blocks_for_the_client_work_when_pasted(driven: Driven, served: Served, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "how-to" / "serve-openenv.md").read_text()
-    found = {block.title: block.code for block in blocks(page) if block.title}
+def test_trl(installed: Install, served: Served) -> None:
+    """Two steps of GRPO over the class of TRL's documentation; its instances are used again."""
+    told = installed(TRL).facts("openenv_trainer.py", served.url, str(served.folder))
+    assert told["tools"] == ["add", "submit"]
+    assert told["rewards"] == [1.0, 0.0, 1.0, 0.0]
+    for log in told["log"]:
+        assert (log["reward"], log["frac_reward_zero_std"], log["tools/failure_frequency"]) == (0.5, 0.0, 0.0)
+        assert log["grad_norm"] > 0
+    assert told["late"].endswith("the episode is over")
+
+
+def test_the_pages_blocks_for_the_client_work_when_pasted(installed: Install, tmp_path: Path) -> None:
+    found = {block.title: block.code for block in blocks(PAGE.read_text()) if block.title}
     (tmp_path / "scale.py").write_text(found["scale.py"])
     with serve("env", folder=tmp_path, file=tmp_path / "scale.py") as scale:
-        facts = driven("0.10", "page.py", f"{scale.url}/openenv/scale", found["episode.py"], found["balance.py"])
+        url = f"{scale.url}/openenv/scale"
+        facts = installed(OPENENV).facts("openenv_page.py", url, found["episode.py"], found["balance.py"])
     assert facts["printed"] == [
         "On the scale lies a brick.",
         "['look', 'balance']",

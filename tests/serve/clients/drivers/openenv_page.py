@@ -1,14 +1,17 @@
-"""Runs the blocks of the page that need the client: `python page.py SERVER URL EPISODE CLASS`, the last two code."""
+"""Runs the blocks of the page that need the client: `python openenv_page.py URL EPISODE CLASS`."""
+# pyright: reportMissingImports=false
+# mypy: disable-error-code="import-not-found"
 
 from __future__ import annotations
 
 import contextlib
 import io
-import json
 import sys
 from typing import Any
 
-_server, url, episode, class_ = sys.argv[1:]
+from _facts import tell
+
+url, episode, class_ = sys.argv[1:]
 
 
 def main() -> None:
@@ -27,8 +30,7 @@ def main() -> None:
         env.balance(1)
         trained.append([seen, env.get_reward()])
     env.client.close()
-    facts = {"printed": printed.getvalue().splitlines(), "trained": trained}
-    sys.stdout.write(f"\nFACTS {json.dumps(facts)}\n")
+    tell({"printed": printed.getvalue().splitlines(), "trained": trained})
 
 
 main()

@@ -1,4 +1,4 @@
-"""Drives a server with what OpenEnv 0.10 has beyond its clients: `python newest.py URL FOLDER`.
+"""Drives a server with what OpenEnv 0.10 has beyond its clients: `python openenv_newest.py URL FOLDER`.
 
 Its validator, its graders, sessions side by side, a client that times out, and the class that TRL's documentation has
 written around a client. FOLDER is where the gates of the server's environments are opened.
@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from generic import URL, called, error, tell
+from _facts import error, tell
 from openenv.cli._validation import validate_running_environment
 from openenv.core import GenericEnvClient
 from openenv.core.env_server.mcp_types import CallToolAction
@@ -26,6 +26,7 @@ from openenv.validation.graders.runtime import (
 )
 from openenv.validation.runtime.collector import collect_runtime_evidence
 from openenv.validation.runtime.contracts import RuntimePlan
+from openenv_sdk import URL, called
 
 FOLDER = Path(sys.argv[2])
 

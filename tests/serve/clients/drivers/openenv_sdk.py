@@ -1,35 +1,17 @@
-"""Drives a server with the clients of OpenEnv, old or new: `python generic.py URL`.
-
-It runs in the virtual environment of its client, where Quintain is not installed; so nothing of it is imported.
-"""
+"""Drives a server with the clients of OpenEnv, old or new: `python openenv_sdk.py URL`."""
 # pyright: reportMissingImports=false
 # mypy: disable-error-code="import-not-found"
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Callable
 from typing import Any
 
+from _facts import error, tell
 from openenv.core.generic_client import GenericEnvClient
 from openenv.core.mcp_client import MCPToolClient
 
 URL = sys.argv[1]
-
-
-def tell(facts: dict[str, Any]) -> None:
-    """Print the facts, on a line of their own, for the test to read."""
-    sys.stdout.write(f"\nFACTS {json.dumps(facts)}\n")
-
-
-def error(call: Callable[[], Any]) -> str:
-    """What a call raises; empty when it raises nothing."""
-    try:
-        call()
-    except Exception as raised:  # noqa: BLE001  # whatever the client says is the fact
-        return f"{type(raised).__name__}: {raised}"
-    return ""
 
 
 def called(tool: str, **arguments: Any) -> dict[str, Any]:
