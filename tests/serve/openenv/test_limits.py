@@ -68,13 +68,14 @@ def test_more_sockets_than_allowed_are_refused_with_their_number() -> None:
 
 
 def test_an_episode_that_another_protocol_holds_counts() -> None:
-    with limited(episodes_per_key=1) as (url, _), opened(url, "counter") as one, opened(url, "counter") as two:
-        one.ask("reset")
-        assert two.refused("reset")["code"] == "CAPACITY_REACHED"
-        one.raw({"type": "close"})
-        with pytest.raises(ConnectionClosed):
-            one.receive()
-        two.ask("reset")
+    with limited(episodes_per_key=1) as (url, _), httpx.Client(base_url=url) as http, opened(url, "counter") as wire:
+        mine = {"X-Session-ID": "mine"}
+        assert http.post("/create", json={"split": "train", "index": 0}, headers=mine).status_code == 200
+        assert wire.refused("reset")["code"] == "CAPACITY_REACHED"
+        with opened(url, "counter") as second:
+            assert second.receive()["data"]["code"] == "CAPACITY_REACHED"
+        http.post("/delete", headers=mine)
+        wire.ask("reset")
 
 
 def test_episodes_end_with_their_sockets() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from typing import Any
 
 from quintain.environment import Environment
@@ -221,6 +222,7 @@ class Sessions:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._known: dict[str, Session] = {}
+        self._owned: Counter[str] = Counter()
         self._labels: dict[tuple[str, str, str], Session] = {}
         self._swept = time.monotonic()
 
@@ -258,9 +260,11 @@ class Sessions:
             raise Full("the server is shutting down", retry_after_s=5)
         if len(self._known) >= self.most:
             raise Full(f"all {self.most} sessions of this server are open", retry_after_s=5)
+        if self._owned[caller.name] >= self._host.limits.episodes_per_key:
+            raise Full(f"all {self._host.limits.episodes_per_key} sessions of this key are open", retry_after_s=5)
         session = Session(self._host, env, caller, id=self._host.new_id())
         session.attached = attached
-        self._known[session.id] = session
+        self._add(session)
         return session
 
     def find(self, id: str, env: Environment[Any], caller: Caller) -> Session:
@@ -304,7 +308,7 @@ class Sessions:
 
     async def close(self, session: Session) -> None:
         """Close a session and its episode."""
-        self._known.pop(session.id, None)
+        self._remove(session)
         await session.close()
 
     def _resumed(self, id: str, env: Environment[Any], caller: Caller) -> Session | None:
@@ -315,11 +319,20 @@ class Sessions:
         mine = [one for one in mine if one.id.removeprefix(f"{id}-").isdecimal()]
         if not id or not mine:
             return None
-        session = Session(self._host, env, caller, id=id)
-        session.resume(max(mine, key=lambda one: int(one.id.rpartition("-")[2])))
-        self._known[id] = session
+        last = max(mine, key=lambda one: int(one.id.rpartition("-")[2]))
+        session = Session(self._host, env, last.owner, id=id)
+        session.resume(last)
+        self._add(session)
         self.label(session)
         return session
+
+    def _add(self, session: Session) -> None:
+        self._known[session.id] = session
+        self._owned[session.caller.name] += 1
+
+    def _remove(self, session: Session) -> None:
+        if self._known.pop(session.id, None) is not None:
+            self._owned[session.caller.name] -= 1
 
     def _sweep(self) -> None:
         now = time.monotonic()
@@ -329,7 +342,7 @@ class Sessions:
         before = now - self._host.limits.idle_s
         for session in [one for one in self._known.values() if not one.attached and one.touched < before]:
             # Its episode expires with the host's, which looks at the same clock.
-            del self._known[session.id]
+            self._remove(session)
         self._labels = {key: one for key, one in self._labels.items() if one.id in self._known}
 
 
