@@ -123,7 +123,10 @@ def begun(task: str = "test-0", **changes: Any) -> native.NativeSubject:
     return subject
 
 
-@pytest.mark.parametrize("env", [sales.env, support.env, enterprise.env], ids=lambda env: env.name)
+LONGER = [pytest.param(env, marks=pytest.mark.slow) for env in (support.env, enterprise.env)]
+
+
+@pytest.mark.parametrize("env", [sales.env, *LONGER], ids=lambda env: env.name)
 def test_the_oracle_of_our_own_environments_scores_one_and_nothing_scores_less(env: qn.Environment[Any]) -> None:
     subject = native.of(env, tasks=3)()
     for name in subject.tasks():
