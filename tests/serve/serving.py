@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 
 from tests.serve.environments import Gates
@@ -60,7 +60,7 @@ class Served:
 @contextlib.contextmanager
 def serve(
     *names: str, folder: Path, options: tuple[str, ...] = (), file: Path = ENVIRONMENTS, before: str = ""
-) -> Iterator[Served]:
+) -> Generator[Served]:
     """Serve environments of a file on a free port; when the test is over the server must end well, and quietly.
 
     Args:

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -76,7 +76,7 @@ class Venv:
         return told
 
     @contextlib.contextmanager
-    def reference(self, sdk: str) -> Iterator[str]:
+    def reference(self, sdk: str) -> Generator[str]:
         """The server of an SDK itself; yields its address."""
         command = [str(self.python), str(DRIVERS / "reference.py"), sdk, "0"]
         with tempfile.TemporaryFile("w+") as said:  # It logs there too, and would stand still in a full pipe.

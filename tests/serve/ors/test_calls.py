@@ -81,7 +81,8 @@ def test_after_the_end_every_call_is_refused(ors: Ors) -> None:
     sid = ors.open()
     ors.call(sid, "add")
     assert ors.call(sid, "submit", answer=1)["output"]["reward"] == 1.0
-    for name, arguments in (("submit", {"answer": 1}), ("add", {}), ("subtract", {}), ("add", {"by": "x"})):
+    late: list[tuple[str, Json]] = [("submit", {"answer": 1}), ("add", {}), ("subtract", {}), ("add", {"by": "x"})]
+    for name, arguments in late:
         refused = ors.call(sid, name, **arguments)
         assert (refused["ok"], refused["reason"]) == (False, "episode_finished")
         assert "reward" not in refused

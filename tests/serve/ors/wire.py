@@ -6,7 +6,7 @@ import contextlib
 import json
 import socket
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any, NamedTuple
 
 import httpx
@@ -115,7 +115,7 @@ def call_request(sid: str, name: str, arguments: Json, *, env: str, **more: obje
 
 
 @contextlib.contextmanager
-def connected(port: int) -> Iterator[socket.socket]:
+def connected(port: int) -> Generator[socket.socket]:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         yield connection
 

@@ -3,7 +3,7 @@
 The model says what is written here: it counts and submits rightly in the first two tasks, and submits a wrong number
 in the last.
 """
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false, reportUntypedClassDecorator=false
 # mypy: disable-error-code="import-not-found, misc, untyped-decorator"
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What a driver sees here is what its client sees at home; the tests compare it with what the client sees of ours.
 """
-# pyright: reportMissingImports=false
+# pyright: reportMissingImports=false, reportInvalidTypeForm=false, reportUnknownParameterType=false
 # mypy: disable-error-code="import-not-found, misc, untyped-decorator"
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def tokenizer() -> Any:
     bare.add_special_tokens(["<|endoftext|>", "<|im_start|>", "<|im_end|>"])
     bare.add_tokens([AddedToken(mark, normalized=False) for mark in MARKS])
     whole = PreTrainedTokenizerFast(tokenizer_object=bare, eos_token="<|im_end|>", pad_token="<|endoftext|>")
-    whole.chat_template = (Path(trl.__file__).parent / "chat_templates" / "qwen3.jinja").read_text("utf-8")
+    whole.chat_template = (Path(str(trl.__file__)).parent / "chat_templates" / "qwen3.jinja").read_text("utf-8")
     return whole
 
 
