@@ -195,7 +195,7 @@ def test_fork_snapshot_and_restore_in_the_middle_of_a_conversation(served: Serve
                 for reply in (say("Hello!"), say("What is it?"), call("look", "{}")):
                     await episode.session.step(reply)
                 snapshot = Snapshot.from_bytes((await episode.snapshot()).to_bytes())
-                twins = [episode, await episode.fork(), await remote.restore(snapshot)]
+                twins = [episode, await episode.fork(), await remote.restore(snapshot, harness="server")]
                 await _answer(await episode.fork(), [say("###STOP###")])
                 for one in twins:
                     assert one.session.role == "user"

@@ -129,15 +129,18 @@ class RemoteEnvironment(Environment[Far]):
             told = await self.transport.get(f"/v1/episodes/{told.id}?wait=20", Detail)
         return RemoteEpisode.of(self, told)
 
-    async def restore(self, snapshot: Snapshot) -> RemoteEpisode:
+    async def restore(self, snapshot: Snapshot, *, harness: Literal["server", "client"] = "client") -> RemoteEpisode:
         """Go on from a snapshot, of this server or another one that has the same environment.
+
+        Args:
+            snapshot: Of an episode that was played by a harness of the same kind.
+            harness: As for `begin`.
 
         Raises:
             UsageError: It is of another environment or version, or torn.
             EpisodeError: The server cannot be reached.
         """
-        mode = "server" if isinstance(self.harness, Relay) else "client"
-        path = f"/v1/episodes/restore?harness={mode}&everyone=true"
+        path = f"/v1/episodes/restore?harness={harness}&everyone=true"
         told = await self.transport.post(path, Detail, snapshot.to_bytes())
         return RemoteEpisode.of(self, told, snapshot)
 
