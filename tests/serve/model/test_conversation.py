@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from quintain.harness import Request
-from quintain.trace import Trace
+from quintain.trace import Message, Reply, ToolCall, Trace
 from tests.serve.model.bell import Model, drawn, says, talking
 
 USER = {"role": "user", "content": "Go on."}
@@ -101,6 +101,22 @@ def test_tokens_continue_where_the_context_does() -> None:
         assert second.reply.tokens is not None
         assert (second.reply.tokens.prompt, second.branch, second.keep) == ([4], 0, None)
         assert second.reply.policy_version == 7
+
+    asyncio.run(play())
+
+
+def test_every_call_has_an_id_of_its_own() -> None:
+    """Programs go by them, and not every server gives any."""
+    nameless = Reply(Message("assistant", "", (ToolCall("", "ring", "{}"), ToolCall("a", "ring", "{}"))))
+    model = Model(nameless, nameless)
+
+    async def play() -> None:
+        async with talking(model, listed=True) as talk:
+            ids = [[call["id"] for call in (await talk.chat(USER, tools=["ring"]))["tool_calls"]] for _ in range(2)]
+            await talk.act("ring")
+            trace = await talk.end()
+        assert ids == [["call_1", "a"], ["call_2", "a_1"]]
+        assert trace.turns[1].steps[0].call.id == "call_2"
 
     asyncio.run(play())
 

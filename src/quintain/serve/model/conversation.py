@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Coroutine, Sequence
 from typing import Any, TypeVar
@@ -78,6 +79,7 @@ class Conversation:
         self._said: defaultdict[bytes, list[tuple[Message, ...]]] = defaultdict(list)
         self._stored: dict[str, tuple[Message, ...]] = {}
         self._own_calls = 0
+        self._ids: set[str] = {""}
         self._running: set[asyncio.Task[Any]] = set()
 
     @property
@@ -145,7 +147,7 @@ class Conversation:
         """
         passed = self._gate(asked)
         while True:
-            reply = await self._reply(asked, context, passed.tools)
+            reply = self._distinct(await self._reply(asked, context, passed.tools))
             here, there = passed.sorted(reply.message.calls)
             async with self._lock:
                 self._check()
@@ -174,6 +176,16 @@ class Conversation:
             )
         except EpisodeError as error:
             raise Refusal(f"the model failed: {error}", status=403, code="model_failed") from error
+
+    def _distinct(self, reply: Reply) -> Reply:
+        """The reply with an id for each call that no other call of the episode has: programs go by them."""
+        calls: list[ToolCall] = []
+        for call in reply.message.calls:
+            numbered = (f"{call.id or 'call'}_{number}" for number in itertools.count(1))
+            name = next(one for one in itertools.chain([call.id], numbered) if one not in self._ids)
+            self._ids.add(name)
+            calls.append(msgspec.structs.replace(call, id=name))
+        return msgspec.structs.replace(reply, message=msgspec.structs.replace(reply.message, calls=tuple(calls)))
 
     async def _call(self, name: str, arguments: str) -> Step:
         async with self._lock:
