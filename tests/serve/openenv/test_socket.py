@@ -321,8 +321,15 @@ def test_words_end_an_episode(served: Served) -> None:
         assert wire.ask("state")["step_count"] == 3
 
         wire.ask("reset", split="train", task="elm")
-        assert wire.refused("step", tool_name="answer", arguments={"words": "x"})["code"] == "VALIDATION_ERROR"
+        slip = wire.call("answer", words="x")
+        assert (slip["observation"]["error"]["error_type"], slip["reward"], slip["done"]) == (
+            "invalid_args",
+            0.0,
+            False,
+        )
         assert wire.call("answer", text="oak")["reward"] == 0.0
+        assert wire.ask("state")["step_count"] == 2
+        assert wire.refused("step", tool_name="answer", arguments={})["code"] == "VALIDATION_ERROR"
 
 
 def test_the_tools_of_an_environment_that_ends_by_one_are_its_own(served: Served) -> None:

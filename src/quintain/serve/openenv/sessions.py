@@ -11,13 +11,14 @@ from collections import Counter
 from typing import Any
 
 from quintain.environment import Environment
+from quintain.serve import words
 from quintain.serve.errors import Full, Refused, ServeError, Unknown
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
 from quintain.serve.live import Live
 from quintain.serve.told import PREFIX, Answer, last_words
 
-from .wire import Move, Reset, said
+from .wire import Move, Reset
 
 SWEEP_S = 5.0
 """Seconds between two looks for sessions that nobody uses any more."""
@@ -127,13 +128,25 @@ class Session:
         if move.kind == "say":
             answer = await live.answer(move.text, key=key)
         elif move.name == last_words(self.env):
-            answer = await live.answer(said(move.text), key=key)
+            answer = await self._say(live, move.text, key)
         else:
             answer = await live.call(move.name, move.text, key=key)
         if live is self.live and answer.seq > self._last:
             self._last = answer.seq
             self.steps += 1
         return answer
+
+    async def _say(self, live: Live, arguments: str, key: str) -> Answer:
+        """Say the words that a tool call has for arguments; where it has others, the agent reads what is wrong."""
+        try:
+            text = words.said(arguments)
+        except Refused as error:
+            if not live.finished:
+                self.steps += 1
+                seq = len(live.trace.turns) - 1
+                return Answer(seq, f"error: {error}", is_error=True, reason="input_validation", meta=live.meta)
+            text = ""  # It is too late for any words.
+        return await live.answer(text, key=key)
 
     def listed(self) -> None:
         """Count a step that asked for the tools."""

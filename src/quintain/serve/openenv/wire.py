@@ -10,6 +10,7 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import Failure
 from quintain.harness import ToolLoop
+from quintain.serve import words
 from quintain.serve.errors import Refused
 from quintain.serve.live import Live
 from quintain.serve.told import PREFIX, Answer, last_words
@@ -235,39 +236,9 @@ def tools(env: Environment[Any]) -> list[dict[str, Any]]:
     """The tools of an environment as the reference lists them, with one for words where no other ends an episode."""
     found = [_tool(tool) for tool in env.tools_of("agent")]
     if not _ends_by_tool(env):
-        found.append(
-            {
-                "name": last_words(env),
-                "description": "Say something without calling a tool: your answer at the end or, where somebody talks "
-                "with you, your next words to them.",
-                "input_schema": SAYS,
-            }
-        )
+        spoken = {"name": last_words(env), "description": words.DESCRIPTION, "input_schema": words.SCHEMA}
+        found.append(spoken)
     return found
-
-
-SAYS: dict[str, Any] = {
-    "type": "object",
-    "properties": {"text": {"type": "string", "description": "The words."}},
-    "required": ["text"],
-    "additionalProperties": False,
-}
-
-
-class _Says(msgspec.Struct, forbid_unknown_fields=True):
-    text: str
-
-
-def said(text: str) -> str:
-    """The words in the arguments of such a call.
-
-    Raises:
-        Refused: There are none.
-    """
-    try:
-        return msgspec.json.decode(text, type=_Says).text
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(f'say something with {{"text": ...}}: {error}') from error
 
 
 def frame(kind: str, data: bytes) -> bytes:
