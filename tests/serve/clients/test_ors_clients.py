@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from tests.cli.program import quintain
 from tests.serve.clients.venvs import INSPECT, OPENREWARD, ORS, TRL, Venv
-from tests.serve.serving import Served
+from tests.serve.serving import Served, serve
 
 pytestmark = pytest.mark.slow
 
@@ -149,3 +150,15 @@ def test_trl(installed: Install, served: Served) -> None:
     assert told["changed"]
     assert [one[-1]["dev.quintain/validity"] for one in told["metadata"][1:]] == ["valid"] * 3
     assert "episode_finished" in told["after_the_end"]
+
+
+@pytest.mark.parametrize(("steps", "sdk"), [(ORS, "ors"), (OPENREWARD, "openreward")])
+def test_a_key_is_asked_for(installed: Install, tmp_path: Path, steps: Sequence[Sequence[str]], sdk: str) -> None:
+    keys = tmp_path / "keys"
+    made = quintain("keys", "add", keys, "trainer", "--role", "agent", cwd=tmp_path)
+    key = made.stdout.split()[-1]
+    with serve("counter", folder=tmp_path, options=("--keys", str(keys))) as server:
+        told = installed(steps).facts("keyed.py", sdk, server.url, key)
+    assert (told["right"]["reward"], told["right"]["finished"]) == (1.0, True)
+    assert told["wrong"].startswith("AuthenticationError")
+    assert told["none"].startswith("AuthenticationError")

@@ -16,7 +16,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield server
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def ors(served: Served) -> Iterator[Ors]:
     client = Ors(served.url)
     with client.http:

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serve.ors.wire import Ors, connected, frames, read_answer, request, result, text
@@ -123,34 +123,36 @@ def test_odd_paths(served: Served, path: str) -> None:
     assert b"Traceback" not in body
 
 
+PING = b"POST /ping HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+HEALTH = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 SMUGGLED = {
-    "two lengths": b"POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcde",
+    "two lengths": PING + b"Content-Length: 4\r\nContent-Length: 5\r\n\r\nabcde",
     "length and chunks": (
-        b"POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
-        b"0\r\n\r\nGET /version HTTP/1.1\r\nHost: a\r\n\r\n"
+        PING + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"0\r\n\r\nGET /version HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
     ),
-    "a space before the colon": b"POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length : 4\r\n\r\nabcd",
-    "a negative length": b"POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
-    "a length that is no number": b"POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: 0x4\r\n\r\nabcd",
-    "a length beyond all numbers": b"POST /ping HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999999\r\n\r\n",
-    "a chunk without a size": b"POST /ping HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\na\r\n0",
-    "an unknown coding": b"POST /ping HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n",
-    "a folded header": b"POST /ping HTTP/1.1\r\nHost: a\r\nX-Session-ID: a\r\n b\r\n\r\n",
-    "a bare line feed": b"GET /health HTTP/1.1\nHost: a\n\n",
-    "a null in a header": b"GET /health HTTP/1.1\r\nHost: a\r\nX-Session-ID: a\x00b\r\n\r\n",
-    "an endless header": b"GET /health HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 300_000 + b"\r\n\r\n",
-    "many headers": b"GET /health HTTP/1.1\r\nHost: a\r\n" + b"X: y\r\n" * 20_000 + b"\r\n",
+    "a space before the colon": PING + b"Content-Length : 4\r\n\r\nabcd",
+    "a negative length": PING + b"Content-Length: -1\r\n\r\n",
+    "a length that is no number": PING + b"Content-Length: 0x4\r\n\r\nabcd",
+    "a length beyond all numbers": PING + b"Content-Length: 99999999999999999999999\r\n\r\n",
+    "a chunk without a size": PING + b"Transfer-Encoding: chunked\r\n\r\nzz\r\na\r\n0",
+    "an unknown coding": PING + b"Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n",
+    "a folded header": PING + b"X-Session-ID: a\r\n b\r\n\r\n",
+    "a bare line feed": b"GET /health HTTP/1.1\nHost: 127.0.0.1\n\n",
+    "a null in a header": HEALTH + b"X-Session-ID: a\x00b\r\n\r\n",
+    "an endless header": HEALTH + b"X: " + b"x" * 300_000 + b"\r\n\r\n",
+    "many headers": HEALTH + b"X: y\r\n" * 20_000 + b"\r\n",
     "no version": b"GET /health\r\n\r\n",
-    "another version": b"GET /health HTTP/9.9\r\nHost: a\r\n\r\n",
+    "another version": b"GET /health HTTP/9.9\r\nHost: 127.0.0.1\r\n\r\n",
     "another protocol": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-    "another upgrade": b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+    "another upgrade": HEALTH + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
     "a socket nobody serves": (
-        b"GET /health HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        HEALTH + b"Connection: Upgrade\r\nUpgrade: websocket\r\n"
         b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n"
     ),
-    "two sessions": b"POST /ping HTTP/1.1\r\nHost: a\r\nX-Session-ID: a\r\nX-Session-ID: b\r\n\r\n",
-    "an unknown method": b"BREW /health HTTP/1.1\r\nHost: a\r\n\r\n",
-    "an expectation": b"POST /ping HTTP/1.1\r\nHost: a\r\nExpect: 200-nothing\r\nContent-Length: 0\r\n\r\n",
+    "two sessions": PING + b"X-Session-ID: a\r\nX-Session-ID: b\r\n\r\n",
+    "an unknown method": b"BREW /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    "an expectation": PING + b"Expect: 200-nothing\r\nContent-Length: 0\r\n\r\n",
 }
 
 
@@ -187,7 +189,9 @@ def test_a_chunked_body_is_a_body(ors: Ors, served: Served) -> None:
     sid = ors.open()
     body = json.dumps({"name": "add", "input": {"by": 4}}).encode()
     chunks = b"".join(b"%x\r\n%b\r\n" % (1, body[n : n + 1]) for n in range(len(body))) + b"0\r\n\r\n"
-    head = f"POST /counter/call HTTP/1.1\r\nHost: a\r\nX-Session-ID: {sid}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = (
+        f"POST /counter/call HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Session-ID: {sid}\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
     with connected(served.port) as connection:
         connection.sendall(head.encode() + chunks)
         assert text(result(read_answer(connection)[1])) == "The count is 4."
@@ -227,7 +231,7 @@ bodies = st.one_of(
     path=st.sampled_from(["/create", "/call", "/tasks", "/num_tasks", "/task", "/task_range", "/score_group"]),
     body=bodies,
 )
-@settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=250)
 def test_fuzzed_bodies_are_somebodys_mistake(ors: Ors, fuzzed: dict[str, str], path: str, body: bytes) -> None:
     sid = uuid.uuid4().hex if path == "/create" else fuzzed["sid"]
     answer = ors.post(f"/counter{path}" if path != "/create" else path, body, sid)
@@ -241,7 +245,7 @@ def test_fuzzed_bodies_are_somebodys_mistake(ors: Ors, fuzzed: dict[str, str], p
         held(answer)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def fuzzed(ors: Ors) -> dict[str, str]:
     """A session for fuzzed calls; a new one is put in when they have ended it."""
     return {"sid": ors.open()}
@@ -254,7 +258,7 @@ def fuzzed(ors: Ors) -> dict[str, str]:
         max_size=4,
     )
 )
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 def test_fuzzed_headers_are_somebodys_mistake(ors: Ors, headers: dict[str, str]) -> None:
     raw: dict[bytes, bytes] = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
     body: Any = {"split": "train", "index": 0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serve.environments import SPLITS, counter
@@ -83,7 +83,7 @@ places = st.none() | st.integers(-8, 8) | st.sampled_from([-(10**30), 10**30, 2*
 
 
 @given(start=places, stop=places)
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40)
 def test_a_range_is_a_slice(ors: Ors, start: int | None, stop: int | None) -> None:
     tasks = ors.post("/counter/tasks", {"split": "train"}).json()["tasks"]
     wanted = {"split": "train", "start": start, "stop": stop}

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serve.ors.test_calls import wait_for
@@ -223,7 +223,7 @@ drops = st.lists(st.sampled_from(["read", "drop early", "drop late", "half"]), m
 
 
 @given(plan=drops)
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10)
 def test_whatever_is_lost_the_world_is_as_the_record_says(ors: Ors, served: Served, plan: list[str]) -> None:
     """A client that resends what was lost. An answer that was under way when it left counts as told: see the docs."""
     sid = ors.open("gated")

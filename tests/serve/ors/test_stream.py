@@ -8,7 +8,7 @@ import uuid
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serve.ors.test_calls import wait_for
@@ -70,7 +70,7 @@ def test_a_standard_library_arrives_unchanged(ors: Ors) -> None:
 
 
 @given(words=st.text(st.characters(codec="utf-8"), max_size=200), times=st.sampled_from([1, 400]))
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20)
 def test_any_text_arrives_unchanged(ors: Ors, words: str, times: int) -> None:
     assert text(ors.call(ors.open(), "repeat", text=words, times=times)) == words * times
 
