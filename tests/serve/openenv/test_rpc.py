@@ -161,6 +161,15 @@ def test_one_socket_at_a_time_joins_a_session(rpc: Rpc, served: Served) -> None:
         assert wire.receive()["data"]["code"] == "SESSION_ERROR"
 
 
+def test_after_a_reset_that_was_refused_no_call_begins_anything(rpc: Rpc, served: Served) -> None:
+    session = rpc.create()
+    with opened(served.url, "counter", session=session) as wire:
+        assert wire.refused("reset", split="nowhere")["code"] == "VALIDATION_ERROR"
+        assert rpc.call(session, "add") == -32600
+        wire.ask("reset")
+        assert rpc.call(session, "add")["result"] == "The count is 1."
+
+
 def test_frames_of_the_socket_carry_requests(served: Served) -> None:
     def ask(method: str, **params: Any) -> dict[str, Any]:
         wire.raw({"type": "mcp", "data": {"jsonrpc": "2.0", "id": "a", "method": method, "params": params}})

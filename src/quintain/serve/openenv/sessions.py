@@ -12,7 +12,7 @@ from typing import Any
 
 from quintain.environment import Environment
 from quintain.serve import words
-from quintain.serve.errors import Full, Refused, ServeError, Unknown
+from quintain.serve.errors import Full, Gone, Refused, ServeError, Unknown
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
 from quintain.serve.live import Live
@@ -44,6 +44,7 @@ class Session:
     """
 
     __slots__ = (
+        "_closed",
         "_host",
         "_last",
         "_lock",
@@ -75,6 +76,7 @@ class Session:
         self._lock = asyncio.Lock()
         self._number = 0
         self._last = -1
+        self._closed = False
 
     async def reset(self, wanted: Reset) -> Live:
         """Begin an episode; the one before it is closed, even when this one cannot be had.
@@ -90,10 +92,10 @@ class Session:
             return await self._begin(wanted)
 
     async def ensure(self) -> Live:
-        """The episode; where none was ever begun in this session, that of `reset` without any choice.
+        """The episode; where nobody has ever reset this session, that of `reset` without any choice.
 
         Raises:
-            NoEpisode: There was one, and it is gone.
+            NoEpisode: There was one, and it is gone; or it could not be had.
             Refused, Unknown, Full, Void, Gone: As for `reset`.
         """
         async with self._lock:
@@ -169,7 +171,8 @@ class Session:
         }
 
     async def close(self) -> None:
-        """Close its episode."""
+        """Close its episode; no other is begun in it."""
+        self._closed = True
         async with self._lock:
             await self._drop()
 
@@ -182,6 +185,9 @@ class Session:
         self.steps, self._last = len(own), own[-1].index if own else -1
 
     async def _begin(self, wanted: Reset) -> Live:
+        if self._closed:
+            raise Gone("this session was closed")
+        self._number += 1
         if wanted.index is not None and wanted.task is not None:
             raise Refused("a task is named by its index or by its id, not by both")
         host, env = self._host, self.env
@@ -197,7 +203,6 @@ class Session:
             if not count:
                 raise Refused(f"split {split!r} has no tasks")
             task = seed % count
-        self._number += 1
         name = f"{self.id}-{self._number}"
         ask = Wanted(environment=env.name, split=split, task=task, id=name, seed=seed)
         live = await host.create(ask, self.caller)
