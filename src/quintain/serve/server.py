@@ -62,6 +62,7 @@ def _config(app: App, host: Host, *, address: str, port: int) -> uvicorn.Config:
     import uvicorn
 
     from .http import Http
+    from .websocket import WebSocket
 
     return uvicorn.Config(
         app,
@@ -69,7 +70,7 @@ def _config(app: App, host: Host, *, address: str, port: int) -> uvicorn.Config:
         port=port,
         loop="none",
         http=Http,
-        ws="websockets-sansio",
+        ws=WebSocket,
         lifespan="off",
         log_level="warning",
         access_log=False,

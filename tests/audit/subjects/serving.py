@@ -12,14 +12,12 @@ import uvicorn
 
 
 @contextlib.contextmanager
-def serving(app: Any) -> Generator[str]:
+def serving(app: Any, *, ws: Any = "websockets-sansio") -> Generator[str]:
     """The URL, without a slash at its end."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen()  # From here on a client may connect; it waits until it is served.
-        config = uvicorn.Config(
-            app, log_level="critical", lifespan="auto", ws="websockets-sansio", timeout_graceful_shutdown=5
-        )
+        config = uvicorn.Config(app, log_level="critical", lifespan="auto", ws=ws, timeout_graceful_shutdown=5)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -19,6 +19,7 @@ import httpx
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
+from quintain.serve import websocket
 from quintain.serve.app import build
 from quintain.serve.asgi import Request
 from quintain.serve.door import Open
@@ -31,11 +32,22 @@ from tests.serve.environments import counter
 from tests.serve.openenv.frames import opened
 from tests.serve.serving import serve
 
+CLOSED = 7
+"""Linux's TCP_CLOSE."""
+
+
+def reset_by_peer(one: sockets.socket) -> bool:
+    """Whether the other side has dropped a connection; its reader may have noticed, and closed it."""
+    try:
+        return one.getsockopt(sockets.IPPROTO_TCP, sockets.TCP_INFO, 1)[0] == CLOSED
+    except OSError:
+        return True
+
 
 @contextlib.contextmanager
 def limited(**limits: Any) -> Generator[tuple[str, Host]]:
     host = Host([counter], limits=Limits(**limits))
-    with serving(build(host, Open())) as url:
+    with serving(build(host, Open()), ws=websocket.WebSocket) as url:
         yield url, host
     host.crew.close()
 
@@ -174,6 +186,7 @@ def test_a_server_ends_in_order_while_sockets_are_open(tmp_path: Path) -> None:
 def test_a_client_that_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "STALLED_S", 0.2)
     monkeypatch.setattr(socket, "WATCH_S", 0.05)
+    monkeypatch.setattr(websocket, "LINGER_S", 0.2)
     with limited() as (url, host):
         port = int(url.rpartition(":")[2])
         raw = sockets.create_connection(("127.0.0.1", port))
@@ -190,5 +203,7 @@ def test_a_client_that_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -
             eventually(lambda: host.open == 0)
             # What was asked and could not be told any more was not done.
             assert len(live.trace.turns) < 5
+            # And its connection is not kept for it, though it stays.
+            eventually(lambda: reset_by_peer(raw))
             deaf.protocol.fail(1000)
             raw.close()

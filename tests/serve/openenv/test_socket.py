@@ -272,7 +272,7 @@ def test_the_agents_mistake_is_an_observation(served: Served, tool: str, argumen
     [
         ("crash", {}, "quintain:tool_bug"),
         ("hang", {}, "quintain:tool_timeout"),
-        ("flood", {"megabytes": 100}, "quintain:tool_bug"),
+        ("flood", {"megabytes": 11}, "quintain:tool_bug"),
     ],
 )
 def test_the_environments_failure_is_an_error_and_never_paid(
