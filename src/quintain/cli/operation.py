@@ -12,7 +12,8 @@ from quintain.errors import UsageError
 
 if TYPE_CHECKING:
     from quintain.serve.door import Door
-    from quintain.serve.host import Limits
+    from quintain.serve.journal import Journal
+    from quintain.serve.limits import Limits
 
 
 class Operation(msgspec.Struct, kw_only=True):
@@ -26,6 +27,8 @@ class Operation(msgspec.Struct, kw_only=True):
     episodes_per_key: int | None
     rate: float | None
     body: int
+    journal: Path | None
+    sync: bool
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> Operation:
@@ -34,7 +37,7 @@ class Operation(msgspec.Struct, kw_only=True):
 
     def limits(self) -> Limits:
         """How much callers may use."""
-        from quintain.serve.host import Limits
+        from quintain.serve.limits import Limits
 
         return Limits(
             episodes=self.episodes,
@@ -43,6 +46,18 @@ class Operation(msgspec.Struct, kw_only=True):
             body_bytes=self.body,
             requests_per_s=self.rate,
         )
+
+    def log(self) -> Journal | None:
+        """Where what is asked is written down; None where it is not.
+
+        Raises:
+            UsageError: It cannot be, or there is no such place and it is to be in sync.
+        """
+        from quintain.serve.journal import Journal
+
+        if self.journal is None and self.sync:
+            raise UsageError("--sync says how the journal is written: name one with --journal DIR")
+        return None if self.journal is None else Journal(self.journal, sync=self.sync)
 
     def door(self, address: str) -> Door:
         """Who is let in to a server that listens at this address.
@@ -63,6 +78,10 @@ class Operation(msgspec.Struct, kw_only=True):
 def operated(command: Any) -> Any:
     """Add them to a command."""
     for option in (
+        click.option("--sync", is_flag=True, help="With --journal: a call waits for the disk, so that nothing is lost "
+                     "with the power."),
+        click.option("--journal", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+                     help="Write down what is asked, so that a server that is started again goes on."),
         click.option("--body", type=click.IntRange(min=1024), default=4 << 20, show_default=True, metavar="BYTES",
                      help="Longest body or frame of a request."),
         click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N",

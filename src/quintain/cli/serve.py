@@ -36,6 +36,7 @@ def serve(
     """
     from quintain.serve.door import Places
     from quintain.serve.host import Host
+    from quintain.serve.log import Forgetful
     from quintain.serve.server import serve as run
 
     from .options import pairs
@@ -50,8 +51,18 @@ def serve(
         raise UsageError("--split, --task, --seed and --trace choose the one episode of --stdio")
     served = [plugins.environment(spec, **given) for spec in envs]
     door, places = wish.door(address), Places(address, names=wish.names, origins=wish.origins)
-    host = Host(served, limits=wish.limits(), user=plugins.agent(user) if user else None)
+    journal = wish.log()
+    player = plugins.agent(user) if user else None
+    host = Host(served, limits=wish.limits(), user=player, log=journal or Forgetful())
+    pasts = journal.pasts() if journal else ()
+
+    def ready(url: str) -> None:
+        click.echo(f"listening on {url}")
+
     try:
-        run(host, door, places, address=address, port=port, ready=lambda url: click.echo(f"listening on {url}"))
+        run(host, door, places, address=address, port=port, ready=ready, pasts=pasts)
     except OSError as error:
         raise UsageError(f"cannot listen on {address}:{port}: {error.strerror or error}") from error
+    finally:
+        if journal is not None:
+            journal.close()

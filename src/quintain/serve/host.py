@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import secrets
 import time
 from collections import deque
@@ -12,23 +13,29 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from quintain import resource
+from quintain import codec
 from quintain.config import Config
 from quintain.environment import Environment
 from quintain.episode import Episode
-from quintain.errors import UsageError
+from quintain.errors import EpisodeError, QuintainError, UsageError
 from quintain.harness import Agent, Model
 from quintain.task import Task
 
 from .counts import Counts
 from .crew import Crew, Place
 from .errors import Conflict, Full, Refused, Unavailable, Unknown
+from .journal import Past
 from .keys import Caller
-from .live import Live
-from .log import Log
-from .moves import resumable, thawed
+from .limits import Limits
+from .live import FORGETFUL, Live
+from .log import Closed, Created, Log
+from .moves import making
+from .returned import Kept, Returned
 
 T = TypeVar("T")
+L = TypeVar("L", bound=Live)
+
+_log = logging.getLogger(__name__)
 
 
 LATEST = 64
@@ -69,26 +76,6 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     origin: bytes | None = None
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a server its callers may use.
-
-    Attributes:
-        episodes: Open at once.
-        episodes_per_key: Open at once of one key.
-        idle_s: Seconds without a request or a ping before an episode is closed.
-        body_bytes: Longest body or frame of a request.
-        threads: For worlds whose tools are not quick.
-        requests_per_s: Of one key; None for any number.
-    """
-
-    episodes: int = 10_000
-    episodes_per_key: int = 10_000
-    idle_s: float = 900.0
-    body_bytes: int = 4 << 20
-    threads: int = 64
-    requests_per_s: float | None = None
-
-
 class Host:
     """What every protocol is a view of.
 
@@ -108,7 +95,7 @@ class Host:
         *,
         limits: Limits | None = None,
         user: Agent | None = None,
-        log: Log | None = None,
+        log: Log = FORGETFUL,
     ) -> None:
         self.environments: dict[str, Environment[Any]] = {}
         for env in environments:
@@ -142,7 +129,7 @@ class Host:
     @property
     def is_logged(self) -> bool:
         """Whether episodes outlive the process."""
-        return self._log is not None
+        return self._log.keeps
 
     @property
     def open(self) -> int:
@@ -253,37 +240,90 @@ class Host:
             Refused: No such split or place.
             Conflict: There is an episode of that id.
             Full: A limit is reached.
+            Unavailable: The server is shutting down, or its journal cannot be written.
         """
         env = self.environment(wanted.environment)
         split = self.split(env, wanted.split)
         task = await self.task(env, split, wanted.task)
         self._admit(wanted.id, caller)
-        env = env if wanted.config is None else env.replace(config=wanted.config)
-        names: dict[str, Any] = {name: getattr(wanted, name) for name in ("seed", "member", "attempt", "agent")}
-        names |= {"split": split if wanted.label is None else wanted.label}
-        names |= {"after": wanted.after} if wanted.after is not None else {}
-        live = Live(
-            wanted.id or self.new_id(),
-            secrets.token_urlsafe(24),
-            env=env,
-            task=task,
-            owner=caller,
-            crew=self.crew,
-            others=self._others(task, wanted.seed),
-            log=self._log,
-            counts=self.counts,
-            make=_make(env, task, wanted, twin=twin, **names),
-            led=wanted.led,
-            everyone=wanted.everyone,
-            home=split,
-            **names,
+        wanted = msgspec.structs.replace(
+            wanted,
+            environment=env.name,
+            split=split,
+            task=task.id,
+            id=wanted.id or self.new_id(),
+            config=wanted.config or env.config,
         )
+        token = secrets.token_urlsafe(24)
+        if self._log.keeps:
+            self._log.room(0)  # The last of it is for calls that run.
+            self._log.write(Created(wanted.id, token, caller, env.fingerprint, codec.dumps(wanted)))
+        live = self._live(Live, env, task, token=token, wanted=wanted, owner=caller, twin=twin)
         self.counts.begun[env.name] += 1
-        self._lives[live.id] = self._tokens[live.token] = live
-        self._owned[caller.name] = self._owned.get(caller.name, 0) + 1
         beginning = asyncio.create_task(live.begin())
         self._beginning.add(beginning)
         beginning.add_done_callback(self._beginning.discard)
+        return live
+
+    async def recover(self, pasts: Iterable[Past]) -> None:
+        """Have the episodes again that were open when a process ended; each is played again when it is asked for.
+
+        Those of another version of their environment are void. Those whose environment or task is not served stay
+        where they are written down.
+        """
+        for past in pasts:
+            created, wanted = past.created, codec.loads(past.created.wanted, Wanted)
+            try:
+                env = self.environment(wanted.environment)
+                task = await self.task(env, wanted.split, wanted.task)
+            except QuintainError as error:
+                _log.warning("episode %s cannot be had again: %s", created.id, error)
+                continue
+            lost = None
+            if env.fingerprint != created.fingerprint:
+                words = f"the environment is of another version now: {env.fingerprint}, not {created.fingerprint}"
+                lost = EpisodeError(words, part="C", kind="session_lost")
+            known: dict[str, Any] = {"token": created.token, "wanted": wanted, "owner": created.owner}
+            self._live(Returned, env, task, **known, past=past, lost=lost)
+
+    def _live(
+        self,
+        kind: type[L],
+        env: Environment[Any],
+        task: Task[Any],
+        *,
+        token: str,
+        wanted: Wanted,
+        owner: Caller,
+        twin: Episode[Any] | None = None,
+        **more: Any,
+    ) -> L:
+        """An episode that is there from now on."""
+        env = env if wanted.config in (None, env.config) else env.replace(config=wanted.config)
+        names: dict[str, Any] = {name: getattr(wanted, name) for name in ("seed", "member", "attempt", "agent")}
+        names |= {"split": wanted.split if wanted.label is None else wanted.label}
+        names |= {"after": wanted.after} if wanted.after is not None else {}
+        given: dict[str, Any] = {name: getattr(wanted, name) for name in ("origin", "start", "led")}
+        fresh = twin is None and wanted.origin is None and wanted.start is None
+        live = kind(
+            wanted.id,
+            token,
+            env=env,
+            task=task,
+            owner=owner,
+            crew=self.crew,
+            others=self._others(task, wanted),
+            log=self._log,
+            counts=self.counts,
+            make=None if fresh else making(env, task, twin, **given, **names),
+            led=wanted.led,
+            everyone=wanted.everyone,
+            home=wanted.split,
+            **names,
+            **more,
+        )
+        self._lives[live.id] = self._tokens[live.token] = live
+        self._owned[owner.name] = self._owned.get(owner.name, 0) + 1
         return live
 
     def get(self, id: str, caller: Caller) -> Live:
@@ -319,6 +359,7 @@ class Host:
         live = self.get(id, caller)
         del self._lives[live.id], self._tokens[live.token]
         self._owned[live.owner.name] -= 1
+        self._log.write(Closed(live.id))
         await live.close()
 
     async def expire(self) -> int:
@@ -339,23 +380,11 @@ class Host:
         if self._owned.get(caller.name, 0) >= self.limits.episodes_per_key:
             raise Full(f"all {self.limits.episodes_per_key} episodes of this key are open", retry_after_s=5)
 
-    def _others(self, task: Task[Any], seed: int) -> Model | None:
-        return None if self._user is None else self._user.model(task, seed)
-
-
-def _make(
-    env: Environment[Any], task: Task[Any], wanted: Wanted, *, twin: Episode[Any] | None, **names: Any
-) -> Callable[[], Coroutine[Any, Any, Episode[Any]]]:
-    """How the episode comes to be."""
-
-    async def make() -> Episode[Any]:
-        if twin is None and wanted.origin is None:
-            start = None if wanted.start is None else await resource.loaded(env.state, wanted.start)
-            return await Episode[Any].begin(env, task, start, **names)
-        found = twin if twin is not None else await thawed(env, task, wanted.origin or b"")
-        return found if wanted.led else resumable(found)
-
-    return make
+    def _others(self, task: Task[Any], wanted: Wanted) -> Model | None:
+        if self._user is None:
+            return None
+        model = self._user.model(task, wanted.seed)
+        return Kept(model, wanted.id, self._log) if self._log.keeps else model
 
 
 def _may(live: Live, caller: Caller) -> bool:

@@ -9,14 +9,13 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-import msgspec
-
+from quintain import codec
 from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode, blank
-from quintain.errors import EpisodeError, Failure, Stage, blame
+from quintain.errors import EpisodeError
 from quintain.harness import Model
 from quintain.task import Task
-from quintain.trace import End, Message, Reply, ToolCall, Trace
+from quintain.trace import Message, Reply, ToolCall, Trace
 
 from . import told
 from .counts import Counts
@@ -24,7 +23,7 @@ from .crew import Crew, Place
 from .driven import Driven
 from .errors import Finished, Gone, Starting, Void
 from .keys import Caller
-from .log import Log
+from .log import Acted, Done, Ended, Forgetful, Log, Settled, digest
 from .moves import Again, Change, Move, change, checked, move, rebuilt, recordable, text
 from .told import Answer, Shown
 
@@ -32,6 +31,7 @@ T = TypeVar("T")
 
 Make = Callable[[], Coroutine[Any, Any, Episode[Any]]]
 
+FORGETFUL = Forgetful()
 GRACE_S = 5.0
 """Beyond a tool's own time limit, before its thread is given up."""
 
@@ -47,7 +47,7 @@ class Live(Shown):
         owner: Whose it is.
         crew: Where its world runs.
         others: Who answers for other roles; None where nobody does.
-        log: Where what is asked is written down first; None where nothing is.
+        log: Where what is asked is written down first.
         counts: Is told of its end.
         make: Makes the episode, where that is not a fresh one.
         led: Whether a harness of the caller's plays, a `Move` at a time, and not the environment's own.
@@ -73,7 +73,7 @@ class Live(Shown):
         owner: Caller,
         crew: Crew,
         others: Model | None = None,
-        log: Log | None = None,
+        log: Log = FORGETFUL,
         counts: Counts | None = None,
         make: Make | None = None,
         led: bool = False,
@@ -183,6 +183,8 @@ class Live(Shown):
             Refused: No record can hold the call.
             Gone, Starting: As for `ready`.
         """
+        if self.status == "starting":
+            await self.ready()
         call = ToolCall(f"call_{len(self.trace.turns)}", text(name), text(arguments))
         return (await self._once(Reply(Message("assistant", calls=(call,))), key))[0]
 
@@ -223,6 +225,18 @@ class Live(Shown):
         """Whether something was asked under this key."""
         return key in self._turns or key in self._running
 
+    def gave(self, key: str) -> bool:
+        """Whether this key may have been given to a call of which nothing is known any more, not even that it began."""
+        return False
+
+    def room(self, size: int) -> None:
+        """Make sure that a call of so many bytes can be written down.
+
+        Raises:
+            Unavailable: It cannot, so it would not be done.
+        """
+        self._log.room(size)
+
     async def end(self, reason: str) -> None:
         """End the episode by the rules of the game, and score it; of one that has ended, nothing changes.
 
@@ -232,8 +246,7 @@ class Live(Shown):
         episode = await self.ready()
         async with self._lock:
             if self.status == "open":
-                if self._log is not None:
-                    self._log.ended(self.id, reason)
+                self._log.write(Ended(self.id, reason))
                 episode.terminate(reason)
                 await self._finish()
 
@@ -247,9 +260,7 @@ class Live(Shown):
         episode = await self.ready()
         wanted = recordable(Move(Message("assistant"), before=changes, plays=False))
         async with self._lock:
-            move = checked(episode, wanted)
-            if self._log is not None:
-                self._log.acted(self.id, "", move)
+            self._log.write(Acted(self.id, "", codec.dumps(checked(episode, wanted)), led=True))
             for one in changes:
                 change(episode, one)
             if self.trace.end is not None and self.status == "open":
@@ -318,12 +329,14 @@ class Live(Shown):
             raise Finished(f"the episode has ended: {self.trace.reason}")
         if isinstance(reply, Move) and self._episode is not None:
             checked(self._episode, reply)
-        if self._log is not None:
-            self._log.acted(self.id, key, reply)
+        if self._log.keeps:
+            self._log.write(Acted(self.id, key, codec.dumps(reply), led=isinstance(reply, Move)))
         index = len(self.trace.turns)
         if key:
             self._turns[key] = index
         await self._play(reply)
+        if self._log.keeps:
+            self._log.write(Done(self.id, digest(self.trace, index)))
         if self.trace.failure is not None:
             raise Void(self.trace.failure)
         return told.answers(self.id, self.env, self.trace, index=index, context=self.messages)
@@ -381,20 +394,7 @@ class Live(Shown):
             await self._crew.run(self._place, (self.env.name, "verify"), episode.verify)
         elif episode is not None:
             self.trace.criteria = tuple(one.name for one in self.env.verifier.criteria)
+        if self._log.keeps:
+            self._log.write(Settled(self.id, self.trace.to_bytes()))
         if self._counts is not None:
             self._counts.end(self.trace)
-
-    def _fail(self, error: BaseException, *, part: Any, kind: str, stage: Stage = "agent") -> None:
-        if self._episode is not None:
-            self._episode.fail(error, part=part, kind=kind, stage=stage)
-            # A thread that was given up may still be at work on that record; this one it cannot reach.
-            self.trace = msgspec.structs.replace(self._episode.trace, turns=list(self._episode.trace.turns))
-            return
-        self.trace.failure = blame(error, part=part, kind=kind, stage=stage, turn=0)
-        self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
-
-    @property
-    def _failure(self) -> Failure:
-        if self.trace.failure is None:
-            raise Gone("this episode is not there any more")
-        return self.trace.failure

@@ -1,19 +1,141 @@
-"""Where what is asked is written down before it is done."""
+"""What is written down of an episode before it is done, and after; from this it can be played again."""
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Collection
 from typing import Protocol
 
-from quintain.trace import Reply
+import msgspec
+
+from quintain import codec
+from quintain.trace import Reply, Trace
+
+from .keys import Caller
+
+MARK = secrets.token_hex(8)
+"""What keys that this process gives to calls begin with."""
+
+
+class Opened(msgspec.Struct, frozen=True, tag="opened"):
+    """A process begins to write; its id is its mark."""
+
+    id: str
+
+
+class Created(msgspec.Struct, frozen=True, tag="created"):
+    """An episode is about to be opened.
+
+    Attributes:
+        id: As all records have it.
+        token: Its secret name.
+        owner: Whose it is.
+        fingerprint: Of the environment that plays it.
+        wanted: Canonical bytes of a Wanted, with all that it leaves out filled in.
+    """
+
+    id: str
+    token: str
+    owner: Caller
+    fingerprint: str
+    wanted: bytes
+
+
+class Acted(msgspec.Struct, frozen=True, tag="acted"):
+    """A reply is about to be played.
+
+    Attributes:
+        key: Under which its answer can be asked for again; empty for none.
+        reply: Canonical bytes of a Reply, or of a Move where `led`.
+    """
+
+    id: str
+    key: str
+    reply: bytes
+    led: bool = False
+
+
+class Said(msgspec.Struct, frozen=True, tag="said"):
+    """Somebody who plays another role has replied."""
+
+    id: str
+    role: str
+    reply: Reply
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """What was acted was played, and is about to be told; the digest names the task and the turns that came of it."""
+
+    id: str
+    digest: str
+
+
+class Ended(msgspec.Struct, frozen=True, tag="ended"):
+    """The episode is about to be ended by the rules of the game."""
+
+    id: str
+    reason: str
+
+
+class Settled(msgspec.Struct, frozen=True, tag="settled"):
+    """The episode has ended and is judged: the canonical bytes of its record, which is not judged again."""
+
+    id: str
+    trace: bytes
+
+
+class Closed(msgspec.Struct, frozen=True, tag="closed"):
+    """Nobody may ask for the episode any more."""
+
+    id: str
+
+
+Entry = Opened | Created | Acted | Said | Done | Ended | Settled | Closed
 
 
 class Log(Protocol):
-    """Keeps what an episode was asked, so that it can be asked again."""
+    """Keeps entries beyond the end of the process."""
 
-    def acted(self, id: str, key: str, reply: Reply) -> None:
-        """A reply is about to be played, or a `Move` is about to be made."""
+    @property
+    def keeps(self) -> bool:
+        """Whether it does."""
         ...
 
-    def ended(self, id: str, reason: str) -> None:
-        """An episode is about to be ended."""
+    @property
+    def marks(self) -> Collection[str]:
+        """Of the processes that wrote it before."""
         ...
+
+    def write(self, entry: Entry) -> None:
+        """Keep an entry.
+
+        Raises:
+            Unavailable: It cannot be kept, so what it announces must not be done.
+        """
+        ...
+
+    def room(self, size: int) -> None:
+        """Make sure that an entry of so many bytes can be kept.
+
+        Raises:
+            Unavailable: It cannot.
+        """
+        ...
+
+
+class Forgetful:
+    """The log of a server whose episodes end with it."""
+
+    keeps = False
+    marks = frozenset[str]()
+
+    def write(self, entry: Entry) -> None:
+        """Forget it."""
+
+    def room(self, size: int) -> None:
+        """There is always room."""
+
+
+def digest(trace: Trace, since: int) -> str:
+    """Names the task of an episode and its turns from one on."""
+    return codec.digest(codec.dumps((trace.task_digest, trace.turns[since:])))

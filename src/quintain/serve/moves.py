@@ -6,12 +6,12 @@ stands, so that a copy of the episode can go on from there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from quintain import codec
+from quintain import codec, resource
 from quintain.context import Context, Snapshot
 from quintain.environment import Environment
 from quintain.episode import ActorSession, Episode
@@ -281,3 +281,35 @@ async def thawed(env: Environment[S], task: Task[S], data: bytes) -> Episode[S]:
         UsageError, msgspec.DecodeError: As `Episode.restore`.
     """
     return await Episode[S].restore(env, task, Snapshot.from_bytes(data))
+
+
+def making(
+    env: Environment[S],
+    task: Task[S],
+    twin: Episode[S] | None,
+    *,
+    origin: bytes | None,
+    start: bytes | None,
+    led: bool,
+    **names: Any,
+) -> Callable[[], Coroutine[Any, Any, Episode[S]]]:
+    """How an episode comes to be.
+
+    Args:
+        env: The environment.
+        task: One of its tasks.
+        twin: The episode itself, where there is one already.
+        origin: The snapshot from which it goes on; None for a fresh episode.
+        start: The world in which a fresh one begins, as bytes; None for the task's own.
+        led: Whether no harness plays it here, that would have to find its place.
+        names: Fields of the Trace.
+    """
+
+    async def make() -> Episode[S]:
+        if twin is None and origin is None:
+            world = None if start is None else await resource.loaded(env.state, start)
+            return await Episode[S].begin(env, task, world, **names)
+        found = twin if twin is not None else await thawed(env, task, origin or b"")
+        return found if led else resumable(found)
+
+    return make

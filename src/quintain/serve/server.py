@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 from .app import build
 from .asgi import App
 from .door import Door, Places
 from .host import Host
+from .journal import Past
 
 if TYPE_CHECKING:
     import uvicorn
@@ -25,7 +26,16 @@ IDLE_S = 75
 it: a request that meets a closing connection looks to them like a broken server."""
 
 
-def serve(host: Host, door: Door, places: Places, *, address: str, port: int, ready: Callable[[str], None]) -> None:
+def serve(
+    host: Host,
+    door: Door,
+    places: Places,
+    *,
+    address: str,
+    port: int,
+    ready: Callable[[str], None],
+    pasts: Iterable[Past] = (),
+) -> None:
     """Serve until SIGTERM or SIGINT. SIGHUP has the keys read again.
 
     Args:
@@ -35,6 +45,7 @@ def serve(host: Host, door: Door, places: Places, *, address: str, port: int, re
         address: Where to listen.
         port: 0 for any that is free.
         ready: Told the URL once requests are taken.
+        pasts: Episodes that were open when the process before ended.
 
     Raises:
         OSError: Nothing can listen there.
@@ -55,7 +66,7 @@ def serve(host: Host, door: Door, places: Places, *, address: str, port: int, re
 
     config = _config(build(host, door, places), host, address=address, port=port)
     with asyncio.Runner(loop_factory=_loop) as runner:
-        runner.run(_served(Server(config), host, door))
+        runner.run(_served(Server(config), host, door, pasts=pasts))
 
 
 def _config(app: App, host: Host, *, address: str, port: int) -> uvicorn.Config:
@@ -92,7 +103,8 @@ def _loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-async def _served(server: Any, host: Host, door: Door) -> None:
+async def _served(server: Any, host: Host, door: Door, *, pasts: Iterable[Past]) -> None:
+    await host.recover(pasts)
     loop = asyncio.get_running_loop()
 
     def leave() -> None:

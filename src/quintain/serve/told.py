@@ -9,11 +9,13 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.episode import Episode
+from quintain.errors import Failure, Stage, blame
 from quintain.harness import Request
 from quintain.tools import Tool
-from quintain.trace import Content, Message, Step, Trace, Turn
+from quintain.trace import Content, End, Message, Step, Trace, Turn
 
 from .driven import Driven
+from .errors import Gone
 
 PREFIX = "dev.quintain/"
 
@@ -120,6 +122,9 @@ class Shown:
     _episode: Episode[Any] | None
     _driven: Driven | None
 
+    async def woken(self, seconds: float) -> None:
+        """Wait until it is where it was when a process ended; of most episodes there was none."""
+
     @property
     def messages(self) -> Sequence[Message]:
         """The agent's context as its model would see it now, not to be changed; empty before the beginning."""
@@ -153,6 +158,21 @@ class Shown:
     def meta(self) -> dict[str, Any]:
         """What is told about the episode beside the answers, by prefixed key."""
         return about(self.id, self.trace)
+
+    def _fail(self, error: BaseException, *, part: Any, kind: str, stage: Stage = "agent") -> None:
+        if self._episode is not None:
+            self._episode.fail(error, part=part, kind=kind, stage=stage)
+            # A thread that was given up may still be at work on that record; this one it cannot reach.
+            self.trace = msgspec.structs.replace(self._episode.trace, turns=list(self._episode.trace.turns))
+            return
+        self.trace.failure = blame(error, part=part, kind=kind, stage=stage, turn=0)
+        self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
+
+    @property
+    def _failure(self) -> Failure:
+        if self.trace.failure is None:
+            raise Gone("this episode is not there any more")
+        return self.trace.failure
 
 
 def last_words(env: Environment[Any]) -> str:

@@ -14,8 +14,9 @@ import quintain as qn
 from quintain.harness import Agent
 from quintain.serve.app import build
 from quintain.serve.door import Open
-from quintain.serve.host import Host, Limits, Wanted
+from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
+from quintain.serve.limits import Limits
 from quintain.serve.live import Live
 
 MODES = ("legacy", "auto", "2026-07-28")

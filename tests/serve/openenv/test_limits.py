@@ -24,8 +24,9 @@ from quintain.serve.app import build
 from quintain.serve.asgi import Request
 from quintain.serve.door import Open
 from quintain.serve.errors import Denied
-from quintain.serve.host import Host, Limits
+from quintain.serve.host import Host
 from quintain.serve.keys import ANYONE, Caller
+from quintain.serve.limits import Limits
 from quintain.serve.openenv import socket
 from tests.audit.subjects.serving import serving
 from tests.serve.environments import counter

@@ -61,7 +61,7 @@ async def list_episodes(asked: Asked) -> EpisodesTold:
 
 async def get_episode(asked: Asked) -> Detail:
     """How an episode stands: status, validity, failure, rewards, the open question."""
-    live = _live(asked)
+    live = await _live(asked)
     if asked.query.wait:
         await _begun(live, asked.query.wait)
     return telling.detail(asked, live)
@@ -69,19 +69,19 @@ async def get_episode(asked: Asked) -> Detail:
 
 async def call_tool(asked: Asked) -> Played:
     """Have the agent make one call: a turn."""
-    live = _live(asked)
+    live = await _live(asked)
     call = ToolCall(f"call_{len(live.trace.turns)}", asked.body.name, bytes(asked.body.arguments).decode())
     return await _acted(asked, live, Reply(Message("assistant", calls=(call,))))
 
 
 async def give_answer(asked: Asked) -> Played:
     """Have the agent say something without calling; where nobody talks with it, its last words."""
-    return await _acted(asked, _live(asked), Reply(Message("assistant", asked.body.text)))
+    return await _acted(asked, await _live(asked), Reply(Message("assistant", asked.body.text)))
 
 
 async def give_reply(asked: Asked) -> Played:
     """Answer the open question with a whole reply: words, calls, tokens."""
-    live = _live(asked)
+    live = await _live(asked)
     if live.led:
         raise Conflict("the harness of this episode is the caller's: it makes steps")
     return await _acted(asked, live, asked.body.reply, whoever=True)
@@ -89,14 +89,14 @@ async def give_reply(asked: Asked) -> Played:
 
 async def make_step(asked: Asked) -> Played:
     """Play a reply in one of the conversations of the caller's own harness."""
-    live, body = _led(asked), asked.body
+    live, body = await _led(asked), asked.body
     move = _move(body.reply, thread=body.thread, before=body.before)
     return await _acted(asked, live, move, whoever=True)
 
 
 async def join(asked: Asked) -> Joined:
     """Open another actor's conversation for the caller's own harness."""
-    live = _led(asked)
+    live = await _led(asked)
     await live.change((Join(asked.body.role, asked.body.messages),))
     session = (await live.ready(READY_S)).sessions[-1]
     return Joined(session.context.thread, tuple(session.messages))
@@ -104,14 +104,14 @@ async def join(asked: Asked) -> Joined:
 
 async def change(asked: Asked) -> Detail:
     """Do what the caller's harness did beside its steps. With the server's own harness: only end the episode."""
-    live = _live(asked)
+    live = await _live(asked)
     await _changed(live, asked.body)
     return telling.detail(asked, live)
 
 
 async def terminate(asked: Asked) -> Detail:
     """End the episode, by the rules of the game or by a failure on the caller's side; a second time changes nothing."""
-    live, body = _live(asked), asked.body
+    live, body = await _live(asked), asked.body
     if body.failure is not None:
         asked.need("trainer", "to blame a failure")
     what = Terminate(body.reason) if body.failure is None else Fail(body.failure)
@@ -121,7 +121,7 @@ async def terminate(asked: Asked) -> Detail:
 
 async def verify(asked: Asked) -> Verdict:
     """The verdict on an episode that has ended, or on a copy as though it ended now."""
-    live, body = _live(asked), asked.body
+    live, body = await _live(asked), asked.body
     await _changed(live, body.before)
     if not body.now:
         if live.trace.end is None:
@@ -145,12 +145,12 @@ async def get_digest(asked: Asked) -> DigestTold:
     async def digest(episode: Episode[Any]) -> str:
         return await resource.digest(episode.state)
 
-    return DigestTold(await _live(asked).work("digest", digest))
+    return DigestTold(await (await _live(asked)).work("digest", digest))
 
 
 async def snapshot(asked: Asked) -> Said:
     """Everything that is needed to go on here or elsewhere, as bytes."""
-    data = await _live(asked).work("snapshot", _frozen)
+    data = await (await _live(asked)).work("snapshot", _frozen)
     return Said(200, data, ((b"content-type", OCTETS.encode()),))
 
 
@@ -183,7 +183,7 @@ async def restore(asked: Asked) -> Detail:
 
 async def fork(asked: Asked) -> Detail:
     """An independent twin of an episode; both may go on."""
-    live = _live(asked)
+    live = await _live(asked)
     await live.ready(READY_S)
     trace = live.trace
     wanted = Wanted(
@@ -205,7 +205,7 @@ async def fork(asked: Asked) -> Detail:
 
 async def replay(asked: Asked) -> Replayed:
     """Play the record of an ended episode again, and compare every byte."""
-    live = _live(asked)
+    live = await _live(asked)
     episode = await live.ready(READY_S)
     trace = live.trace
     if trace.end is None:
@@ -225,12 +225,12 @@ async def replay(asked: Asked) -> Replayed:
 
 async def get_trace(asked: Asked) -> Said:
     """The record: one line as it stands in a file of traces."""
-    return Said(200, _live(asked).trace.to_json(), ((b"content-type", b"application/json"),))
+    return Said(200, (await _live(asked)).trace.to_json(), ((b"content-type", b"application/json"),))
 
 
 async def get_journal(asked: Asked) -> JournalTold:
     """Every call of the episode, under the server's number."""
-    return telling.journal(_live(asked).trace)
+    return telling.journal((await _live(asked)).trace)
 
 
 async def delete_episode(asked: Asked) -> None:
@@ -241,12 +241,14 @@ async def delete_episode(asked: Asked) -> None:
 # -- what they share
 
 
-def _live(asked: Asked) -> Live:
-    return asked.host.get(asked.names["id"], asked.caller)
+async def _live(asked: Asked) -> Live:
+    live = asked.host.get(asked.names["id"], asked.caller)
+    await live.woken(READY_S)
+    return live
 
 
-def _led(asked: Asked) -> Live:
-    live = _live(asked)
+async def _led(asked: Asked) -> Live:
+    live = await _live(asked)
     if not live.led:
         raise Conflict("the environment's own harness plays this episode; create it with the harness 'client'")
     return live

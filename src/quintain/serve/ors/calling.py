@@ -8,15 +8,15 @@ connection is lost before the first frame.
 from __future__ import annotations
 
 import itertools
-import secrets
 
 import msgspec
 
 from quintain import codec
 from quintain.serve import words
 from quintain.serve.asgi import Events, Request, parsed
-from quintain.serve.errors import Finished, Gone, Refused, Unknown, Void
+from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Unknown, Void
 from quintain.serve.live import Live
+from quintain.serve.log import MARK
 from quintain.serve.told import Answer, last_words
 
 from . import frames, wire
@@ -25,7 +25,7 @@ SETUP_S = 25.0
 """How long a request waits for its world before it is told that it is starting."""
 
 
-_KEYS = map(f"{secrets.token_hex(8)}{{:016x}}".format, itertools.count())
+_KEYS = map(f"{MARK}{{:016x}}".format, itertools.count())
 """Fresh keys of calls: no two are alike, and none is of any use in another session."""
 
 
@@ -39,6 +39,7 @@ async def call(live: Live, request: Request, *, most: int) -> None:
 
     Raises:
         Gone, Starting, Void: The session is not there to be called.
+        Unavailable: The call cannot be written down.
         msgspec.DecodeError: The body is no call.
     """
     body = await request.body(most)
@@ -47,7 +48,9 @@ async def call(live: Live, request: Request, *, most: int) -> None:
         raise msgspec.ValidationError("Expected `object` - at `$.input`")
     await live.ready(SETUP_S)
     key = _lost(live, body) if asked.task_id is None else asked.task_id
-    again = key is not None
+    again = key is not None and (live.knows(key) or not live.gave(key))
+    if not again:
+        live.room(2 * len(body))
     if key is None:
         key = next(_KEYS)
     live.asked[key] = (body, request.gone)
@@ -76,7 +79,7 @@ async def _answered(live: Live, asked: wire.Call, key: str, *, again: bool) -> l
         return list(frames.cut(_failed(str(error), "episode_finished")))
     except Refused as error:
         return list(frames.cut(_failed(f"Tool input validation error: {error}", "input_validation")))
-    except (Void, Gone, Unknown) as error:
+    except (Void, Gone, Unavailable, Unknown) as error:
         return [frames.error(str(error))]
     return list(frames.cut(_document(asked.name, answer)))
 

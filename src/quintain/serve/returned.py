@@ -1,0 +1,199 @@
+"""Episodes that outlive their process: at the first use each is played again from what was written down of it.
+
+What is told of an episode is told for good. So what comes of its calls must be what came of them before, or the episode
+has failed; and the verdict of one that had ended stands, whatever its judges would say today.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from quintain import codec
+from quintain.episode import BROKEN, Episode
+from quintain.errors import EpisodeError
+from quintain.harness import Model, Request
+from quintain.trace import Reply, Trace
+
+from .errors import Finished, Gone, Unavailable, Void
+from .journal import Past
+from .live import Live
+from .log import Acted, Done, Ended, Entry, Log, Said, Settled, digest
+from .moves import Move
+
+_log = logging.getLogger(__name__)
+
+
+class Returned(Live):
+    """An episode that was open when a process ended.
+
+    Args:
+        past: What was written down of it.
+        lost: Why it cannot go on, where that is known already.
+        rest: As for a Live.
+    """
+
+    def __init__(self, *rest: Any, past: Past, lost: EpisodeError | None = None, **named: Any) -> None:
+        super().__init__(*rest, **named)
+        self._past = past
+        self._waking: asyncio.Task[None] | None = None
+        self._settled = None if past.settled is None else codec.loads(past.settled, Trace)
+        if self._settled is not None:
+            self.trace = self._settled
+        elif lost is not None:
+            self._fail(lost, part="C", kind="session_lost", stage="admission")
+            self._log.write(Settled(self.id, self.trace.to_bytes()))
+        if lost is not None:
+            self.status = "ended"
+            self._started.set()
+
+    async def ready(self, seconds: float | None = None) -> Episode[Any]:
+        """The episode, once it is where it was.
+
+        Args:
+            seconds: How long to wait; None means without end.
+
+        Raises:
+            Starting, Gone, Void: As for a Live.
+            Finished: It had ended, and its world cannot be built again.
+        """
+        if self._waking is None and not self._started.is_set():
+            self._waking = asyncio.create_task(self.begin())
+        try:
+            return await super().ready(seconds)
+        except Gone:
+            if self.status == "ended":
+                raise Finished(f"the episode has ended: {self.trace.reason}; its world is not there any more") from None
+            raise
+
+    async def woken(self, seconds: float) -> None:
+        """Wait until it is where it was, whatever comes of it.
+
+        Raises:
+            Starting: It takes longer.
+        """
+        with contextlib.suppress(Void, Gone, Finished):
+            await self.ready(seconds)
+
+    def gave(self, key: str) -> bool:
+        """Whether a process gave this key to a call, and was killed before it began with it."""
+        return key[:16] in self._log.marks
+
+    async def begin(self) -> None:
+        """Play it again; where that does not lead to where it was, it has failed."""
+        entries = self._past.entries()
+        if isinstance(self._others, Kept):
+            self._others.remember([entry for entry in entries if isinstance(entry, Said)])
+        try:
+            self._place.off_loop = True  # It may be long.
+            await self._crew.run(self._place, (self.env.name, "again"), self._begin)
+            self._place.off_loop = self.led
+            await self._follow(entries)
+        except BROKEN as error:
+            if self._settled is None:
+                self._fail(error, part="S", kind="quintain:replay_diverged")
+                self._log.write(Settled(self.id, self.trace.to_bytes()))
+            else:
+                self._lose(str(error))
+        if self.status == "starting":
+            self.status = "ended" if self.trace.end is not None else "open"
+        self._started.set()
+
+    async def _follow(self, entries: Sequence[Entry]) -> None:
+        index = 0
+        for entry in entries:
+            match entry:
+                case Acted():
+                    index = len(self.trace.turns)
+                    await self._repeat(entry, index)
+                case Done() if self._settled is None and digest(self.trace, index) != entry.digest:
+                    raise _diverged(f"turn {index} is not what it was")
+                case Ended() if self._episode is not None:
+                    self._episode.terminate(entry.reason)
+                    await self._finish()
+                case Settled():
+                    self._adopt()
+                case _:
+                    continue
+
+    async def _repeat(self, entry: Acted, index: int) -> None:
+        """Play a reply again; of one over which the episode broke there is no turn."""
+        if self._settled is not None and index >= len(self._settled.turns):
+            return
+        if self.trace.end is not None and not entry.led:
+            raise _diverged(f"the episode ends after {index} turns, and went on before")
+        if entry.key:
+            self._turns[entry.key] = index
+        reply = codec.loads(entry.reply, Move) if entry.led else codec.loads(entry.reply, Reply)
+        await self._play(reply)
+
+    def _adopt(self) -> None:
+        """The record is the one that was told; the world must be the one that it speaks of."""
+        if self._settled is None or self._episode is None:
+            return
+        if codec.dumps(self._episode.trace.turns) != codec.dumps(self._settled.turns):
+            self._lose("its turns are not what they were")
+            return
+        self._episode.trace = self.trace = self._settled
+        self._settled = None
+        self.status = "ended"
+        if self._driven is not None:
+            self._driven.close()
+        self._driven = None
+
+    def _lose(self, why: str) -> None:
+        _log.warning("the world of episode %s cannot be built again, but its verdict stands: %s", self.id, why)
+        if self._settled is not None:
+            self.trace = self._settled
+        self._episode = None
+        self.status = "ended"
+
+    async def _verify(self) -> None:
+        if self._settled is None:
+            await super()._verify()
+
+
+class Kept:
+    """Somebody who plays another role, whose words are written down: nobody knows whether he would say them again.
+
+    Args:
+        model: He.
+        id: The episode.
+        log: Where.
+    """
+
+    def __init__(self, model: Model, id: str, log: Log) -> None:
+        self._model = model
+        self._id = id
+        self._log = log
+        self._before: list[Said] = []
+
+    def remember(self, before: Sequence[Said]) -> None:
+        """What he has said already, oldest first, he says again first."""
+        self._before = list(reversed(before))
+
+    async def __call__(self, request: Request) -> Reply:
+        """What he says.
+
+        Raises:
+            EpisodeError: It cannot be written down; or another role was asked than before.
+            Exception: As he raises.
+        """
+        if self._before:
+            said = self._before.pop()
+            if said.role != request.role:
+                raise _diverged(f"{request.role!r} is asked, where {said.role!r} was")
+            return said.reply
+        reply = await self._model(request)
+        try:
+            self._log.write(Said(self._id, request.role, reply))
+        except Unavailable as error:
+            raise EpisodeError(str(error), part="C", kind="persistence_failed") from error
+        return reply
+
+
+def _diverged(words: str) -> EpisodeError:
+    return EpisodeError(f"played again, {words}", part="S", kind="quintain:replay_diverged")

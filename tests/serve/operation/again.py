@@ -1,0 +1,98 @@
+"""A server that is killed and started again on the same port, with the same journal."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.serve.environments import Gates
+from tests.serve.operation.raw import ask, result
+from tests.serve.serving import ENVIRONMENTS, SECONDS, environment, ready
+
+
+class Mortal:
+    """It.
+
+    Args:
+        folder: With its journal, its gates and its error stream.
+        targets: What it serves.
+        options: More arguments of `quintain serve`.
+    """
+
+    def __init__(self, folder: Path, *targets: str, options: tuple[str, ...] = (), before: str = "") -> None:
+        self.folder = folder
+        self.targets = targets
+        self.options = options
+        self.gates = Gates(folder)
+        self.before = before
+        self.port = 0
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self, *targets: str) -> Mortal:
+        """Start it, the first time on any free port."""
+        names = [one if ":" in one else f"{ENVIRONMENTS}:{one}" for one in targets or self.targets]
+        begin = ["-c", f"{self.before}\nfrom quintain.cli import main\nmain()"] if self.before else ["-m", "quintain"]
+        command = [sys.executable, *begin, "serve", *names, "--port", str(self.port)]
+        command += ["--journal", str(self.folder / "journal"), *self.options]
+        with (self.folder / "stderr").open("a") as errors:
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(self.folder), cwd=self.folder
+            )
+        self.port = int(ready(self.process, self.folder).rpartition(":")[2])
+        return self
+
+    def kill(self) -> None:
+        """End it as the kernel would."""
+        assert self.process
+        self.process.kill()
+        self.process.communicate(timeout=SECONDS)
+
+    def again(self, *targets: str) -> None:
+        self.kill()
+        self.start(*targets)
+
+    def ask(self, method: str, path: str, session: str = "", **more: Any) -> tuple[int, dict[str, str], bytes]:
+        headers = {**more.pop("headers", {}), **({"X-Session-ID": session} if session else {})}
+        return ask(self.port, method, path, headers=headers, **more)
+
+    def create(self, session: str, **body: Any) -> None:
+        status, _, said = self.ask("POST", "/create", session, body={"split": "train", "index": 2, **body})
+        assert status == 200, said
+
+    def call(self, session: str, tool: str, **arguments: Any) -> dict[str, Any]:
+        """A call's document."""
+        status, _, said = self.ask("POST", "/call", session, body={"name": tool, "input": arguments})
+        assert status == 200, said
+        return result(said)
+
+    def trace(self, session: str) -> bytes:
+        status, _, said = self.ask("GET", f"/v1/episodes/{session}/trace")
+        assert status == 200, said
+        return said
+
+    def told(self, session: str) -> dict[str, Any]:
+        import json
+
+        status, _, said = self.ask("GET", f"/v1/episodes/{session}")
+        assert status == 200, said
+        found: dict[str, Any] = json.loads(said)
+        return found
+
+    @property
+    def said(self) -> str:
+        return (self.folder / "stderr").read_text()
+
+
+@contextlib.contextmanager
+def mortal(folder: Path, *targets: str, options: tuple[str, ...] = (), before: str = "") -> Iterator[Mortal]:
+    """A server that may be killed; it is gone afterwards."""
+    server = Mortal(folder, *targets, options=options, before=before)
+    try:
+        yield server.start()
+    finally:
+        if server.process is not None:
+            server.kill()
