@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import shlex
 import subprocess
@@ -87,7 +88,7 @@ ask("?")
     ("code", "kind", "words"),
     [
         ("ask('?'); print(os.environ['OPENAI_API_KEY']); sys.exit(3)", "agent_run_error", "ended with status 3: …***"),
-        ("print('no key')", "agent_run_error", "never asked its model: …no key"),
+        ("print('no key')", "agent_run_error", "never got a reply of its model: …no key"),
         ("os.kill(os.getpid(), 15)", "agent_run_error", "was ended by SIGTERM"),
         ("os.kill(os.getpid(), 9)", "kill_shaped", "was killed from outside"),
         ("ask('?'); time.sleep(60)", "agent_timeout", "asked for nothing for 0.5 s"),
@@ -141,6 +142,27 @@ def test_a_model_that_fails_is_not_the_programs_fault(tmp_path: Path) -> None:
     assert trace.failure.part == "model"
 
 
+def test_a_program_that_leaves_before_its_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    entered = tmp_path / "entered"
+
+    async def model(request: Any) -> Reply:
+        entered.touch()
+        await asyncio.Event().wait()
+        raise AssertionError("nobody sets it")
+
+    code = f"""
+import threading
+threading.Thread(target=ask, args=("?",), daemon=True).start()
+while not os.path.exists({str(entered)!r}):
+    time.sleep(0.01)
+"""
+    trace = play(program(tmp_path, code), model=model)
+    assert trace.failure is not None
+    assert "never got a reply" in trace.failure.message
+    gc.collect()
+    assert not caplog.records, "and nothing is left that nobody waits for"
+
+
 def test_the_last_words_must_be_words(tmp_path: Path) -> None:
     code = """
 tool = {"type": "function", "function": {"name": "bash"}}
@@ -185,6 +207,31 @@ ask(json.dumps([stolen, parents, acted]))
     )
     trace = play(program(tmp_path, code), says("Hello."), says("Bye."))
     assert [turn.added[-1].text for turn in trace.turns][1] == '["403", "0", "403"]'
+
+
+def test_a_child_gets_nothing_for_a_header_either(tmp_path: Path) -> None:
+    """It knows the port of a connection that may pass."""
+    code = (
+        CHILD
+        + """
+import http.client, urllib.parse
+where = urllib.parse.urlsplit(os.environ["OPENAI_BASE_URL"])
+line = http.client.HTTPConnection(where.hostname, where.port)
+headers = {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"], "Content-Type": "application/json"}
+def say(words):
+    body = json.dumps({"messages": [{"role": "user", "content": words}]})
+    line.request("POST", where.path + "/chat/completions", body, headers)
+    return line.getresponse().read()
+say("first")
+mine = f"127.0.0.1:{line.sock.getsockname()[1]}"
+key = "'Bearer ' + os.environ['OPENAI_API_KEY']"
+forged = f"**{{'X-Forwarded-For': {mine!r}, 'Forwarded': 'for={mine}', 'Authorization': {key}}}"
+asked = "{'messages': [{'role': 'user', 'content': 'child'}]}"
+say(child(f"print(post(os.environ['OPENAI_BASE_URL'] + '/chat/completions', {asked}, {forged})[0])"))
+"""
+    )
+    trace = play(program(tmp_path, code), says("Hello."), says("Bye."), says("Oh."))
+    assert [turn.added[-1].text for turn in trace.turns] == ["first", "403"]
 
 
 def test_it_may_be_told_that_children_ask_too(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ class _Stage:
             status, said = await self._run()
             if self._conversation.session.ended:
                 raise _Over
-            _judge(status, said, asked=self._conversation.asked)
+            _judge(status, said, replies=self._conversation.replies)
         except ProgramFailure as failure:
             self.trouble = failure
             raise _Over from failure
@@ -176,15 +176,15 @@ class _Stage:
         )
 
 
-def _judge(status: int, said: str, *, asked: int) -> None:
+def _judge(status: int, said: str, *, replies: int) -> None:
     """Raise where a program did not end well."""
     if status == -signal.SIGKILL:
         raise ProgramFailure(f"the program was killed from outside{said}", kind="kill_shaped")
     if status:
         ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
         raise ProgramFailure(f"the program {ended}{said}")
-    if not asked:
-        raise ProgramFailure(f"the program ended and never asked its model{said}")
+    if not replies:
+        raise ProgramFailure(f"the program ended and never got a reply of its model{said}")
 
 
 def _quoted(said: str, desk: Desk) -> str:

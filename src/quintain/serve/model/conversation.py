@@ -61,7 +61,7 @@ class Conversation:
     Attributes:
         session: As given.
         listed: Whether the program has taken the episode's tools over MCP; else they are run here.
-        asked: How often the program asked its model.
+        replies: How many the model gave.
         over: Set when the episode has ended.
     """
 
@@ -70,7 +70,7 @@ class Conversation:
     ) -> None:
         self.session = session
         self.listed = listed
-        self.asked = 0
+        self.replies = 0
         self.over = asyncio.Event()
         self._model, self._allowed = model, tuple(allowed)
         self._lock = asyncio.Lock()
@@ -125,7 +125,6 @@ class Conversation:
                 self.over.set()
 
     async def _ask(self, asked: Asked) -> tuple[Reply, str]:
-        self.asked += 1
         context = self._restored(asked)
         async with self._lock:
             if any(one is said for one in context for said in self._unrecorded()):
@@ -148,6 +147,7 @@ class Conversation:
         passed = self._gate(asked)
         while True:
             reply = self._distinct(await self._reply(asked, context, passed.tools))
+            self.replies += 1
             here, there = passed.sorted(reply.message.calls)
             async with self._lock:
                 self._check()

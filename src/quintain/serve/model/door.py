@@ -46,7 +46,10 @@ class Door:
 
     async def _start(self) -> None:
         server = self._server = _server(self.paths)
-        listening = socket.create_server((ADDRESS, 0), backlog=1024)
+        # The protocol by its number: only then does asyncio switch off the delay that gathers small packets.
+        listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listening.bind((ADDRESS, 0))
+        listening.listen(1024)
         self.url = f"http://{ADDRESS}:{listening.getsockname()[1]}"
         # It takes connections already; the server comes to them when the loop comes to it.
         self._serving = asyncio.create_task(server.serve(sockets=[listening]))
@@ -97,6 +100,7 @@ def _server(paths: Paths) -> Any:
         lifespan="off",
         log_config=None,
         access_log=False,
+        proxy_headers=False,  # Who asks is who is at the other end, whatever a header says.
         server_header=False,
         date_header=False,
         timeout_keep_alive=3600,

@@ -110,7 +110,7 @@ class Desk:
         if not self._guards:
             return
         client, server = request.scope.get("client"), request.scope.get("server")
-        if not client or not server or not self._guards[place].admits(tuple(client), tuple(server)):
+        if not client or not server or not self._guards[place].admits(client, server):
             raise Refusal(
                 "this secret is bound to another process: the first of the program that used it",
                 status=403,
@@ -154,6 +154,7 @@ class Desk:
             task = self._asking.get(digest)
             if task is None:
                 task = self._asking[digest] = asyncio.ensure_future(self.conversation.ask(asked))
+                task.add_done_callback(_heard)  # It may be refused when nobody waits for it any more.
             try:
                 return await asyncio.shield(task)
             finally:
@@ -214,6 +215,11 @@ class Paths:
 async def _name_models(request: Request) -> None:
     model = {"id": "quintain", "object": "model", "type": "model", "created": 0, "owned_by": "quintain"}
     await request.reply({"object": "list", "data": [model], "has_more": False})
+
+
+def _heard(task: asyncio.Future[Any]) -> None:
+    if not task.cancelled():
+        task.exception()
 
 
 async def _result(task: asyncio.Future[T]) -> T:

@@ -18,6 +18,8 @@ import msgspec
 Address = tuple[str, int]
 
 _PROC = Path("/proc")
+_REMEMBERED = 4096
+"""Connections."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -42,6 +44,7 @@ class Guard:
     def __init__(self) -> None:
         self.session = 0
         self._bound: Process | None = None
+        self._known: dict[int, Address] = {}
         self._spoken: float | None = None
 
     def spoken(self) -> None:
@@ -50,7 +53,23 @@ class Guard:
             self._spoken = time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS
 
     def admits(self, client: Address, server: Address) -> bool:
-        """Whether the process behind a connection may pass."""
+        """Whether the process behind a connection may pass.
+
+        Args:
+            client: Its end: the one object that the server has for a connection, as long as that lasts.
+            server: Our end.
+        """
+        # While we hold the object no other has its identity; so one connection is looked up once.
+        if self._known.get(id(client)) is client:
+            return True
+        if not self._is_its_own(client, server):
+            return False
+        if len(self._known) == _REMEMBERED:
+            self._known.clear()
+        self._known[id(client)] = client
+        return True
+
+    def _is_its_own(self, client: Address, server: Address) -> bool:
         inode = _inode(client, server)
         if inode is None:
             return False

@@ -115,7 +115,7 @@ async def main():
 
         async def act(name, arguments):
             result = await client.call_tool(name.removeprefix(PREFIX), arguments)
-            return "".join(block.text for block in result.content)
+            return "".join(block.model_dump()["text"] for block in result.content)
 
         play = {"chat": chat, "responses": responses, "messages": messages}[API]
         sys.stdout.write(await play(sys.stdin.read(), (await client.list_tools()).tools, act))
