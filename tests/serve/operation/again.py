@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +88,7 @@ class Mortal:
 
 
 @contextlib.contextmanager
-def mortal(folder: Path, *targets: str, options: tuple[str, ...] = (), before: str = "") -> Iterator[Mortal]:
+def mortal(folder: Path, *targets: str, options: tuple[str, ...] = (), before: str = "") -> Generator[Mortal]:
     """A server that may be killed; it is gone afterwards."""
     server = Mortal(folder, *targets, options=options, before=before)
     try:
