@@ -1,0 +1,151 @@
+"""Connections that break: nothing is done twice, and what is lost for good is nobody's reward."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+import quintain as qn
+from quintain.config import Config
+from quintain.errors import RunStopped
+from quintain.harness import Request
+from quintain.trace import Message, Reply, ToolCall
+from tests.serve.control.conftest import here
+from tests.serve.serving import Served
+
+
+class Wire:
+    """Stands between a client and the server, and lets answers get lost.
+
+    Attributes:
+        lose: So many answers are swallowed from now on, each with its connection.
+        lost: How many have been.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.lose = self.lost = 0
+        self._port = port
+        self._server: asyncio.Server | None = None
+        self._open: set[asyncio.StreamWriter] = set()
+
+    @classmethod
+    @asynccontextmanager
+    async def to(cls, served: Served) -> AsyncIterator[tuple[Wire, str]]:
+        wire = cls(served.port)
+        wire._server = await asyncio.start_server(wire._serve, "127.0.0.1", 0)
+        port = wire._server.sockets[0].getsockname()[1]
+        try:
+            yield wire, f"http://127.0.0.1:{port}"
+        finally:
+            await wire.cut()
+
+    async def cut(self) -> None:
+        """Nobody gets through any more."""
+        if self._server is not None:
+            self._server.close()
+        for writer in self._open:
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, on = await asyncio.open_connection("127.0.0.1", self._port)
+        self._open |= {writer, on}
+        try:
+            await asyncio.gather(self._forward(reader, on), self._back(there, writer))
+        except OSError:
+            return  # One of both went away, and so does the other.
+        finally:
+            on.close()
+            writer.close()
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+    async def _back(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            if self.lose:
+                self.lose -= 1
+                self.lost += 1
+                raise ConnectionResetError
+            writer.write(data)
+            await writer.drain()
+        writer.close()
+
+
+def agent(before: Callable[[int], Awaitable[None] | None]) -> Callable[[Request], Awaitable[Reply]]:
+    """Adds one at each turn, and hands in three; is told of each turn before it answers."""
+
+    async def model(request: Request) -> Reply:
+        turn = sum(message.role == "assistant" for message in request.messages)
+        waiting = before(turn)
+        if waiting is not None:
+            await waiting
+        name, arguments = ("submit", '{"answer": 3}') if turn == 3 else ("add", '{"by": 1}')
+        return Reply(Message("assistant", calls=(ToolCall(str(turn), name, arguments),)))
+
+    return model
+
+
+@pytest.mark.parametrize("harness", ["there", "here"])
+def test_an_answer_that_is_lost_is_given_again(served: Served, harness: str) -> None:
+    """Of the creation, of each step, of the verdict and of the record."""
+
+    async def play() -> None:
+        local = here("counter")
+        async with Wire.to(served) as (wire, url), qn.connect(url) as server:
+            remote = await server.environment("counter")
+            if harness == "here":
+                remote = remote.replace(harness=local.harness)
+            task = await asyncio.to_thread(remote.task, "train", "train-3")
+
+            def lose(turn: int) -> None:
+                wire.lose = 1
+
+            wire.lose = 2
+            names: dict[str, Any] = {"seed": 3, "split": "train", "agent": "x"}
+            found = (await qn.rollout(remote, task, agent(lose), **names)).trace
+            expected = (await qn.rollout(local, local.task("train", "train-3"), agent(lambda _: None), **names)).trace
+            assert wire.lost == 6
+            assert expected.score == 1
+            assert found.to_json() == expected.to_json()
+
+    asyncio.run(play())
+
+
+def test_what_is_lost_for_good_is_a_failure_of_the_world(served: Served) -> None:
+    async def play() -> None:
+        async with Wire.to(served) as (wire, url), qn.connect(url, patience_s=0.2) as server:
+            counter = await server.environment("counter")
+            task = await asyncio.to_thread(counter.task, "train", "train-3")
+
+            def cut(turn: int) -> Awaitable[None] | None:
+                return wire.cut() if turn == 2 else None
+
+            trace = (await qn.rollout(counter, task, agent(cut), split="train")).trace
+            assert trace.failure is not None
+            assert (trace.failure.part, trace.failure.kind) == ("S", "transport_unreachable")
+            assert (len(trace.turns), trace.score, trace.validity) == (2, None, "invalid")
+            again = (await qn.rollout(counter, task, agent(cut), split="train")).trace
+            assert again.failure is not None
+            assert (again.failure.stage, again.failure.kind) == ("seed", "transport_unreachable")
+
+    asyncio.run(play())
+
+
+def test_a_run_stops_when_its_server_is_gone(served: Served) -> None:
+    async def play() -> None:
+        async with Wire.to(served) as (wire, url), qn.connect(url, patience_s=0.1) as server:
+            counter = (await server.environment("counter")).replace(config=Config(gate_minimum=2, concurrency=2))
+            tasks = await asyncio.to_thread(lambda: list(counter.tasks("train")))
+            await wire.cut()
+            with pytest.raises(RunStopped, match="transport_unreachable"):
+                async for group in qn.rollouts(counter, agent(lambda _: None), tasks, split="train"):
+                    assert not group.kept
+
+    asyncio.run(play())
