@@ -12,7 +12,7 @@ import httpx
 import quintain as qn
 from quintain.episode import Episode
 from quintain.harness import Request
-from quintain.replay import replay
+from quintain.replay import rebuild, replay
 from quintain.rollout import _watched
 from quintain.serve.model.conversation import Conversation
 from quintain.serve.model.endpoint import Desk, Paths
@@ -157,6 +157,8 @@ async def retold(trace: Trace) -> None:
 
     twin = env.replace(config=trace.config)
     twin.harness = Told()
+    for turns in range(len(trace.turns)):
+        assert len((await rebuild(twin, env.tasks("test")[0], trace, turns=turns)).trace.turns) == turns
     assert (await replay(twin, env.tasks("test")[0], trace)).to_bytes() == trace.to_bytes()
 
 

@@ -6,7 +6,10 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from quintain.harness import Request
+from quintain.serve.model import conversation
 from quintain.trace import Message, Reply, ToolCall, Trace
 from tests.serve.model.bell import Model, drawn, says, talking
 
@@ -178,6 +181,41 @@ def test_a_call_that_nobody_asked_for_is_a_turn_of_the_program() -> None:
         assert shape(trace) == [("", ["ring ding 1"]), ("", []), ("", ["ring ding 3"]), ("ok", [])]
         assert trace.turns[0].reply.message.calls[0].id == "program_1"
         assert trace.turns[0].reply.usage.prompt == 0
+
+    asyncio.run(play())
+
+
+def test_helpers_of_a_program_take_turns() -> None:
+    """Two conversations at once, each with calls: neither makes the other's."""
+    model = Model(says("A.", ("ring", {"times": 1})), says("B.", ("ring", {"times": 2})))
+
+    async def play() -> None:
+        async with talking(model, listed=True) as talk:
+            await talk.chat(USER, tools=["ring"])
+            other = asyncio.ensure_future(talk.chat({"role": "user", "content": "Help."}, tools=["ring"]))
+            while len(model.asked) < 2:  # noqa: ASYNC110  # the model has no event to wait for
+                await asyncio.sleep(0)
+            await talk.act("ring", times=1)
+            await other
+            await talk.act("ring", times=2)
+            trace = await talk.end()
+        assert shape(trace) == [("A.", ["ring ding 1"]), ("B.", ["ring ding 3"])]
+
+    asyncio.run(play())
+
+
+def test_a_helper_may_be_needed_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(conversation, "_TURN_S", 0.05)
+    model = Model(says("A.", ("ring", {"times": 1})), says("B.", ("ring", {"times": 2})))
+
+    async def play() -> None:
+        async with talking(model, listed=True) as talk:
+            await talk.chat(USER, tools=["ring"])
+            await talk.chat({"role": "user", "content": "Help."}, tools=["ring"])
+            await talk.act("ring", times=2)
+            await talk.act("ring", times=1)
+            trace = await talk.end()
+        assert shape(trace) == [("A.", []), ("B.", ["ring ding 2"]), ("", ["ring ding 3"])]
 
     asyncio.run(play())
 

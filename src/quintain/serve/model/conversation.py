@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from quintain import codec
 from quintain.episode import BROKEN, ActorSession
 from quintain.errors import EpisodeError
 from quintain.harness import Model
@@ -24,29 +23,15 @@ from quintain.tools import Tool
 from quintain.trace import Message, Reply, Step, ToolCall
 
 from .asked import Asked, Refusal
-from .gate import Gate, gate, is_object
+from .gate import Gate, gate
+from .turn import Held, OpenTurn, key
 
 T = TypeVar("T")
 
 _PATIENCE_S = 5.0
 """Seconds that a tool may go on after its program is gone."""
-
-
-class Held(msgspec.Struct, frozen=True):
-    """A reply that is given, and not recorded yet.
-
-    Attributes:
-        context: What the model saw.
-        aside: Whether it was asked without any tool by a program that has tools: a title, a summary, no answer.
-    """
-
-    context: tuple[Message, ...]
-    reply: Reply
-    aside: bool
-
-    @property
-    def answers(self) -> bool:
-        return not self.reply.message.calls and not self.aside
+_TURN_S = 30.0
+"""Seconds that a reply waits while calls of another are being made. A program may need it before it makes them."""
 
 
 class Conversation:
@@ -74,7 +59,7 @@ class Conversation:
         self.over = asyncio.Event()
         self._model, self._allowed = model, tuple(allowed)
         self._lock = asyncio.Lock()
-        self._open: _Open | None = None
+        self._open: OpenTurn | None = None
         self._held: list[Held] = []
         self._said: defaultdict[bytes, list[tuple[Message, ...]]] = defaultdict(list)
         self._stored: dict[str, tuple[Message, ...]] = {}
@@ -127,14 +112,14 @@ class Conversation:
     async def _ask(self, asked: Asked) -> tuple[Reply, str]:
         context = self._restored(asked)
         async with self._lock:
-            if any(one is said for one in context for said in self._unrecorded()):
-                await self._settle()  # It goes on from there, so the program has made the calls it is going to make.
+            if self._goes_on(context):
+                await self._settle()  # So the program has made the calls that it is going to make.
             self._check()
         first = len(context)
         reply, context = await self._drawn(asked, context)
         sequence = tuple(context[first:])
         name = f"{len(self._stored)}"
-        self._said[_key(reply.message)].append(sequence)
+        self._said[key(reply.message)].append(sequence)
         start = 1 if asked.instructions else 0
         self._stored[f"resp_{name}"] = (*context[start:first], *sequence)
         return reply, name
@@ -149,6 +134,8 @@ class Conversation:
             reply = self._distinct(await self._reply(asked, context, passed.tools))
             self.replies += 1
             here, there = passed.sorted(reply.message.calls)
+            if any(call.name in passed.theirs for call in there):
+                await self._quiet()
             async with self._lock:
                 self._check()
                 if not here:
@@ -176,6 +163,13 @@ class Conversation:
             )
         except EpisodeError as error:
             raise Refusal(f"the model failed: {error}", status=403, code="model_failed") from error
+
+    async def _quiet(self) -> None:
+        """Let another conversation of the program, such as a helper's, make the calls of the turn that it has open."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_TURN_S):
+                while self._open is not None:
+                    await self._open.closed.wait()
 
     def _distinct(self, reply: Reply) -> Reply:
         """The reply with an id for each call that no other call of the episode has: programs go by them."""
@@ -244,7 +238,7 @@ class Conversation:
             await self._settle()
             self._check()
             self.session.rewrite(held.context)
-            self._open = _Open(self.session, held.reply, pending)
+            self._open = OpenTurn(self.session, held, pending)
             return
         # What is said aside comes before an answer that may be the last.
         answered = bool(self._held) and self._held[-1].answers
@@ -283,9 +277,15 @@ class Conversation:
         if turn is not None:
             await turn.close()
 
-    def _unrecorded(self) -> list[Message]:
-        opened = [self._open.reply.message] if self._open is not None else []
-        return [*opened, *(one.reply.message for one in self._held)]
+    def _goes_on(self, context: Sequence[Message]) -> bool:
+        """Whether a context continues what is not recorded yet, or asks once more what the open turn replied to."""
+        held = [one.reply.message for one in self._held]
+        if self._open is not None:
+            before = self._open.context
+            if tuple(context[: len(before)]) == before:
+                return True
+            held.append(self._open.reply.message)
+        return any(one is said for one in context for said in held)
 
     def _check(self) -> None:
         if self.session.ended:
@@ -305,13 +305,13 @@ class Conversation:
         restored = [*first, *before]
         seen: Counter[bytes] = Counter()
         for message in asked.messages:
-            said = self._said.get(_key(message), ()) if message.role == "assistant" else ()
+            name = key(message)
+            said = self._said.get(name, ()) if message.role == "assistant" else ()
             if not said:
                 restored.append(message)
                 continue
-            key = _key(message)
-            restored += said[min(seen[key], len(said) - 1)]
-            seen[key] += 1
+            restored += said[min(seen[name], len(said) - 1)]
+            seen[name] += 1
         return restored
 
     def _gate(self, asked: Asked) -> Gate:
@@ -320,72 +320,3 @@ class Conversation:
         except EpisodeError as error:
             self.session.episode.fail(error, part=error.part, kind=error.kind)
             raise Refusal(str(error), status=403, code=error.kind) from error
-
-
-class _Open:
-    """A turn that waits for the program to make its calls.
-
-    Attributes:
-        reply: What the model said.
-        pending: The episode's name of each tool, and the call as the model wrote it, that nobody made yet.
-    """
-
-    def __init__(self, session: ActorSession, reply: Reply, pending: list[tuple[str, ToolCall]]) -> None:
-        self.reply, self.pending = reply, pending
-        self._inbox: asyncio.Queue[ToolCall | None] = asyncio.Queue()
-        self._waiting: asyncio.Future[Step] | None = None
-        self._turn = asyncio.ensure_future(session.step(reply, self._course))
-
-    def match(self, name: str, arguments: str) -> ToolCall | None:
-        """The call that the program makes here, off the list; None when the model asked for nothing like it.
-
-        A program may fill in defaults; then the arguments are those that it really sent.
-        """
-        alike = [one for one in self.pending if one[0] == name]
-        if not alike:
-            return None
-        found = next((one for one in alike if _same(one[1].arguments, arguments)), None)
-        chosen = found or alike[0]
-        self.pending.remove(chosen)
-        return ToolCall(chosen[1].id, name, chosen[1].arguments if found else arguments)
-
-    async def run(self, call: ToolCall) -> Step:
-        """Make a call."""
-        waiting = self._waiting = asyncio.get_running_loop().create_future()
-        self._inbox.put_nowait(call)
-        await asyncio.wait({waiting, self._turn}, return_when=asyncio.FIRST_COMPLETED)
-        # A call that ended the episode is the last one, and nothing asks what it gave but us.
-        return waiting.result() if waiting.done() else (await self._turn).steps[-1]
-
-    async def close(self) -> None:
-        self._inbox.put_nowait(None)
-        await self._turn
-
-    async def abandon(self) -> None:
-        self._turn.cancel()
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await self._turn
-
-    async def _course(self, step: Step | None) -> ToolCall | None:
-        if step is not None and self._waiting is not None:
-            self._waiting.set_result(step)
-        return await self._inbox.get()
-
-
-def _same(one: str, other: str) -> bool:
-    """Whether two texts of arguments say the same."""
-    return is_object(one) and is_object(other) and _parsed(one) == _parsed(other)
-
-
-def _parsed(arguments: str) -> Any:
-    return msgspec.json.decode(arguments.strip() or "{}")
-
-
-def _key(message: Message) -> bytes:
-    """What stays of an assistant's message when a program says it again: not its thoughts, not the spaces of JSON."""
-    calls = [(call.id, call.name, _plain(call.arguments)) for call in message.calls]
-    return codec.dumps([message.text.strip(), calls])
-
-
-def _plain(arguments: str) -> str:
-    return codec.text(_parsed(arguments)) if is_object(arguments) else arguments
