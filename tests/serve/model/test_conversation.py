@@ -238,6 +238,17 @@ def test_words_aside_are_no_answer() -> None:
     asyncio.run(play())
 
 
+def test_who_comes_late_for_the_tools_is_not_the_program() -> None:
+    async def play() -> None:
+        async with talking(Model(says("Hello."))) as talk:
+            await talk.chat(USER)
+            url = str(talk.client.base_url).replace("/m/", "/e/") + "mcp"
+            answer = await talk.client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "too_late")
+
+    asyncio.run(play())
+
+
 # The gate.
 
 

@@ -107,6 +107,9 @@ class Desk:
             given = request.header(b"x-api-key") or request.header(b"authorization").removeprefix("Bearer ")
             if not hmac.compare_digest(given.encode(), self.key.encode()):
                 raise Refusal("the API key is not this episode's", status=401, code="invalid_api_key")
+        elif self.conversation.replies and not self.conversation.listed:
+            # Whoever comes now is not the program, or it would have come before; its calls are made for it.
+            raise Refusal("the program asked its model before it took the tools", status=403, code="too_late")
         if not self._guards:
             return
         client, server = request.scope.get("client"), request.scope.get("server")

@@ -45,12 +45,12 @@ class Guard:
         self.session = 0
         self._bound: Process | None = None
         self._known: dict[int, Address] = {}
-        self._spoken: float | None = None
+        self._spoken: int | None = None
 
     def spoken(self) -> None:
         """The model's first words go out."""
         if self._spoken is None:
-            self._spoken = time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS
+            self._spoken = int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
 
     def admits(self, client: Address, server: Address) -> bool:
         """Whether the process behind a connection may pass.
