@@ -73,6 +73,7 @@ def test_what_is_not_there_is_said_at_once(served: Served) -> None:
     assert not about.offers & {"oracle", "hidden", "state"}
 
 
+@pytest.mark.slow
 def test_the_command_line_audits_a_url(served: Served, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "quintain", "audit", f"{served.url}/rough", "--check", "x.odd_calls", "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, timeout=120)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +14,11 @@ import quintain as qn
 from quintain.config import Config
 from quintain.errors import RunStopped
 from quintain.harness import Request
+from quintain.models import Scripted
 from quintain.trace import Message, Reply, ToolCall
-from tests.serve.control.conftest import here
+from tests.serve.control.conftest import TALK, here
+from tests.serve.control.test_remote import call, say
+from tests.serve.operation.again import Mortal, mortal
 from tests.serve.serving import Served
 
 
@@ -34,7 +38,7 @@ class Wire:
 
     @classmethod
     @asynccontextmanager
-    async def to(cls, served: Served) -> AsyncIterator[tuple[Wire, str]]:
+    async def to(cls, served: Served) -> AsyncGenerator[tuple[Wire, str]]:
         wire = cls(served.port)
         wire._server = await asyncio.start_server(wire._serve, "127.0.0.1", 0)
         port = wire._server.sockets[0].getsockname()[1]
@@ -149,3 +153,54 @@ def test_a_run_stops_when_its_server_is_gone(served: Served) -> None:
                     assert not group.kept
 
     asyncio.run(play())
+
+
+@pytest.mark.parametrize("harness", ["there", "here"])
+def test_a_server_that_is_killed_and_started_again_is_not_missed(tmp_path: Path, harness: str) -> None:
+    """Killed twice between two turns; the record is that of a quiet run."""
+
+    async def play(server: Mortal) -> None:
+        local = here("counter")
+        names: dict[str, Any] = {"seed": 3, "split": "train", "agent": "x"}
+        async with qn.connect(f"http://127.0.0.1:{server.port}") as far:
+            remote = await far.environment("counter")
+            if harness == "here":
+                remote = remote.replace(harness=local.harness)
+            task = await asyncio.to_thread(remote.task, "train", "train-3")
+
+            def killed(turn: int) -> Awaitable[None] | None:
+                return asyncio.to_thread(server.again) if turn in {1, 3} else None
+
+            found = (await qn.rollout(remote, task, agent(killed), **names)).trace
+        expected = (await qn.rollout(local, local.task("train", "train-3"), agent(lambda _: None), **names)).trace
+        assert expected.score == 1
+        assert found.to_json() == expected.to_json()
+
+    with mortal(tmp_path, "counter") as server:
+        asyncio.run(play(server))
+
+
+def test_twins_and_restored_episodes_outlive_the_server(tmp_path: Path) -> None:
+    rest = [say("It is 3."), call("write", '{"number": 3}'), say("Done."), say("###STOP###")]
+
+    async def play(server: Mortal) -> None:
+        async with qn.connect(f"http://127.0.0.1:{server.port}") as far:
+            remote = await far.environment("talk")
+            episode = await remote.begin("train", 3, harness="server", seed=4)
+            for reply in (say("Hello!"), say("What is it?"), call("look", "{}")):
+                await episode.session.step(reply)
+            twins = [
+                episode,
+                await episode.fork(),
+                await remote.restore(await episode.snapshot(), harness="server"),
+            ]
+            await asyncio.to_thread(server.again)
+            for one in twins:
+                model = Scripted(rest)
+                while not one.ended:
+                    await one.session.step(await model(one.session.request()))
+                assert await one.verify() == 1
+            assert len({one.trace.to_json() for one in twins}) == 1
+
+    with mortal(tmp_path, f"{TALK}:talk") as server:
+        asyncio.run(play(server))
