@@ -269,7 +269,7 @@ class Live(Shown):
     async def judge(self) -> None:
         """Score an episode that a caller's harness ended, which only he knows to be over."""
         async with self._lock:
-            if self.trace.end is not None and self.trace.score is None and not self.trace.criteria:
+            if self.led and self._episode and self.trace.end is not None and not self.trace.criteria:
                 await self._verify()
 
     async def work(self, kind: str, work: Callable[[Episode[Any]], Coroutine[Any, Any, T]]) -> T:

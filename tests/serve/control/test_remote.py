@@ -288,6 +288,10 @@ def test_what_cannot_be_is_said_at_once(served: Served) -> None:
             with pytest.raises(UsageError, match="no environment 'nothing'"):
                 await server.environment("nothing")
             remote = await server.environment("talk")
+            with pytest.raises(UsageError, match="freeze it where its code"):
+                await remote.freeze("train")
+            with pytest.raises(UsageError, match="verifier cannot be replaced"):
+                remote.replace(verifier=remote.verifier)
             with pytest.raises(UsageError, match="no split 'night'"):
                 remote.tasks("night")
             with pytest.raises(UsageError, match="no task"):

@@ -15,7 +15,7 @@ import msgspec
 
 from quintain.config import Config
 from quintain.context import Snapshot
-from quintain.environment import Environment
+from quintain.environment import Benchmark, Environment
 from quintain.errors import EpisodeError, JudgeError, UsageError
 from quintain.harness import Harness, Model, Session
 from quintain.serve.control.asking import Create
@@ -143,6 +143,14 @@ class RemoteEnvironment(Environment[Far]):
         path = f"/v1/episodes/restore?harness={harness}&everyone=true"
         told = await self.transport.post(path, Detail, snapshot.to_bytes())
         return RemoteEpisode.of(self, told, snapshot)
+
+    async def freeze(self, split: str) -> Benchmark:
+        """Only where the tasks are can their content be named.
+
+        Raises:
+            UsageError: Always.
+        """
+        raise UsageError(f"{self.name} is served: freeze it where its code and its tasks are")
 
     async def close(self, episode: RemoteEpisode) -> None:
         """Have the server forget an episode whose record is here; one of a day is kept for the one after it."""
