@@ -178,18 +178,22 @@ def test_the_models_mistakes_are_observations(mode: str) -> None:
 
 
 @modes
-def test_a_broken_world_is_void_and_says_so_in_the_metadata_alone(mode: str) -> None:
+@pytest.mark.parametrize(
+    ("tool", "kind"),
+    [("crash", "quintain:tool_bug"), ("hang", "quintain:tool_timeout"), ("flood", "quintain:tool_bug")],
+)
+def test_a_broken_world_is_void_and_says_so_in_the_metadata_alone(mode: str, tool: str, kind: str) -> None:
     async def play() -> None:
         async with served(rough) as here:
             live, url = await here.open("plain")
             async with Client(url, mode=mode) as client:
-                for name in ("crash", "touch"):
-                    result = await client.call_tool(name, {})
+                for name, arguments in ((tool, {"megabytes": 100} if tool == "flood" else {}), ("touch", {})):
+                    result = await client.call_tool(name, arguments)
                     assert result.is_error
                     assert text(result) == "error: the environment is broken"
                     assert told(result)["validity"] == "invalid"
                     assert told(result).get("reward") is None
-                    assert told(result)["failure"]["kind"] == "quintain:tool_bug"
+                    assert told(result)["failure"]["kind"] == kind
             assert live.reward is None
 
     asyncio.run(play())

@@ -14,7 +14,7 @@ from typing import Any
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from quintain import codec
-from quintain.serve.asgi import JSON, Request
+from quintain.serve.asgi import JSON, STALLED_S, Event, Request, Send, Stalled
 from quintain.serve.errors import Unknown
 from quintain.serve.host import Host
 
@@ -64,7 +64,11 @@ class Address:
         headers = [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]
         scope = {**request.scope, "headers": headers, _ASKED: asked}
         await self._open()
-        await self._manager.handle_request(scope, request.receive, request.send)
+        try:
+            async with asyncio.timeout(None) as patience:
+                await self._manager.handle_request(scope, request.receive, _sending(request.send, patience))
+        except TimeoutError:
+            raise Stalled(f"the client has not read its answer for {STALLED_S:g} s") from None
 
     async def _open(self) -> None:
         if self._running is None:
@@ -106,6 +110,21 @@ def _asked(context: Context) -> Asked:
     carried: Any = context.request
     asked: Asked = carried.scope[_ASKED]
     return asked
+
+
+def _sending(send: Send, patience: asyncio.Timeout) -> Send:
+    """The same, but no event may wait for longer than `STALLED_S` until the client reads."""
+    loop = asyncio.get_running_loop()
+
+    async def in_time(event: Event) -> None:
+        patience.reschedule(loop.time() + STALLED_S)
+        try:
+            await send(event)
+        finally:
+            if not patience.expired():
+                patience.reschedule(None)
+
+    return in_time
 
 
 async def _refuse(request: Request, status: int, words: str) -> None:
