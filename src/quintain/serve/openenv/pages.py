@@ -138,7 +138,7 @@ class Asked(NamedTuple):
         """How the caller names this request, so that it is done once; empty where it has no name."""
         return _key(self.request.header(KEY))
 
-    def session(self, id: str, label: str) -> Session:
+    async def session(self, id: str, label: str) -> Session:
         """The session that the request names.
 
         Raises:
@@ -146,9 +146,9 @@ class Asked(NamedTuple):
             Unknown: There is none of that name.
         """
         if id:
-            return self.all.sessions.find(id, self.env, self.caller)
+            return await self.all.sessions.find(id, self.env, self.caller)
         if label:
-            return self.all.sessions.labelled(label, self.env, self.caller)
+            return await self.all.sessions.labelled(label, self.env, self.caller)
         raise Refused("which episode? send the X-Session-ID that /reset answered with, or its episode_id")
 
     async def answer(self, body: bytes, session: Session) -> None:
@@ -242,7 +242,7 @@ async def _reset(asked: Asked) -> None:
         other = sessions.playing(wanted.episode_id, asked.env, asked.caller)
         if other is not None and other.id != named:  # Two callers that choose the same name must not meet.
             raise Conflict(f"the episode {wanted.episode_id!r} is being played: name another, or send its X-Session-ID")
-    session = asked.session(named, "") if named else sessions.open(asked.env, asked.caller)
+    session = await asked.session(named, "") if named else sessions.open(asked.env, asked.caller)
     try:
         live = await session.reset(wanted)
     except BaseException:
@@ -260,7 +260,7 @@ async def _step(asked: Asked) -> None:
     if move.kind == "list" and not named and not label:
         await asked.request.answer(200, wire.listed(asked.env, None))  # That can be asked before anything begins.
         return
-    session = asked.session(named, label)
+    session = await asked.session(named, label)
     live = session.current
     if move.kind == "list":
         session.listed()
@@ -281,7 +281,8 @@ async def _state(asked: Asked) -> None:
     if not named and not label:
         await asked.request.reply({"episode_id": None, "step_count": 0})  # Nobody's: as before anything begins.
         return
-    await asked.request.reply(asked.session(named, label).state())
+    session = await asked.session(named, label)
+    await asked.request.reply(session.state())
 
 
 async def _rpc(asked: Asked) -> None:

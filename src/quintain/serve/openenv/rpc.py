@@ -123,7 +123,7 @@ class Rpc:
                 return await self._call(_params(ask, Call), key)
             case "tools/list":
                 if session_id := _params(ask, Named).session_id:
-                    self._session(session_id)
+                    await self._session(session_id)
                 return {"tools": wire.tools(self._env)}
             case "openenv/session/create":
                 return await self._create(_params(ask, Create))
@@ -136,7 +136,7 @@ class Rpc:
         if not call.name:
             raise Fails(INVALID_PARAMS, "Missing 'name' in params")
         move = Move("call", call.name, wire.arguments(call.arguments))
-        session = self._own if call.session_id is None else self._session(call.session_id)
+        session = self._own if call.session_id is None else await self._session(call.session_id)
         if session is None:
             raise Fails(INVALID_PARAMS, "params need a session_id: openenv/session/create gives one")
         if session is not self._own or self._begins:
@@ -162,7 +162,7 @@ class Rpc:
     async def _close(self, id: str | None) -> dict[str, Any]:
         if not id:
             raise Fails(INVALID_PARAMS, "Invalid params - 'session_id' is required")
-        session = self._session(id)
+        session = await self._session(id)
         if session is self._own:
             raise Fails(INVALID_REQUEST, "a socket's own session is closed with the socket")
         if session.attached:
@@ -180,8 +180,8 @@ class Rpc:
             return {"metadata": wire.void(error.failure)}
         return None
 
-    def _session(self, id: str) -> Session:
-        return self._sessions.find(id, self._env, self._caller)
+    async def _session(self, id: str) -> Session:
+        return await self._sessions.find(id, self._env, self._caller)
 
 
 def _asked(data: bytes | str) -> Ask:

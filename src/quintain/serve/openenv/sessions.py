@@ -6,13 +6,14 @@ Nothing is done in an episode that nobody began: a step that comes late, over a 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from typing import Any
 
 from quintain.environment import Environment
 from quintain.serve import words
-from quintain.serve.errors import Full, Gone, Refused, ServeError, Unknown
+from quintain.serve.errors import Finished, Full, Gone, Refused, ServeError, Unknown, Void
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
 from quintain.serve.live import Live
@@ -46,6 +47,7 @@ class Session:
     __slots__ = (
         "_closed",
         "_host",
+        "_is_behind",
         "_last",
         "_lock",
         "_number",
@@ -77,6 +79,7 @@ class Session:
         self._number = 0
         self._last = -1
         self._closed = False
+        self._is_behind = False
 
     async def reset(self, wanted: Reset) -> Live:
         """Begin an episode; the one before it is closed, even when this one cannot be had.
@@ -181,8 +184,16 @@ class Session:
         self.live = live
         self.label = live.id
         self._number = int(live.id.rpartition("-")[2])
-        own = [turn for turn in live.trace.turns if turn.thread == 0]
-        self.steps, self._last = len(own), own[-1].index if own else -1
+        self._is_behind = True
+
+    async def catch_up(self) -> None:
+        """Wait until an episode that was begun before is where it was, and learn how many steps that is."""
+        if self._is_behind and self.live is not None:
+            with contextlib.suppress(Void, Gone, Finished):  # That is told to whoever wants to go on in it.
+                await self.live.ready()
+            self._is_behind = False
+            own = [turn for turn in self.live.trace.turns if turn.thread == 0]
+            self.steps, self._last = len(own), own[-1].index if own else -1
 
     async def _begin(self, wanted: Reset) -> Live:
         if self._closed:
@@ -285,7 +296,7 @@ class Sessions:
         self._add(session)
         return session
 
-    def find(self, id: str, env: Environment[Any], caller: Caller) -> Session:
+    async def find(self, id: str, env: Environment[Any], caller: Caller) -> Session:
         """A session by its id; one of an earlier run of this server when its episode is there again.
 
         Raises:
@@ -295,9 +306,10 @@ class Sessions:
         if session is None or session.env is not env or not _may(session, caller):
             raise Unknown(f"Unknown session_id: {id}")
         session.touched = time.monotonic()
+        await session.catch_up()
         return session
 
-    def labelled(self, label: str, env: Environment[Any], caller: Caller) -> Session:
+    async def labelled(self, label: str, env: Environment[Any], caller: Caller) -> Session:
         """A session by what its caller calls the episode.
 
         Raises:
@@ -311,6 +323,7 @@ class Sessions:
         session = self._resumed(with_id, env, caller) if with_id and with_id not in self._known else None
         if session is None or session.label != label:
             raise Unknown(f"there is no episode {label!r}: POST /reset begins one")
+        await session.catch_up()
         return session
 
     def playing(self, label: str, env: Environment[Any], caller: Caller) -> Session | None:
@@ -333,7 +346,7 @@ class Sessions:
         """A session for the last of the episodes that the host knows, and this server does not, by its id."""
         if id in self._known:
             return None
-        mine = [one for one in self._host.lives(caller) if one.id.startswith(f"{id}-") and one.env is env]
+        mine = [one for one in self._host.lives(caller) if one.id.startswith(f"{id}-") and one.env.name == env.name]
         mine = [one for one in mine if one.id.removeprefix(f"{id}-").isdecimal()]
         if not id or not mine:
             return None

@@ -116,7 +116,7 @@ class Socket:
         try:
             if not id:
                 return self._sessions.open(self._env, self._caller, attached=True)
-            session = self._sessions.find(id, self._env, self._caller)
+            session = await self._sessions.find(id, self._env, self._caller)
             if not session.attached:
                 session.attached = True
                 return session
