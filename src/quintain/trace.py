@@ -1,4 +1,8 @@
-"""What happened: the record of one episode. Plain data, and free of real time, so that it can replay to the byte."""
+"""What happened: the record of one episode. Plain data, and free of real time, so that it can replay to the byte.
+
+Its parts are `gc=False`: they cannot refer to themselves, and a server that holds many of them would look through all
+of them for garbage, again and again.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,13 @@ SCHEMA = 1
 """Version of `Trace`; raised whenever an old trace could be misread."""
 
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
+class Text(msgspec.Struct, frozen=True, gc=False, tag="text"):
     """A block of words."""
 
     text: str
 
 
-class Image(msgspec.Struct, frozen=True, tag="image"):
+class Image(msgspec.Struct, frozen=True, gc=False, tag="image"):
     """A picture: its bytes as a file of `media_type`, such as "image/png"."""
 
     media_type: str
@@ -42,7 +46,7 @@ def plain(content: Content) -> str:
     return "\n".join(b.text if isinstance(b, Text) else f"[{b.media_type}, {len(b.data)} bytes]" for b in content)
 
 
-class ToolCall(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
     """What the model asked for."""
 
     id: str
@@ -51,7 +55,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     """The JSON text exactly as the model wrote it."""
 
 
-class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One entry of a conversation."""
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -67,7 +71,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         return plain(self.content)
 
 
-class Tokens(msgspec.Struct, frozen=True):
+class Tokens(msgspec.Struct, frozen=True, gc=False):
     """What the sampler saw and drew, as the endpoint gave it; nothing is tokenized again.
 
     Raises:
@@ -87,14 +91,14 @@ class Tokens(msgspec.Struct, frozen=True):
             raise ValueError("a logprob is not finite")
 
 
-class Usage(msgspec.Struct, frozen=True):
+class Usage(msgspec.Struct, frozen=True, gc=False):
     """Token counts as the endpoint reported them."""
 
     prompt: int = 0
     completion: int = 0
 
 
-class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+class Reply(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One answer of the model."""
 
     message: Message
@@ -115,7 +119,7 @@ class Level(enum.Enum):
     TRAJECTORY = "trajectory"
 
 
-class Reward(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Reward(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One verdict of one criterion.
 
     Attributes:
@@ -137,7 +141,7 @@ class Reward(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
 
 
-class Step(msgspec.Struct, frozen=True, omit_defaults=True):
+class Step(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """One tool call (the action) and what came back (the observation)."""
 
     call: ToolCall
@@ -147,7 +151,7 @@ class Step(msgspec.Struct, frozen=True, omit_defaults=True):
     """The planned fault that configuration injected here; None is weather as usual."""
 
 
-class Turn(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Turn(msgspec.Struct, frozen=True, gc=False, kw_only=True, omit_defaults=True):
     """One reply, the steps it caused, and the world it left behind. A node of the message graph.
 
     Attributes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,7 @@ def serve(
                 ready(f"http://{f'[{where}]' if ':' in where else where}:{number}")
 
     config = _config(build(host, door, places), host, address=address, port=port)
+    _collect_rarely()
     with asyncio.Runner(loop_factory=_loop) as runner:
         runner.run(_served(Server(config), host, door, pasts=pasts))
 
@@ -95,6 +97,13 @@ def _config(app: App, host: Host, *, address: str, port: int) -> uvicorn.Config:
         timeout_graceful_shutdown=int(DRAIN_S),
         backlog=4096,
     )
+
+
+def _collect_rarely() -> None:
+    """Look for garbage a tenth as often as Python would, which saves a tenth of a call."""
+    gc.collect()
+    gc.freeze()  # Nothing that is loaded by now will ever go.
+    gc.set_threshold(10_000, 10, 10)
 
 
 def _loop() -> asyncio.AbstractEventLoop:
