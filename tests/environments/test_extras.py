@@ -1,4 +1,4 @@
-"""What an environment needs beyond the base installation is named at once, by one command."""
+"""What an environment, or serving it, needs beyond the base installation is named at once, by one command."""
 
 from __future__ import annotations
 
@@ -24,3 +24,16 @@ def test_one_command_brings_all_that_a_world_needs(name: str, missing: str) -> N
     assert ended.stderr.splitlines()[-1] == (
         f"ImportError: {name} stands on a database and on time zones: pip install 'quintain[worlds]'"
     )
+
+
+@pytest.mark.parametrize("missing", ["uvicorn", "mcp"])
+def test_one_command_brings_all_that_serving_needs(missing: str) -> None:
+    program = f"""
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == {missing!r} else found(name, package)
+from quintain.cli import main
+main(["serve", "sales", "--port", "0"])
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (2, f"Error: serving needs {missing}: pip install 'quintain[serve]'\n")

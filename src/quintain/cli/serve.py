@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -34,6 +35,10 @@ def serve(
     ENV is a registered name, package.module:attr or path/to/file.py:attr. Prints one line when it is ready; ends in
     order, with status 0, on SIGTERM.
     """
+    missing = [name for name in ("httptools", "mcp", "uvicorn", "uvloop", "websockets") if find_spec(name) is None]
+    if missing:
+        raise UsageError(f"serving needs {', '.join(missing)}: pip install 'quintain[serve]'")
+
     from quintain.serve.door import Places
     from quintain.serve.host import Host
     from quintain.serve.log import Forgetful
