@@ -16,9 +16,11 @@ import pytest
 import quintain as qn
 from quintain.errors import UsageError
 from quintain.harness import Dialogue
+from quintain.models import OpenAI
 from quintain.replay import replay
 from quintain.serve.model import CommandHarness
 from quintain.trace import Reply, Trace
+from tests.models.server import KEY, answer, completion, serving
 from tests.serve.model.bell import Model, env, says
 
 KIT = """
@@ -109,18 +111,24 @@ def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
 
 
 def test_an_episode_has_its_time(tmp_path: Path) -> None:
+    trace = play(program(tmp_path, "time.sleep(600)"), config=qn.Config(episode_timeout_s=0.3))
+    assert trace.failure is not None
+    assert (trace.failure.part, trace.failure.kind) == ("H", "agent_timeout")
+
+
+def test_a_program_goes_with_all_that_it_started(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     code = f"""
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 open({str(pids)!r}, "w").write(f"{{os.getpid()}} {{child.pid}} {{os.getcwd()}}")
+ask("?")
 time.sleep(600)
 """
-    trace = play(program(tmp_path, code), config=qn.Config(episode_timeout_s=2.0))
+    trace = play(program(tmp_path, code), RuntimeError("the model is gone"))
     assert trace.failure is not None
-    assert (trace.failure.part, trace.failure.kind) == ("H", "agent_timeout")
     *numbers, work = pids.read_text().split()
-    assert not any(alive(int(number)) for number in numbers), "it goes, and what it started"
-    assert not Path(work).parent.exists(), "and its folders"
+    assert not any(alive(int(number)) for number in numbers)
+    assert not Path(work).parent.exists(), "its folders too"
 
 
 def alive(pid: int) -> bool:
@@ -184,6 +192,29 @@ def test_the_real_key_stays_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     code = "print(ask(json.dumps([n for n, v in os.environ.items() if 'the-real-one' in v])))"
     trace = play(program(tmp_path, code), says("Hello."), passed=("WANTED",))
     assert json.loads(trace.turns[0].added[0].text) == ["WANTED"]
+
+
+def test_what_the_endpoint_behind_gives_is_kept_and_its_key_too(tmp_path: Path) -> None:
+    """From the program through us to a server that gives token ids, and back."""
+    said = completion("Hello.", token_ids=[8, 9], logprobs={"content": [{"logprob": -0.1}, {"logprob": -0.2}]})
+    said |= {"prompt_token_ids": [1, 2, 3], "policy_version": 4}
+    command = program(tmp_path, "ask(json.dumps(sorted(os.environ.values())))")
+    chosen = env.replace(harness=CommandHarness(command, own=env.harness, mcp=False))
+
+    async def both() -> tuple[Trace, dict[str, str]]:
+        async with serving(answer(said)) as server:
+            model = OpenAI("m", base_url=server.url, api_key=KEY)
+            trace = (await qn.rollout(chosen, env.tasks("test")[0], model)).trace
+            await model.aclose()
+            return trace, server.headers[0]
+
+    trace, headers = asyncio.run(both())
+    (turn,) = trace.turns
+    assert turn.reply.tokens is not None
+    assert (turn.reply.tokens.prompt, turn.reply.tokens.completion) == ([1, 2, 3], [8, 9])
+    assert (turn.reply.tokens.logprobs, turn.reply.policy_version) == ([-0.1, -0.2], 4)
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert KEY not in turn.added[-1].text
 
 
 CHILD = """
