@@ -105,6 +105,8 @@ class Returned(Live):
     async def _follow(self, entries: Sequence[Entry]) -> None:
         index = 0
         for entry in entries:
+            if isinstance(entry, Acted | Done):
+                self.untold = entry.key if isinstance(entry, Acted) else ""
             match entry:
                 case Acted():
                     index = len(self.trace.turns)

@@ -114,8 +114,13 @@ def _reason(env: Environment[Any], step: Step) -> Literal["", "not_found", "inpu
 
 
 class Shown:
-    """What an episode that is played over a wire shows of itself."""
+    """What an episode that is played over a wire shows of itself.
 
+    Attributes:
+        untold: Key of the call that a process was at when it was killed: nobody was told what came of it. Else empty.
+    """
+
+    untold: str = ""
     id: str
     env: Environment[Any]
     trace: Trace

@@ -96,16 +96,17 @@ class Desk:
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         asked = self._asked(context)
-        question = asked.live.question
-        if question is not None and question.role != "agent":
-            return wire.refusal(ANOTHERS_TURN, asked.live)
         try:
             arguments = json.dumps(params.arguments or {}, ensure_ascii=False)
         except RecursionError:
             raise MCPError(types.INVALID_PARAMS, "The arguments are nested too deeply") from None
         request = hashlib.blake2b(json.dumps([params.name, arguments]).encode(), digest_size=16).digest()
-        key = f"mcp/{asked.key}" if asked.key else _lost(asked.live, request) or _key(asked.line, context, request)
         try:
+            await asked.live.ready()
+            question = asked.live.question
+            if question is not None and question.role != "agent":
+                return wire.refusal(ANOTHERS_TURN, asked.live)
+            key = f"mcp/{asked.key}" if asked.key else _lost(asked.live, request) or _key(asked.line, context, request)
             answer = await self._made(asked, params.name, arguments, key=key, request=request)
         except Finished:
             return wire.refusal(OVER, asked.live)
@@ -154,7 +155,10 @@ class Desk:
 
 
 def _lost(live: Live, request: bytes) -> str:
-    """The key of the same request that came before, when its client left without the answer; else empty."""
+    """The key of the same request that came before, when its answer never reached a client; else empty."""
+    if live.untold.endswith(f"/{request.hex()}"):
+        key, live.untold = live.untold, ""
+        return key
     found = next((key for key, (asked, gone) in live.asked.items() if asked == request and gone()), "")
     live.asked.pop(found, None)
     return found

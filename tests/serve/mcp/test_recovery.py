@@ -1,0 +1,38 @@
+"""A server that was killed in the middle of a call knows it again when the agent asks once more."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.serve.mcp.episodes import Wire, until
+from tests.serve.operation.again import mortal
+
+
+@pytest.mark.parametrize("modern", [False, True], ids=["handshake", "stateless"])
+def test_a_call_that_killed_its_server_is_one_call(*, modern: bool, tmp_path: Path) -> None:
+    with mortal(tmp_path, "gated") as server:
+        body = {"environment": "gated", "split": "train", "index": 0}
+        status, _, said = server.ask("POST", "/v1/episodes", body=body)
+        assert status == 201
+        url = json.loads(said)["mcp_url"].replace("localhost", "127.0.0.1")
+        url = f"http://127.0.0.1:{server.port}{httpx.URL(url).path}"
+
+        async def play() -> None:
+            async with Wire(url, modern=modern) as wire:
+                asking = asyncio.create_task(wire.call(1, "hold", {"gate": "g"}))
+                await until(lambda: server.gates.entered("g"))
+                server.kill()
+                with pytest.raises(httpx.HTTPError):
+                    await asking
+            server.gates.open("g")
+            server.start()
+            async with Wire(url, modern=modern) as wire:
+                told = [await wire.call(1, "hold", {"gate": "g"}), await wire.call(2, "mark", {"label": "m"})]
+            assert [one["result"]["content"][0]["text"] for one in told] == ["Through g.", "Marked 2."]
+
+        asyncio.run(play())
