@@ -218,7 +218,7 @@ class Session:
         ask = Wanted(environment=env.name, split=split, task=task, id=name, seed=seed)
         live = await host.create(ask, self.caller)
         try:
-            await live.ready()
+            await _begun(live)
         except BaseException:
             await self._forget(live)
             raise
@@ -375,6 +375,18 @@ class Sessions:
             # Its episode expires with the host's, which looks at the same clock.
             self._remove(session)
         self._labels = {key: one for key, one in self._labels.items() if one.id in self._known}
+
+
+async def _begun(live: Live) -> None:
+    """Wait until an episode has begun.
+
+    Raises:
+        Void: It failed; maybe before its agent was asked anything, though there is a world.
+        Gone: It was closed meanwhile.
+    """
+    await live.ready()
+    if live.trace.failure is not None:
+        raise Void(live.trace.failure)
 
 
 def _may(session: Session, caller: Caller) -> bool:
