@@ -6,6 +6,7 @@ A socket whose client does not read is cut off: what it was sent stays in the tr
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -25,6 +26,8 @@ from .wire import CloseFrame, Frame, ResetFrame, RpcFrame, StateFrame, StepFrame
 
 WATCH_S = 15.0
 """Most seconds between two looks at a socket: whether its client reads, and that its episode does not expire."""
+TURN = 16
+"""So many frames in a row; a client that sends many at once is not to be served alone."""
 DEEP = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 
 _frames = msgspec.json.Decoder(Frame)
@@ -84,7 +87,9 @@ class Socket:
             await self._leave(session, owned=not id)
 
     async def _loop(self, session: Session, rpc: Rpc, answers: Answers) -> None:
-        while True:
+        for number in itertools.count(1):
+            if not number % TURN:
+                await asyncio.sleep(0)
             event = await self._receive()
             if event["type"] != "websocket.receive":
                 return
