@@ -297,7 +297,7 @@ class Live(Shown):
             if self._driven is not None:
                 with contextlib.suppress(*BROKEN):  # The harness is unwound; what it says is nobody's any more.
                     self._driven.close()
-            self._driven = None
+            self._forget()
 
     # -- inside
 

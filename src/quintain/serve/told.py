@@ -164,6 +164,11 @@ class Shown:
         """What is told about the episode beside the answers, by prefixed key."""
         return about(self.id, self.trace)
 
+    def _forget(self) -> None:
+        if self._episode is not None:
+            self._episode.sessions.clear()  # They refer back to it; without them it goes at once, not some day.
+        self._driven = self._episode = None
+
     def _fail(self, error: BaseException, *, part: Any, kind: str, stage: Stage = "agent") -> None:
         if self._episode is not None:
             self._episode.fail(error, part=part, kind=kind, stage=stage)
