@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib.util
 import os
 import random
+import ssl
 import time
 import uuid
 import weakref
@@ -25,6 +27,8 @@ T = TypeVar("T")
 
 SILENCE_S = 660.0
 """Seconds without a byte after which a connection is given up: a tool may take long, and says nothing meanwhile."""
+POOLS = 8
+"""Of connections: each request looks at all those of its pool."""
 _KINDS = {
     # Name of httpx's exception, or of one of its bases, to ours; the most special one counts.
     "PoolTimeout": "transport_local_resource",
@@ -75,9 +79,10 @@ class Transport:
         self.base = base
         self._headers = {"Authorization": f"Bearer {secret}"} if secret else {}
         self._patience_s = patience_s
-        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
+        self._clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, list[httpx.AsyncClient]] = (
             weakref.WeakKeyDictionary()
         )
+        self._asked = 0
 
     async def get(self, path: str, of: type[T]) -> T:
         """What is there.
@@ -154,22 +159,28 @@ class Transport:
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
+        for client in self._clients.pop(asyncio.get_running_loop(), ()):
             await client.aclose()
 
     def _client(self) -> httpx.AsyncClient:
         import httpx
 
-        loop = asyncio.get_running_loop()
-        if loop not in self._clients:
+        clients = self._clients.setdefault(asyncio.get_running_loop(), [])
+        if len(clients) < POOLS:
             # How many requests are under way at once is the rollout's business.
             limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
             timeout = httpx.Timeout(SILENCE_S, connect=10.0)
-            self._clients[loop] = httpx.AsyncClient(
-                base_url=self.base, headers=self._headers, timeout=timeout, limits=limits
-            )
-        return self._clients[loop]
+            fields: dict[str, Any] = {"headers": self._headers, "timeout": timeout, "limits": limits}
+            clients.append(httpx.AsyncClient(base_url=self.base, verify=self._tls, **fields))
+        self._asked += 1
+        return clients[self._asked % len(clients)]
+
+    @functools.cached_property
+    def _tls(self) -> ssl.SSLContext | bool:
+        """Made once, for that takes as long as many requests."""
+        import httpx
+
+        return httpx.create_ssl_context() if self.base.startswith("https:") else False
 
     def _good(self, response: httpx.Response, where: str) -> bytes:
         if response.status_code < 300:
