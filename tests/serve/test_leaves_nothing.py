@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ from tests.serve.environments import counter
 def test_what_is_closed_is_gone(last_words: str) -> None:
     async def play() -> list[bool]:
         host = Host([counter])
-        gone: list[weakref.ref[object]] = []
+        gone: list[weakref.ref[Any]] = []
         gc.disable()
         try:
             for number in range(3):
