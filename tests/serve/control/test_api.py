@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import json
 import uuid
@@ -296,3 +297,19 @@ def test_the_document_names_every_path_and_every_reference_is_there(document: di
     for schema in {part.partition('"')[0] for part in told.split("#/components/schemas/")[1:]}:
         assert schema in document["components"]["schemas"]
     assert qn.__version__ == document["info"]["version"]
+
+
+def test_an_agent_plays_over_mcp_while_a_trainer_looks_on(api: httpx.Client) -> None:
+    from mcp import Client
+
+    episode = begun(api)
+
+    async def play() -> None:
+        async with Client(episode["mcp_url"]) as agent:
+            await agent.call_tool("add", {"by": 1})
+            await agent.call_tool("submit", {"answer": 1})
+
+    asyncio.run(play())
+    told = api.get(f"/v1/episodes/{episode['id']}").json()
+    assert (told["turns"], told["score"], told["reason"]) == (2, 1.0, "submitted")
+    assert post(api, episode, "replay")["agree"]
