@@ -81,7 +81,7 @@ async def replay(env: Environment[S], task: Task[S], trace: Trace) -> Trace:
 async def replayed(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> Played[S]:
     """As `replay`, for an episode that began in the world `start`; None for the task's own."""
     _check(env, task, trace, start=start)
-    new = await played(_retold(env, trace), task, Recorded(trace), start=start, **_names(trace))
+    new = await played(retold(env, trace), task, Recorded(trace), start=start, **_names(trace))
     again = new.rollout.trace
     if again.failure is not None and trace.failure is not None and again.failure.part == trace.failure.part == "model":
         # The model's code is not here; how it looked where it broke can only be quoted.
@@ -93,7 +93,7 @@ async def replayed(env: Environment[S], task: Task[S], trace: Trace, *, start: S
     return new
 
 
-def _retold(env: Environment[S], trace: Trace) -> Environment[S]:
+def retold(env: Environment[S], trace: Trace) -> Environment[S]:
     """As it was configured; a harness that something outside drove has a `retell`, which makes one of its trace."""
     twin = env.replace(config=trace.config)
     retell: Callable[[Trace], Harness] = getattr(env.harness, "retell", lambda _: env.harness)
@@ -162,7 +162,7 @@ async def rebuild(
         raise UsageError(f"turns must be in [0, {len(trace.turns)}], got {turns}")
     _check(env, task, trace, start=start)
     recorded = Recorded(trace)
-    episode = await Episode[S].begin(_retold(env, trace), task, start, **_names(trace))
+    episode = await Episode[S].begin(retold(env, trace), task, start, **_names(trace))
 
     async def model(request: Request) -> Reply:
         if len(episode.trace.turns) == turns:

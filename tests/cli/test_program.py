@@ -39,6 +39,17 @@ def test_a_program_plays_and_its_traces_replay(agent: Path, call: Call) -> None:
     assert "Add [up]." in call("show", "here", "--full").out
 
 
+def test_to_look_at_a_run_needs_no_program(agent: Path, call: Call) -> None:
+    call("run", ENV, "--harness", "command:python agent.py {prompt}", "--tasks", 2, "--out", "here")
+    (agent / "agent.py").unlink()
+    ended = call("triage", "here", "--json")
+    assert ended.status == 0, ended.err
+    assert not document(ended.out)["warnings"], ended.out
+    shown = call("show", "here", "--task", "add-1").out
+    assert "changes" in shown
+    assert "sums" in shown
+
+
 def test_a_run_goes_on_only_with_the_same_program(agent: Path, call: Call) -> None:
     call("run", ENV, "--harness", "command:python agent.py {prompt}", "--tasks", 1, "--out", "here")
     ended = call("run", ENV, "--harness", "command:python agent.py", "--tasks", 1, "--out", "here", "--resume")

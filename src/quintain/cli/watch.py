@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeVar
 
 from quintain.environment import Environment
-from quintain.replay import Recorded
+from quintain.replay import Recorded, retold
 from quintain.rollout import rollout
 from quintain.state import State
 from quintain.task import Task
@@ -44,7 +44,7 @@ async def watch(env: Environment[S], task: Task[S], trace: Trace) -> Watched:
         Criterion(name="nothing", level=Level.TRAJECTORY, judge=lambda outcome: 0.0),
     )
     names = {name: getattr(trace, name) for name in ("seed", "member", "attempt", "split", "agent")}
-    again = (await rollout(env.replace(config=trace.config, verifier=spy), task, Recorded(trace), **names)).trace
+    again = (await rollout(retold(env, trace).replace(verifier=spy), task, Recorded(trace), **names)).trace
     diverged = next((old.index for old, new in _pairs(trace, again) if _differ(old, new)), None)
     places = [(turn.index, n) for turn in again.turns for n in range(len(turn.steps))]
     steps = dict(zip(places, seen, strict=False))

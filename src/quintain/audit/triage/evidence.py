@@ -18,7 +18,7 @@ from quintain.environment import Environment
 from quintain.episode import BROKEN
 from quintain.errors import WALL_CLOCK_KINDS, QuintainError, ToolError
 from quintain.jury import Jury
-from quintain.replay import Recorded
+from quintain.replay import Recorded, retold
 from quintain.rollout import Played as Again
 from quintain.rollout import played
 from quintain.state import Rng, State
@@ -159,9 +159,7 @@ class Witness:
 
         nothing = Criterion[Any](name="nothing", level=Level.TRAJECTORY, judge=lambda outcome: 0.0)
         spy = Verifier[Any](Criterion(name="ask", level=Level.STEP, judge=ask), nothing)
-        await played(
-            env.replace(config=trace.config, verifier=spy), task, Recorded(trace), start=start, **_names(trace)
-        )
+        await played(retold(env, trace).replace(verifier=spy), task, Recorded(trace), start=start, **_names(trace))
         places = [(turn.index, n) for turn in trace.turns for n in range(len(turn.steps))]
         for (turn, step), left in zip(places, seen, strict=False):
             if left is not None:
@@ -174,7 +172,9 @@ class Witness:
         if trace.failure is not None and trace.failure.kind in WALL_CLOCK_KINDS:
             limit = min(PATIENCE_S, config.tool_timeout_s or PATIENCE_S)
             config = msgspec.structs.replace(config, tool_timeout_s=limit)
-        return await played(self._env.replace(config=config), task, Recorded(trace), start=start, **_names(trace))
+        return await played(
+            retold(self._env, trace).replace(config=config), task, Recorded(trace), start=start, **_names(trace)
+        )
 
     async def _graded(self, again: Again[Any], task: Task[Any], began: Any) -> float | None:
         """The score of the same end, asked for once more."""

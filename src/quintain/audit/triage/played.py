@@ -206,13 +206,14 @@ def _calls(trace: Trace) -> Iterator[Call]:
             spared = trace.end is End.FAILED or turn is trace.turns[-1] or asked.id in elsewhere
             if step is None and spared:
                 continue
+            called = asked if step is None else step.call  # A program may have names of its own for our tools.
             yield Call(
                 turn=turn.index,
                 step=n,
                 role=turn.role,
-                name=asked.name,
-                arguments=parsed(asked.arguments),
-                raw=asked.arguments,
+                name=called.name,
+                arguments=parsed(called.arguments),
+                raw=called.arguments,
                 answered=step is not None,
                 observation="" if step is None else plain(step.observation),
                 is_error=step is not None and step.is_error,

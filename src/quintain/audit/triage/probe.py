@@ -13,7 +13,7 @@ import msgspec
 from quintain import codec
 from quintain.environment import Environment
 from quintain.errors import ModelError
-from quintain.harness import Request
+from quintain.harness import Harness, Request
 from quintain.report import SOLVED
 from quintain.rollout import played
 from quintain.task import Call, Task
@@ -84,7 +84,9 @@ class _Fixed:
 
 async def probe(env: Environment[Any], task: Task[Any], *, seed: int) -> Probe:
     """Play the solution and nothing, without planned faults."""
-    calm = env.replace(config=env.config.override({"noise_rate": 0.0}))
+    # Where a program is the agent, the environment's own harness says what the task is worth.
+    own: Harness | None = getattr(env.harness, "own", None)
+    calm = env.replace(config=env.config.override({"noise_rate": 0.0}), harness=own)
     nothing = await played(calm, task, _Fixed((), ""), start=None, seed=seed)
     failure = nothing.rollout.trace.failure
     if failure is not None and failure.part == "model":
