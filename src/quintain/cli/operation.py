@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from quintain.environment import Environment
 from quintain.errors import UsageError
+from quintain.harness import Agent
 
 if TYPE_CHECKING:
     from quintain.serve.door import Door
-    from quintain.serve.journal import Journal
+    from quintain.serve.host import Host
+    from quintain.serve.journal import Past
     from quintain.serve.limits import Limits
+    from quintain.serve.shard import Shard
 
 
 class Operation(msgspec.Struct, kw_only=True):
@@ -29,6 +36,8 @@ class Operation(msgspec.Struct, kw_only=True):
     body: int
     journal: Path | None
     sync: bool
+    workers: int
+    drain: float
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> Operation:
@@ -36,28 +45,49 @@ class Operation(msgspec.Struct, kw_only=True):
         return cls(**{name: given.pop(name) for name in cls.__struct_fields__})
 
     def limits(self) -> Limits:
-        """How much callers may use."""
+        """How much callers may use of each process."""
         from quintain.serve.limits import Limits
 
+        each = math.ceil(self.episodes / self.workers)
         return Limits(
-            episodes=self.episodes,
-            episodes_per_key=self.episodes_per_key or self.episodes,
+            episodes=each,
+            episodes_per_key=min(each, math.ceil((self.episodes_per_key or self.episodes) / self.workers)),
             idle_s=self.idle,
             body_bytes=self.body,
-            requests_per_s=self.rate,
+            requests_per_s=self.rate and self.rate / self.workers,
         )
 
-    def log(self) -> Journal | None:
-        """Where what is asked is written down; None where it is not.
+    def check(self) -> None:
+        """See whether there can be a journal, where there is to be one.
 
         Raises:
-            UsageError: It cannot be, or there is no such place and it is to be in sync.
+            UsageError: There cannot.
         """
-        from quintain.serve.journal import Journal
+        from quintain.serve.journal import agree
 
-        if self.journal is None and self.sync:
+        if self.journal is not None:
+            agree(self.journal, self.workers)
+        elif self.sync:
             raise UsageError("--sync says how the journal is written: name one with --journal DIR")
-        return None if self.journal is None else Journal(self.journal, sync=self.sync)
+
+    @contextlib.contextmanager
+    def host(
+        self, envs: Sequence[Environment[Any]], shard: Shard, user: Agent | None
+    ) -> Generator[tuple[Host, Sequence[Past]]]:
+        """What one process serves, and the episodes that it has from the one before.
+
+        Raises:
+            UsageError: The journal cannot be used.
+        """
+        from quintain.serve.host import Host
+        from quintain.serve.journal import Journal
+        from quintain.serve.log import Forgetful
+
+        if self.journal is None:
+            yield Host(envs, limits=self.limits(), user=user, log=Forgetful(), shard=shard), ()
+            return
+        with contextlib.closing(Journal(self.journal, number=shard.number, sync=self.sync)) as journal:
+            yield Host(envs, limits=self.limits(), user=user, log=journal, shard=shard), journal.pasts()
 
     def door(self, address: str) -> Door:
         """Who is let in to a server that listens at this address.
@@ -78,6 +108,10 @@ class Operation(msgspec.Struct, kw_only=True):
 def operated(command: Any) -> Any:
     """Add them to a command."""
     for option in (
+        click.option("--drain", type=click.FloatRange(min=1), default=20.0, show_default=True, metavar="SECONDS",
+                     help="That running calls get once the server is told to end."),
+        click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, metavar="N",
+                     help="Processes behind the port; each has its own episodes."),
         click.option("--sync", is_flag=True, help="With --journal: a call waits for the disk, so that nothing is lost "
                      "with the power."),
         click.option("--journal", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
@@ -100,3 +134,45 @@ def operated(command: Any) -> Any:
     ):  # fmt: skip
         command = option(command)
     return command
+
+
+def serve(envs: Sequence[Environment[Any]], wish: Operation, *, address: str, port: int, user: Agent | None) -> int:
+    """Serve environments until the process is told to end; the exit status.
+
+    Args:
+        envs: What is served.
+        wish: To whom, and how much.
+        address: Where to listen.
+        port: 0 for any that is free.
+        user: Who plays the simulated user.
+
+    Raises:
+        UsageError: Nothing can listen there; or as for the options.
+    """
+    from quintain.serve.door import Places
+    from quintain.serve.pinned import Mail
+    from quintain.serve.server import Place, listen, run
+    from quintain.serve.shard import Shard
+    from quintain.serve.workers import Berth, Workers
+
+    door, places = wish.door(address), Places(address, names=wish.names, origins=wish.origins)
+    wish.check()
+    try:
+        line, url = listen(address, port)
+    except OSError as error:
+        raise UsageError(f"cannot listen on {address}:{port}: {error.strerror or error}") from error
+    mail = Mail(wish.workers) if wish.workers > 1 else None
+
+    def work(berth: Berth) -> None:
+        place = Place(line=berth.line, mail=mail, orphaned=berth.orphaned, drain_s=wish.drain)
+        with wish.host(envs, berth.shard, user) as (host, pasts):
+            run(host, door, places, place=place, ready=berth.ready, pasts=pasts)
+
+    def ready() -> None:
+        click.echo(f"listening on {url}")
+
+    if mail is None:
+        work(Berth(Shard(), line, ready, None))
+        return 0
+    with contextlib.closing(mail):
+        return Workers(wish.workers, line, work).run(ready)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from typing import Any
 
@@ -39,11 +40,6 @@ def serve(
     if missing:
         raise UsageError(f"serving needs {', '.join(missing)}: pip install 'quintain[serve]'")
 
-    from quintain.serve.door import Places
-    from quintain.serve.host import Host
-    from quintain.serve.log import Forgetful
-    from quintain.serve.server import serve as run
-
     from .options import pairs
 
     given = pairs("--option", options)
@@ -55,19 +51,4 @@ def serve(
     if chosen != stdio.Single():
         raise UsageError("--split, --task, --seed and --trace choose the one episode of --stdio")
     served = [plugins.environment(spec, **given) for spec in envs]
-    door, places = wish.door(address), Places(address, names=wish.names, origins=wish.origins)
-    journal = wish.log()
-    player = plugins.agent(user) if user else None
-    host = Host(served, limits=wish.limits(), user=player, log=journal or Forgetful())
-    pasts = journal.pasts() if journal else ()
-
-    def ready(url: str) -> None:
-        click.echo(f"listening on {url}")
-
-    try:
-        run(host, door, places, address=address, port=port, ready=ready, pasts=pasts)
-    except OSError as error:
-        raise UsageError(f"cannot listen on {address}:{port}: {error.strerror or error}") from error
-    finally:
-        if journal is not None:
-            journal.close()
+    sys.exit(operation.serve(served, wish, address=address, port=port, user=plugins.agent(user) if user else None))

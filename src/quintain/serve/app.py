@@ -10,12 +10,13 @@ from quintain import codec
 from .asgi import JSON, App, Receive, Request, Scope, Send, Stalled, again_headers
 from .control.app import Control
 from .door import Door, Keyed, Paces, Places
-from .errors import ServeError
+from .errors import ServeError, Unavailable
 from .host import Host
 from .keys import Caller
 from .mcp import Mcp
 from .openenv import OpenEnv
 from .ors import Ors
+from .shard import ELSEWHERE
 
 _log = logging.getLogger(__name__)
 
@@ -57,6 +58,8 @@ def build(host: Host, door: Door, places: Places | None = None) -> App:
         first = request.path[1:].partition("/")[0]
         try:
             places.check(request)
+            if ELSEWHERE in scope.get("state", ()):
+                raise Unavailable("this came behind another request, for another process: ask again", retry_after_s=1)
             if first in secrets:
                 _pace(paces, request, "/".join(request.segments[:2]))
                 await secrets[first].handle(request)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Hashable, Iterable
@@ -31,6 +30,7 @@ from .live import FORGETFUL, Live
 from .log import Closed, Created, Log
 from .moves import making
 from .returned import Kept, Returned
+from .shard import Shard
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Live)
@@ -38,6 +38,7 @@ L = TypeVar("L", bound=Live)
 _log = logging.getLogger(__name__)
 
 
+ALONE = Shard()
 LATEST = 64
 """Tasks that are kept for the next who asks for them, with the worlds that they have made."""
 
@@ -84,6 +85,7 @@ class Host:
         limits: How much callers may use.
         user: Who plays the roles beside the agent's; None where nobody does.
         log: Where what is asked is written down first.
+        shard: Which process this is, among several.
 
     Raises:
         UsageError: No environment, or two of one name.
@@ -96,6 +98,7 @@ class Host:
         limits: Limits | None = None,
         user: Agent | None = None,
         log: Log = FORGETFUL,
+        shard: Shard = ALONE,
     ) -> None:
         self.environments: dict[str, Environment[Any]] = {}
         for env in environments:
@@ -108,6 +111,7 @@ class Host:
         self.crew = Crew(self.limits.threads)
         self.counts = Counts()
         self.draining = False
+        self.shard = shard
         self._user = user
         self._log = log
         self._lives: dict[str, Live] = {}
@@ -124,7 +128,7 @@ class Host:
 
     def new_id(self) -> str:
         """A name for an episode that nobody can guess."""
-        return secrets.token_hex(16)
+        return self.shard.new_id()
 
     @property
     def is_logged(self) -> bool:
@@ -135,6 +139,11 @@ class Host:
     def open(self) -> int:
         """How many episodes there are."""
         return len(self._lives)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether anything is being done in any of them."""
+        return any(live.is_busy for live in self._lives.values())
 
     def lives(self, caller: Caller) -> list[Live]:
         """This caller's episodes, an admin's being all."""
@@ -254,7 +263,7 @@ class Host:
             id=wanted.id or self.new_id(),
             config=wanted.config or env.config,
         )
-        token = secrets.token_urlsafe(24)
+        token = self.shard.new_token(wanted.id)
         if self._log.keeps:
             self._log.room(0)  # The last of it is for calls that run.
             self._log.write(Created(wanted.id, token, caller, env.fingerprint, codec.dumps(wanted)))

@@ -6,12 +6,12 @@ is read once, to learn which episodes are open; what they did is read when someb
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import functools
 import logging
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,11 +23,13 @@ from quintain import codec
 from quintain.errors import UsageError
 
 from .errors import Unavailable
-from .log import MARK, Closed, Created, Done, Entry, Opened, Settled
+from .log import Closed, Created, Done, Entry, Opened, Settled, mark
 from .wal import Damaged, Wal
 
 WASTE = 64 << 20
 """Bytes of closed episodes that a journal may hold, beside as many as there are of open ones."""
+PATIENCE_S = 2.0
+"""Seconds that the process before may need to be gone."""
 SLACK = 1 << 20
 """Beyond what a call is said to need: others write, too."""
 
@@ -88,7 +90,7 @@ class Journal:
         self._pasts = self._read()
         if self._waste > min(WASTE, sum(self._size.values())):
             self._press()
-        self.write(Opened(MARK))
+        self.write(Opened(mark()))
 
     def pasts(self) -> list[Past]:
         """The episodes that were open when the journal was read."""
@@ -208,6 +210,23 @@ class Journal:
                 yield place
 
 
+def agree(folder: Path, count: int) -> None:
+    """Make sure that a journal is of as many processes as are to go on with it, for each has its own episodes.
+
+    Raises:
+        UsageError: It is of another number; or it cannot be written.
+    """
+    file = folder / "workers"
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        before = int(file.read_text()) if file.exists() else count
+        file.write_text(f"{count}\n" if before == count else f"{before}\n")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the journal in {folder} cannot be used: {error}") from error
+    if before != count:
+        raise UsageError(f"the journal in {folder} is of {before} processes: go on with --workers {before}")
+
+
 def _entry(path: Path, body: bytes) -> Entry:
     try:
         found: Entry = codec.loads(body, _ENTRY)
@@ -223,13 +242,14 @@ def _locked(path: Path) -> int:
         UsageError: Another process does.
     """
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(lock)
-        raise UsageError(f"another server writes the journal in {path.parent}") from error
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.close(lock)
-        raise
-    return lock
+    limit = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() > limit:
+                os.close(lock)
+                raise UsageError(f"another server writes the journal in {path.parent}") from error
+            time.sleep(0.02)
+        else:
+            return lock

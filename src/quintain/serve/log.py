@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import secrets
 from collections.abc import Collection
 from typing import Protocol
@@ -13,8 +15,14 @@ from quintain.trace import Reply, Trace
 
 from .keys import Caller
 
-MARK = secrets.token_hex(8)
-"""What keys that this process gives to calls begin with."""
+
+@functools.cache
+def mark() -> str:
+    """What keys that this process gives to calls begin with."""
+    return secrets.token_hex(8)
+
+
+os.register_at_fork(after_in_child=mark.cache_clear)
 
 
 class Opened(msgspec.Struct, frozen=True, tag="opened"):

@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
+import os
+import resource
 import signal
+import socket
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from .app import build
 from .asgi import App
 from .door import Door, Places
 from .host import Host
 from .journal import Past
+from .pinned import Mail, accept, pinned
 
 if TYPE_CHECKING:
     import uvicorn
 
 REAP_S = 5.0
 """Seconds between looks for episodes that nobody has asked for in a while."""
+LOOK_S = 0.05
+"""Seconds between looks whether calls still run."""
+BACKLOG = 4096
+"""Connections that may wait to be taken."""
 DRAIN_S = 20.0
 """Seconds that running calls get once the server is told to end."""
 IDLE_S = 75
@@ -27,29 +38,59 @@ IDLE_S = 75
 it: a request that meets a closing connection looks to them like a broken server."""
 
 
-def serve(
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a process serves.
+
+    Attributes:
+        line: On which it listens.
+        mail: By which it is brought what came to others, where there are any.
+        orphaned: A descriptor that can be read when the process is to end at once; None where there is none.
+        drain_s: Seconds that running calls get once it is told to end.
+    """
+
+    line: socket.socket
+    mail: Mail | None = None
+    orphaned: int | None = None
+    drain_s: float = DRAIN_S
+
+
+def listen(address: str, port: int) -> tuple[socket.socket, str]:
+    """A line to listen on, and its URL.
+
+    Args:
+        address: Of this machine.
+        port: 0 for any that is free.
+
+    Raises:
+        OSError: Nothing can listen there.
+    """
+    family, _, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+    line = socket.create_server(where[:2], family=family, backlog=BACKLOG)
+    name, number = line.getsockname()[:2]
+    return line, f"http://{f'[{name}]' if ':' in name else name}:{number}"
+
+
+def run(
     host: Host,
     door: Door,
     places: Places,
     *,
-    address: str,
-    port: int,
-    ready: Callable[[str], None],
+    place: Place,
+    ready: Callable[[], None],
     pasts: Iterable[Past] = (),
 ) -> None:
-    """Serve until SIGTERM or SIGINT. SIGHUP has the keys read again.
+    """Serve until SIGTERM or SIGINT; a second one ends it at once. SIGHUP has the keys read again.
 
     Args:
         host: What.
         door: To whom.
         places: From where they may ask.
-        address: Where to listen.
-        port: 0 for any that is free.
-        ready: Told the URL once requests are taken.
+        place: Where.
+        ready: Called once requests are taken.
         pasts: Episodes that were open when the process before ended.
 
     Raises:
-        OSError: Nothing can listen there.
+        SystemExit: It was told a second time.
     """
     import uvicorn
 
@@ -61,17 +102,20 @@ def serve(
 
         async def startup(self, sockets: list[Any] | None = None) -> None:
             await super().startup(sockets)
+            if place.mail is not None:
+                taking = functools.partial(accept, self)
+                place.mail.watch(host.shard.number, asyncio.get_running_loop(), taking)
             if not self.should_exit:
-                where, number = self.servers[0].sockets[0].getsockname()[:2]
-                ready(f"http://{f'[{where}]' if ':' in where else where}:{number}")
+                ready()
 
-    config = _config(build(host, door, places), host, address=address, port=port)
+    _allow_many_connections()
+    config = _config(build(host, door, places), host, place)
     _collect_rarely()
     with asyncio.Runner(loop_factory=_loop) as runner:
-        runner.run(_served(Server(config), host, door, pasts=pasts))
+        runner.run(_served(Server(config), host, door, place=place, pasts=pasts))
 
 
-def _config(app: App, host: Host, *, address: str, port: int) -> uvicorn.Config:
+def _config(app: App, host: Host, place: Place) -> uvicorn.Config:
     import uvicorn
 
     from .http import Http
@@ -79,10 +123,8 @@ def _config(app: App, host: Host, *, address: str, port: int) -> uvicorn.Config:
 
     return uvicorn.Config(
         app,
-        host=address,
-        port=port,
         loop="none",
-        http=Http,
+        http=Http if place.mail is None else pinned(host.shard, place.mail),
         ws=WebSocket,
         lifespan="off",
         log_level="warning",
@@ -94,8 +136,8 @@ def _config(app: App, host: Host, *, address: str, port: int) -> uvicorn.Config:
         ws_per_message_deflate=False,  # It costs more than a step.
         ws_ping_timeout=120.0,  # A trainer whose event loop computes for a minute keeps its sockets.
         timeout_keep_alive=IDLE_S,
-        timeout_graceful_shutdown=int(DRAIN_S),
-        backlog=4096,
+        timeout_graceful_shutdown=max(1, int(place.drain_s / 2)),
+        backlog=BACKLOG,
     )
 
 
@@ -112,23 +154,67 @@ def _loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-async def _served(server: Any, host: Host, door: Door, *, pasts: Iterable[Past]) -> None:
-    await host.recover(pasts)
+async def _served(server: Any, host: Host, door: Door, *, place: Place, pasts: Iterable[Past]) -> None:
     loop = asyncio.get_running_loop()
-
-    def leave() -> None:
-        host.draining = True
-        server.should_exit = True
-
+    leaving = Leaving(server, host, place.drain_s)
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, leave)
+        loop.add_signal_handler(number, leaving.told, number)
     loop.add_signal_handler(signal.SIGHUP, door.look)
+    if place.orphaned is not None:
+        loop.add_reader(place.orphaned, os._exit, 1)
+    await host.recover(pasts)
     reaping = asyncio.create_task(_reap(host))
     try:
-        await server.serve()
+        await server.serve(sockets=[place.line])
     finally:
         reaping.cancel()
         host.crew.close()
+    if leaving.status:
+        raise SystemExit(leaving.status)
+
+
+class Leaving:
+    """An end in order: no new episodes, then the calls that run, then all connections.
+
+    Args:
+        server: uvicorn's.
+        host: Whose episodes.
+        seconds: At most, one half for calls, the other for connections.
+
+    Attributes:
+        status: Of the process.
+    """
+
+    def __init__(self, server: Any, host: Host, seconds: float) -> None:
+        self.status = 0
+        self._server = server
+        self._host = host
+        self._seconds = seconds
+        self._waiting: asyncio.Task[None] | None = None
+
+    def told(self, number: int) -> None:
+        """A signal has come."""
+        if self._waiting is None:
+            self._host.draining = True
+            self._waiting = asyncio.create_task(self._wait())
+            return
+        self.status = 128 + number
+        self._server.should_exit = self._server.force_exit = True
+
+    async def _wait(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._seconds / 2):
+                while self._host.is_busy:  # noqa: ASYNC110  # calls end without telling anybody
+                    await asyncio.sleep(LOOK_S)
+        self._server.should_exit = True
+
+
+def _allow_many_connections() -> None:
+    """Have as many descriptors as this process may: each idle client needs one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(ValueError, OSError):  # What may be had is not always what is said.
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 async def _reap(host: Host) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -126,6 +127,12 @@ class Shown:
     trace: Trace
     _episode: Episode[Any] | None
     _driven: Driven | None
+    _lock: asyncio.Lock
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being done in it."""
+        return self._lock.locked()
 
     async def woken(self, seconds: float) -> None:
         """Wait until it is where it was when a process ended; of most episodes there was none."""

@@ -34,6 +34,8 @@ class Mortal:
 
     def start(self, *targets: str) -> Mortal:
         """Start it, the first time on any free port."""
+        if self.process is not None:
+            self.process.communicate(timeout=SECONDS)
         names = [one if ":" in one else f"{ENVIRONMENTS}:{one}" for one in targets or self.targets]
         begin = ["-c", f"{self.before}\nfrom quintain.cli import main\nmain()"] if self.before else ["-m", "quintain"]
         command = [sys.executable, *begin, "serve", *names, "--port", str(self.port)]

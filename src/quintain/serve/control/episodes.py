@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
@@ -256,7 +257,11 @@ async def _led(asked: Asked) -> Live:
 
 def _id(asked: Asked) -> str:
     """The same for the same request, even when the server died in between."""
-    return codec.digest(f"{asked.caller.name}/{asked.key}".encode()) if asked.key else ""
+    if not asked.key:
+        return ""
+    whole = f"{asked.caller.name}/{asked.key}"
+    ids = (codec.digest(f"{whole}/{number}".encode() if number else whole.encode()) for number in itertools.count())
+    return next(name for name in ids if asked.host.shard.owns(name))
 
 
 async def _created(asked: Asked, wanted: Wanted, twin: Episode[Any] | None = None) -> Detail:

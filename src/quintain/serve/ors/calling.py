@@ -8,6 +8,7 @@ connection is lost before the first frame.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import msgspec
 
@@ -16,7 +17,7 @@ from quintain.serve import words
 from quintain.serve.asgi import Events, Request, parsed
 from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Unknown, Void
 from quintain.serve.live import Live
-from quintain.serve.log import MARK
+from quintain.serve.log import mark
 from quintain.serve.told import Answer, last_words
 
 from . import frames, wire
@@ -25,7 +26,12 @@ SETUP_S = 25.0
 """How long a request waits for its world before it is told that it is starting."""
 
 
-_KEYS = map(f"{MARK}{{:016x}}".format, itertools.count())
+def _keys() -> Iterator[str]:
+    for number in itertools.count():
+        yield f"{mark()}{number:016x}"
+
+
+_KEYS = _keys()
 """Fresh keys of calls: no two are alike, and none is of any use in another session."""
 
 

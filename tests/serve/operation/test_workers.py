@@ -1,0 +1,245 @@
+"""Several processes behind one port: each has its own episodes, and requests find them."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quintain.serve.pinned import Mail
+from quintain.serve.shard import Shard
+from tests.serve.operation.again import Mortal, mortal
+from tests.serve.operation.raw import dial, result
+
+COUNT = 3
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
+    with mortal(tmp_path_factory.mktemp("many"), "counter", "gated", options=("--workers", str(COUNT))) as many:
+        yield many
+
+
+def workers(server: Mortal) -> list[int]:
+    assert server.process
+    found = subprocess.run(["pgrep", "-P", str(server.process.pid)], capture_output=True, text=True, check=True)
+    return [int(pid) for pid in found.stdout.split()]
+
+
+def count_of(document: dict[str, Any]) -> str:
+    return str(document["output"]["blocks"][0]["text"])
+
+
+# --- names
+
+
+def test_names_lead_to_who_gave_them() -> None:
+    for number in range(COUNT):
+        shard = Shard(number, COUNT)
+        name = shard.new_id()
+        token = shard.new_token(name)
+        for path in (f"/e/{token}/mcp", f"/m/{token}/v1", f"/v1/episodes/{name}", f"/v1/episodes/{name}/calls?a=b"):
+            assert Shard(0, COUNT).owner(path.encode(), []) == number, path
+        assert Shard(0, COUNT).owner(b"/call", [(b"x-session-id", name.encode())]) == number
+
+
+@pytest.mark.parametrize(
+    "path", [b"/", b"*", b"/health", b"/v1/environments", b"/v1/episodes", b"/list_environments", b"//", b"/v1"]
+)
+def test_what_is_of_no_episode_is_anybodys(path: bytes) -> None:
+    assert Shard(1, COUNT).owner(path, []) is None
+
+
+@pytest.mark.parametrize("path", [b"/e/", b"/e/x", b"/e/\xff\xfe\xfd", b"/m/nothing-hex/mcp", b"/e"])
+def test_what_is_no_token_is_answered_at_once(path: bytes) -> None:
+    assert Shard(1, COUNT).owner(path, []) in (1, None)
+
+
+@pytest.mark.parametrize("size", [0, 10, 59_999, 60_001, 400_000])
+def test_a_connection_goes_by_mail_with_what_was_read_of_it(size: int) -> None:
+    mail = Mail(2)
+    one, other = socket.socketpair()
+    data = os.urandom(size)
+    assert mail.read(1) is None
+    assert mail.send(1, one.fileno(), data)
+    one.close()
+    found = mail.read(1)
+    assert found is not None
+    connection, brought = found
+    assert brought == data
+    other.sendall(b"still the same")
+    connection.settimeout(5)
+    assert connection.recv(100) == b"still the same"
+    connection.close()
+    other.close()
+    mail.close()
+
+
+def test_a_full_box_says_so() -> None:
+    mail = Mail(1)
+    one, other = socket.socketpair()
+    sent = 0
+    while mail.send(0, one.fileno(), b"x" * 50_000):
+        sent += 1
+        assert sent < 10_000
+    while (found := mail.read(0)) is not None:
+        found[0].close()
+        sent -= 1
+    assert not sent
+    mail.close()
+    one.close()
+    other.close()
+
+
+# --- requests
+
+
+def test_every_session_is_found_on_one_connection_and_on_many(server: Mortal) -> None:
+    names = [f"a{number}" for number in range(12)]
+    for name in names:
+        server.create(name, index=4)
+        assert count_of(server.call(name, "add", by=1)) == "The count is 1."
+    line = http.client.HTTPConnection("127.0.0.1", server.port)
+    for turn in range(2, 5):
+        for name in names:
+            line.request("POST", "/call", json.dumps({"name": "add", "input": {}}), {"x-session-id": name})
+            assert count_of(result(line.getresponse().read())) == f"The count is {turn}."
+            line.request("GET", "/list_environments")
+            assert b"counter" in line.getresponse().read()
+    line.close()
+
+
+def test_long_bodies_and_slow_heads_are_handed_over_whole(server: Mortal) -> None:
+    for number in range(6):
+        name = f"long{number}"
+        server.create(name, index=4)
+        text = "é" * 300_000
+        assert server.call(name, "echo", text=text)["output"]["blocks"][0]["text"] == text
+        body = json.dumps({"name": "echo", "input": {"text": "slow"}})
+        head = f"POST /call HTTP/1.1\r\nhost: localhost\r\nx-session-id: {name}\r\ncontent-length: {len(body)}"
+        whole = f"{head}\r\n\r\n{body}"
+        with dial(server.port) as line:
+            for start in range(0, len(whole), 20):
+                line.sendall(whole[start : start + 20].encode())
+                time.sleep(0.001)
+            said = b""
+            while b"event: end" not in said or not said.endswith(b"0\r\n\r\n"):
+                said += line.recv(65536)
+        assert b'"text":"slow"' in said
+
+
+def test_what_comes_behind_a_request_for_another_is_told_to_come_again(server: Mortal) -> None:
+    shards = {number: Shard(number, COUNT).new_id() for number in range(2)}
+    for name in shards.values():
+        server.create(name, index=4)
+    asked = b"".join(
+        f"GET /prompt HTTP/1.1\r\nhost: localhost\r\nx-session-id: {name}\r\n\r\n".encode() for name in shards.values()
+    )
+    with dial(server.port) as line:
+        line.sendall(asked)
+        said = b""
+        while said.count(b"HTTP/1.1 ") < 2 or not said.rstrip().endswith((b"]", b"}")):
+            said += line.recv(65536)
+    first, _, second = said.partition(b"HTTP/1.1 ")[2].partition(b"HTTP/1.1 ")
+    assert first.startswith(b"200")
+    assert second.startswith(b"503")
+    assert b"retry-after: 1" in second
+
+
+def test_websockets_and_control_planes_find_their_process(server: Mortal) -> None:
+    from websockets.sync.client import connect
+
+    for _ in range(6):
+        with connect(f"ws://127.0.0.1:{server.port}/openenv/counter/ws") as line:
+            line.send(json.dumps({"type": "reset", "data": {}}))
+            assert json.loads(line.recv())["type"] == "observation"
+        status, _, said = server.ask("POST", "/v1/episodes", body={"environment": "counter"})
+        assert status == 201
+        name = json.loads(said)["id"]
+        for _ in range(4):
+            assert server.told(name)["id"] == name
+        assert server.ask("DELETE", f"/v1/episodes/{name}")[0] == 204
+
+
+def test_a_request_that_is_sent_again_is_one_whoever_gets_it(server: Mortal) -> None:
+    key = {"Idempotency-Key": "one-and-the-same"}
+    made = {
+        json.loads(server.ask("POST", "/v1/episodes", body={"environment": "counter"}, headers=key)[2])["id"]
+        for _ in range(6)
+    }
+    assert len(made) == 1
+    assert server.told(made.pop())["status"] == "open"
+
+
+def test_secret_addresses_lead_to_their_process(server: Mortal) -> None:
+    from mcp import Client
+
+    async def play(url: str) -> str:
+        async with Client(url) as client:
+            return str((await client.call_tool("add", {"by": 2})).content[0].text)  # type: ignore[union-attr]
+
+    for _ in range(4):
+        said = server.ask("POST", "/v1/episodes", body={"environment": "counter", "split": "train", "task": "train-5"})[
+            2
+        ]
+        url = next(value for value in json.loads(said).values() if isinstance(value, str) and "/e/" in value)
+        assert asyncio.run(play(url)) == "The count is 2."
+
+
+# --- deaths
+
+
+def test_who_dies_is_replaced_and_his_episodes_go_on(tmp_path: Path) -> None:
+    with mortal(tmp_path, "counter", options=("--workers", "2")) as server:
+        names = [f"s{number}" for number in range(6)]
+        for name in names:
+            server.create(name, index=4)
+            server.call(name, "add", by=2)
+        before = workers(server)
+        os.kill(before[0], 9)
+        limit = time.monotonic() + 30
+        while len(set(workers(server)) - {before[0]}) < 2:
+            assert time.monotonic() < limit
+            time.sleep(0.02)
+        for name in names:
+            assert count_of(server.call(name, "add", by=1)) == "The count is 3."
+        assert "another one takes its place" in server.said
+        server.again()  # All of them die with the one that started them.
+        for name in names:
+            assert count_of(server.call(name, "add", by=1)) == "The count is 4."
+        assert server.process
+        server.process.terminate()
+        assert server.process.wait(30) == 0
+        server.kill()
+        with pytest.raises(AssertionError, match="--workers 2"):
+            other = Mortal(tmp_path, "counter")
+            try:
+                other.start()
+            finally:
+                other.kill()
+
+
+def test_all_end_in_order_while_a_call_runs(tmp_path: Path) -> None:
+    with mortal(tmp_path, "gated", options=("--workers", "2")) as server:
+        server.create("s", index=0)
+        answers: list[dict[str, Any]] = []
+        caller = threading.Thread(target=lambda: answers.append(server.call("s", "hold", gate="g")))
+        caller.start()
+        while not server.gates.entered("g"):
+            time.sleep(0.01)
+        assert server.process
+        server.process.terminate()
+        server.gates.open("g")
+        assert server.process.wait(30) == 0
+        caller.join()
+        assert count_of(answers[0]) == "Through g."
