@@ -13,10 +13,13 @@ import os
 import socket
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .http import Http
 from .shard import ELSEWHERE, Shard
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 INLINE = 60_000
 """Bytes that go with a connection in one message; more of them go by a file that is only in memory."""
@@ -140,7 +143,7 @@ class Pinned(Http):
             self._owner = owner
             self._in_head = self._in_message = False  # How long it is, and how late, is seen to where it goes.
         else:  # It came behind another one, which is being answered here.
-            self.scope["state"][ELSEWHERE] = True
+            self.scope.setdefault("state", {})[ELSEWHERE] = True
             super().on_headers_complete()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -175,8 +178,8 @@ class Pinned(Http):
 
     @property
     def _is_answering(self) -> bool:
-        cycle: object = self.cycle  # None before the first request, whatever it is declared as.
-        return cycle is not None and not self.cycle.response_complete
+        cycle: RequestResponseCycle | None = cast(Any, self.cycle)  # None before the first request.
+        return cycle is not None and not cycle.response_complete
 
     def _hand_over(self, owner: int, data: bytes) -> None:
         self._on_time()
