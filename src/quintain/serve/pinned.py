@@ -2,7 +2,7 @@
 
 What is handed over is the connection itself, with the bytes that were read of it. From then on the other process
 answers as if the connection had come to it: streams and WebSockets cost nothing more. A client that asks for
-episodes of two processes on one connection has it handed to and fro, at about a tenth of a millisecond each time.
+episodes of two processes on one connection has it handed to and fro, at about half a millisecond each time.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class _Text(msgspec.Struct):
 
 
 class _Request(msgspec.Struct):
-    input: str | list[dict[str, Any]] = ""
+    input: str | list[dict[str, Any]]
     model: str = ""
     instructions: str | None = None
     previous_response_id: str | None = None
