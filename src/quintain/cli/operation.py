@@ -34,6 +34,7 @@ class Operation(msgspec.Struct, kw_only=True):
     episodes_per_key: int | None
     rate: float | None
     body: int
+    memory: int
     journal: Path | None
     sync: bool
     workers: int
@@ -54,6 +55,7 @@ class Operation(msgspec.Struct, kw_only=True):
             episodes_per_key=min(each, math.ceil((self.episodes_per_key or self.episodes) / self.workers)),
             idle_s=self.idle,
             body_bytes=self.body,
+            episode_bytes=self.memory,
             requests_per_s=self.rate and self.rate / self.workers,
         )
 
@@ -118,6 +120,8 @@ def operated(command: Any) -> Any:
                      help="Write down what is asked, so that a server that is started again goes on."),
         click.option("--body", type=click.IntRange(min=1024), default=4 << 20, show_default=True, metavar="BYTES",
                      help="Longest body or frame of a request."),
+        click.option("--memory", type=click.IntRange(min=1024), default=256 << 20, show_default=True, metavar="BYTES",
+                     help="That the record and the plain data of an episode may take before it is void."),
         click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
                      help="Requests per second of one key."),
         click.option("--episodes-per-key", type=click.IntRange(min=1), metavar="N", help="Open at once of one key."),

@@ -149,10 +149,6 @@ class Host:
         """This caller's episodes, an admin's being all."""
         return [live for live in self._lives.values() if _may(live, caller)]
 
-    def everything(self) -> Iterable[Live]:
-        """Every episode, whoever's it is."""
-        return self._lives.values()
-
     async def apart(self, kind: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Work that belongs to no episode, done where it may take its time.
 
@@ -328,6 +324,7 @@ class Host:
             led=wanted.led,
             everyone=wanted.everyone,
             home=wanted.split,
+            most=self.limits.episode_bytes,
             **names,
             **more,
         )

@@ -23,8 +23,10 @@ from .crew import Crew, Place
 from .driven import Driven
 from .errors import Finished, Gone, Starting, Void
 from .keys import Caller
+from .limits import patience_s
 from .log import Acted, Done, Ended, Forgetful, Log, Settled, digest
 from .moves import Again, Change, Move, change, checked, move, rebuilt, recordable, text
+from .scale import Scale
 from .told import Answer, Shown
 
 T = TypeVar("T")
@@ -32,8 +34,6 @@ T = TypeVar("T")
 Make = Callable[[], Coroutine[Any, Any, Episode[Any]]]
 
 FORGETFUL = Forgetful()
-GRACE_S = 5.0
-"""Beyond a tool's own time limit, before its thread is given up."""
 
 
 class Live(Shown):
@@ -53,12 +53,12 @@ class Live(Shown):
         led: Whether a harness of the caller's plays, a `Move` at a time, and not the environment's own.
         everyone: Whether the questions of all roles are the caller's to answer.
         home: The split that the task is in, whatever the record calls it.
+        most: Bytes that it may hold, see `Scale`; None for any number.
         names: Fields of the Trace: seed, member, attempt, after, split, agent.
 
     Attributes:
         first: What the agent was told before its first reply.
         asked: Calls whose answer was not delivered yet, by key: the request's body, and whether its client has left.
-            For protocols that must know a request again.
         touched: When somebody last asked for it, in seconds of `time.monotonic()`.
         status: "starting" until the first question, "open" until the end, "ended", and "closed" when it is gone.
     """
@@ -79,6 +79,7 @@ class Live(Shown):
         led: bool = False,
         everyone: bool = False,
         home: str = "",
+        most: int | None = None,
         **names: Any,
     ) -> None:
         self.id = id
@@ -91,6 +92,7 @@ class Live(Shown):
         self.led = led
         self.everyone = everyone
         self.split = home
+        self._scale = Scale(most)
         self.trace: Trace = blank(env, task, **names)
         self._episode: Episode[Any] | None = None
         self._driven: Driven | None = None
@@ -344,10 +346,7 @@ class Live(Shown):
     async def _play(self, reply: Reply) -> None:
         calls = reply.message.calls
         kind = (self.env.name, calls[0].name if len(calls) == 1 else "")
-        seconds = self.env.config.tool_timeout_s
-        limit = None
-        if seconds is not None and self._others is None:  # A simulated user takes as long as its model may.
-            limit = seconds * max(1, len(calls)) + GRACE_S
+        limit = patience_s(self.env.config, len(calls)) if self._others is None else None
         try:
             again = partial(self._redo, reply, len(self.trace.turns))
             await self._crew.run(self._place, kind, lambda: self._drive(reply), limit_s=limit, redo=again)
@@ -359,18 +358,19 @@ class Live(Shown):
             await self._finish()
 
     async def _drive(self, reply: Reply | None) -> None:
-        """Let the harness go on; what it raises is its failure."""
+        """Let the harness go on, here or elsewhere; what one raises here is its failure."""
         driven, episode = self._driven, self._episode
-        if episode is not None and isinstance(reply, Move):
-            await move(episode, reply)
-            return
-        if driven is None or episode is None:
+        if episode is None or (driven is None and not isinstance(reply, Move)):
             raise EpisodeError("the episode has no harness any more", part="H", kind="session_lost")
         try:
-            await driven.run(reply)
+            if isinstance(reply, Move):
+                await move(episode, reply)
+            elif driven is not None:
+                await driven.run(reply)
+            self._scale.check(episode)
         except BROKEN as error:
             episode.fail(error, part="H", kind="agent_run_error")
-        if driven.done and not episode.ended:
+        if driven is not None and driven.done and not episode.ended:
             episode.terminate("the harness returned")
 
     async def _redo(self, reply: Reply, count: int) -> None:

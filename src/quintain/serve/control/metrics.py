@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from quintain.serve.host import Host
+from quintain.serve.keys import ANYONE
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -16,7 +17,7 @@ Values = Mapping[tuple[tuple[str, str], ...], float]
 def text(host: Host) -> str:
     """Everything that is counted."""
     counts = host.counts
-    now = Counter((live.env.name, live.status) for live in host.everything())
+    now = Counter((live.env.name, live.status) for live in host.lives(ANYONE))
     by_status: Values = {(("environment", env), ("status", status)): n for (env, status), n in now.items()}
     ended: Values = {(("environment", env), ("validity", how)): n for (env, how), n in counts.ended.items()}
     lines = [
