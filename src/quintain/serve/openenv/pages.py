@@ -19,6 +19,7 @@ from quintain.serve.crew import Place
 from quintain.serve.errors import Conflict, Refused, ServeError, TooLarge, Unknown, Void
 from quintain.serve.host import Host
 from quintain.serve.keys import Caller
+from quintain.serve.lists import Index, Range, Split
 from quintain.serve.told import Answer
 from quintain.task import Task
 
@@ -31,27 +32,6 @@ SESSION = b"x-session-id"
 KEY = b"idempotency-key"
 
 T = TypeVar("T")
-
-
-class Split(msgspec.Struct, forbid_unknown_fields=True):
-    """Whose tasks."""
-
-    split: str
-
-
-class Index(msgspec.Struct, forbid_unknown_fields=True):
-    """One task."""
-
-    split: str
-    index: int
-
-
-class Range(msgspec.Struct, forbid_unknown_fields=True):
-    """A slice of them, by Python's rules."""
-
-    split: str
-    start: int | None = None
-    stop: int | None = None
 
 
 class OpenEnv:

@@ -19,7 +19,7 @@ import msgspec
 from quintain import __version__
 from quintain.environment import Environment
 from quintain.errors import QuintainError
-from quintain.serve import words
+from quintain.serve import lists, words
 from quintain.serve.asgi import Request, again_headers, parsed
 from quintain.serve.crew import Place
 from quintain.serve.errors import Refused, ServeError, Starting, Unknown
@@ -141,17 +141,17 @@ async def _splits(ors: Ors, asked: Asked) -> None:
 
 
 async def _tasks(ors: Ors, asked: Asked) -> None:
-    body = await ors.body(asked.request, wire.Split)
+    body = await ors.body(asked.request, lists.Split)
     await _list(ors, asked, body.split, part=slice(None))
 
 
 async def _num_tasks(ors: Ors, asked: Asked) -> None:
-    body = await ors.body(asked.request, wire.Split)
+    body = await ors.body(asked.request, lists.Split)
     await asked.request.reply({"num_tasks": len(await ors.host.tasks(ors.host.environment(asked.env), body.split))})
 
 
 async def _task(ors: Ors, asked: Asked) -> None:
-    body = await ors.body(asked.request, wire.Place)
+    body = await ors.body(asked.request, lists.Index)
     found = ors.host.environment(asked.env)
     tasks = await ors.host.tasks(found, body.split)
     task = await ors.host.task(found, body.split, body.index)
@@ -160,7 +160,7 @@ async def _task(ors: Ors, asked: Asked) -> None:
 
 
 async def _task_range(ors: Ors, asked: Asked) -> None:
-    body = await ors.body(asked.request, wire.Range)
+    body = await ors.body(asked.request, lists.Range)
     await _list(ors, asked, body.split, part=slice(body.start, body.stop))
 
 

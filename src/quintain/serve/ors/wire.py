@@ -10,27 +10,6 @@ from quintain.tools import Tool
 from quintain.trace import Content, Message, Text
 
 
-class Split(msgspec.Struct, forbid_unknown_fields=True):
-    """Whose tasks."""
-
-    split: str
-
-
-class Place(msgspec.Struct, forbid_unknown_fields=True):
-    """One task; from the end where the index is negative."""
-
-    split: str
-    index: int
-
-
-class Range(msgspec.Struct, forbid_unknown_fields=True):
-    """A slice, by Python's rules."""
-
-    split: str
-    start: int | None = None
-    stop: int | None = None
-
-
 class Create(msgspec.Struct, forbid_unknown_fields=True):
     """Exactly one of task_spec, or split and index. Secrets may come here or in a header."""
 
