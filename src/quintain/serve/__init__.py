@@ -3,3 +3,5 @@
 `driven` and `live` are one episode that is played over a wire, `host` all of them; each folder is one protocol, thin
 over these; `app` puts the protocols on one port and `server` runs it.
 """
+
+from .confided import secret as secret

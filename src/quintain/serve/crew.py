@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Hashable
 from typing import Any, Generic, TypeVar
 
+from .confided import NOTHING, Secrets, shown
 from .stall import Interrupted, Watchdog
 
 T = TypeVar("T")
@@ -35,13 +36,17 @@ class Overdue(BaseException):
 class Place:
     """Where the work of one episode is done: anywhere, until it has waited on some loop.
 
+    Args:
+        secrets: What that work may read.
+
     Attributes:
         off_loop: Whether it may not be done on the event loop, because it cannot be done anew.
     """
 
-    __slots__ = ("hand", "off_loop", "on_main")
+    __slots__ = ("hand", "off_loop", "on_main", "secrets")
 
-    def __init__(self) -> None:
+    def __init__(self, secrets: Secrets = NOTHING) -> None:
+        self.secrets = secrets
         self.hand: _Hand | None = None
         self.on_main = False
         self.off_loop = False
@@ -84,6 +89,9 @@ class Crew:
             TimeoutError: It took longer. Its thread is told to stop, and is not used again.
             Exception: Whatever it raises.
         """
+        if place.secrets is not shown():
+            with place.secrets.shown():
+                return await self.run(place, kind, work, limit_s=limit_s, redo=redo)
         pace = self._paces.get(kind) or self._paces.setdefault(kind, _Pace())
         if place.on_main:
             return await work()

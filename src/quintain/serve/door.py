@@ -131,7 +131,7 @@ class Keyed:
         """
         if request.path[1:].partition("/")[0] in FREE:
             return _NOBODY
-        caller = self._keys.caller(_key(request))
+        caller = self._keys.caller(presented(request))
         if caller is None:
             raise Denied("a valid key is wanted, as `Authorization: Bearer KEY` or `X-API-Key: KEY`")
         return caller
@@ -209,6 +209,7 @@ def _name(url: str) -> str:
         return ""
 
 
-def _key(request: Request) -> str:
+def presented(request: Request) -> str:
+    """The key with which somebody asks; empty where he has none."""
     scheme, _, key = request.header(b"authorization").partition(" ")
     return key.strip() if scheme.lower() == "bearer" and key.strip() else request.header(b"x-api-key")

@@ -20,14 +20,15 @@ from quintain.errors import EpisodeError, QuintainError, UsageError
 from quintain.harness import Agent, Model
 from quintain.task import Task
 
+from .confided import NOTHING, Secrets
 from .counts import Counts
 from .crew import Crew, Place
 from .errors import Conflict, Full, Refused, Unavailable, Unknown
 from .journal import Past
 from .keys import Caller
 from .limits import Limits
-from .live import FORGETFUL, Live
-from .log import Closed, Created, Log
+from .live import Live
+from .log import FORGETFUL, Closed, Created, Log
 from .moves import making
 from .returned import Kept, Returned
 from .shard import Shard
@@ -36,7 +37,6 @@ T = TypeVar("T")
 L = TypeVar("L", bound=Live)
 
 _log = logging.getLogger(__name__)
-
 
 ALONE = Shard()
 LATEST = 64
@@ -52,12 +52,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         task: Id, or place in the split, from the end where it is negative.
         id: How the caller will call it; empty for a fresh one.
         seed, member, attempt, agent, after: Fields of the Trace.
-        led: Whether a harness of the caller's plays.
-        everyone: Whether the caller answers for all roles.
+        led, everyone: Whether a harness of the caller's plays; whether he answers for all roles.
         config: Limits and dials; None for the environment's own.
         label: What the record calls the split; None for its name.
-        start: The world that it begins in, as bytes; None for the task's own.
-        origin: The snapshot from which it goes on; None for a fresh episode.
+        start, origin: Bytes of the world that it begins in, or of the snapshot from which it goes on; None for neither.
+        secrets: Names of those that were confided to it.
     """
 
     environment: str = ""
@@ -75,6 +74,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     label: str | None = None
     start: bytes | None = None
     origin: bytes | None = None
+    secrets: tuple[str, ...] = ()
 
 
 class Host:
@@ -232,13 +232,16 @@ class Host:
         self._latest.append(task)
         return task
 
-    async def create(self, wanted: Wanted, caller: Caller, *, twin: Episode[Any] | None = None) -> Live:
+    async def create(
+        self, wanted: Wanted, caller: Caller, *, twin: Episode[Any] | None = None, secrets: Secrets = NOTHING
+    ) -> Live:
         """Open an episode. It is there at once; its world is built behind, see `Live.ready`.
 
         Args:
             wanted: What is asked for.
             caller: By whom.
             twin: A fork of another one, which it goes on from.
+            secrets: What the caller confides to it.
 
         Raises:
             Unknown: No such environment or task.
@@ -258,12 +261,13 @@ class Host:
             task=task.id,
             id=wanted.id or self.new_id(),
             config=wanted.config or env.config,
+            secrets=secrets.names,
         )
         token = self.shard.new_token(wanted.id)
         if self._log.keeps:
             self._log.room(0)  # The last of it is for calls that run.
             self._log.write(Created(wanted.id, token, caller, env.fingerprint, codec.dumps(wanted)))
-        live = self._live(Live, env, task, token=token, wanted=wanted, owner=caller, twin=twin)
+        live = self._live(Live, env, task, token=token, wanted=wanted, owner=caller, twin=twin, secrets=secrets)
         self.counts.begun[env.name] += 1
         beginning = asyncio.create_task(live.begin())
         self._beginning.add(beginning)
@@ -289,7 +293,7 @@ class Host:
                 words = f"the environment is of another version now: {env.fingerprint}, not {created.fingerprint}"
                 lost = EpisodeError(words, part="C", kind="session_lost")
             known: dict[str, Any] = {"token": created.token, "wanted": wanted, "owner": created.owner}
-            self._live(Returned, env, task, **known, past=past, lost=lost)
+            self._live(Returned, env, task, **known, past=past, lost=lost, secrets=Secrets(lost=wanted.secrets))
 
     def _live(
         self,
@@ -370,8 +374,7 @@ class Host:
 
     async def expire(self) -> int:
         """Close what nobody has asked for during `idle_s`; returns how many."""
-        before = time.monotonic() - self.limits.idle_s
-        idle = [live for live in self._lives.values() if live.touched < before]
+        idle = [live for live in self._lives.values() if live.touched < time.monotonic() - self.limits.idle_s]
         for live in idle:
             await self.close(live.id, live.owner)
         return len(idle)

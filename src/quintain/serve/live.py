@@ -18,22 +18,19 @@ from quintain.task import Task
 from quintain.trace import Message, Reply, ToolCall, Trace
 
 from . import told
+from .confided import NOTHING, Secrets
 from .counts import Counts
 from .crew import Crew, Place
 from .driven import Driven
 from .errors import Finished, Gone, Starting, Void
 from .keys import Caller
 from .limits import patience_s
-from .log import Acted, Done, Ended, Forgetful, Log, Settled, digest
-from .moves import Again, Change, Move, change, checked, move, rebuilt, recordable, text
+from .log import FORGETFUL, Acted, Done, Ended, Log, Settled, digest
+from .moves import Again, Change, Make, Move, change, checked, move, rebuilt, recordable, text
 from .scale import Scale
 from .told import Answer, Shown
 
 T = TypeVar("T")
-
-Make = Callable[[], Coroutine[Any, Any, Episode[Any]]]
-
-FORGETFUL = Forgetful()
 
 
 class Live(Shown):
@@ -54,6 +51,7 @@ class Live(Shown):
         everyone: Whether the questions of all roles are the caller's to answer.
         home: The split that the task is in, whatever the record calls it.
         most: Bytes that it may hold, see `Scale`; None for any number.
+        secrets: What its tools and judges may read and nobody else.
         names: Fields of the Trace: seed, member, attempt, after, split, agent.
 
     Attributes:
@@ -80,6 +78,7 @@ class Live(Shown):
         everyone: bool = False,
         home: str = "",
         most: int | None = None,
+        secrets: Secrets = NOTHING,
         **names: Any,
     ) -> None:
         self.id = id
@@ -97,7 +96,7 @@ class Live(Shown):
         self._episode: Episode[Any] | None = None
         self._driven: Driven | None = None
         self._crew = crew
-        self._place = Place()
+        self._place = Place(secrets)
         self._others = others
         self._log = log
         self._counts = counts
@@ -110,8 +109,6 @@ class Live(Shown):
         self._closing: asyncio.Task[None] | None = None
         self.first: list[Message] = []
         self.asked: dict[str, tuple[bytes, Callable[[], bool]]] = {}
-
-    # -- the beginning
 
     async def begin(self) -> None:
         """Build the world and play to the first question. What breaks is the episode's failure, and does not raise."""
@@ -368,6 +365,7 @@ class Live(Shown):
             elif driven is not None:
                 await driven.run(reply)
             self._scale.check(episode)
+            self._place.secrets.check(episode)
         except BROKEN as error:
             episode.fail(error, part="H", kind="agent_run_error")
         if driven is not None and driven.done and not episode.ended:
@@ -394,6 +392,7 @@ class Live(Shown):
             await self._crew.run(self._place, (self.env.name, "verify"), episode.verify)
         elif episode is not None:
             self.trace.criteria = tuple(one.name for one in self.env.verifier.criteria)
+        self._place.secrets.strike(self.trace)
         if self._log.keeps:
             self._log.write(Settled(self.id, self.trace.to_bytes()))
         if self._counts is not None:

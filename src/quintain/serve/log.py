@@ -144,6 +144,9 @@ class Forgetful:
         """There is always room."""
 
 
+FORGETFUL = Forgetful()
+
+
 def digest(trace: Trace, since: int) -> str:
     """Names the task of an episode and its turns from one on."""
     return codec.digest(codec.dumps((trace.task_digest, trace.turns[since:])))

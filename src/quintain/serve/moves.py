@@ -27,6 +27,8 @@ from .errors import Conflict, Finished, Refused
 R = TypeVar("R", bound=Reply)
 S = TypeVar("S", bound=State)
 
+Make = Callable[[], Coroutine[Any, Any, Episode[Any]]]
+
 
 Place = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 """Of a conversation among those of an episode, or of a message in one."""

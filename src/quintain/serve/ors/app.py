@@ -7,6 +7,7 @@ its own servers, it is the first one, or the session's.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
 import json
@@ -21,7 +22,9 @@ from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve import lists, words
 from quintain.serve.asgi import Request, again_headers, parsed
+from quintain.serve.confided import Secrets
 from quintain.serve.crew import Place
+from quintain.serve.door import presented
 from quintain.serve.errors import Refused, ServeError, Starting, Unknown
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
@@ -34,6 +37,8 @@ from . import frames, wire
 from .calling import SETUP_S, call
 
 SESSION = b"x-session-id"
+MOST_SECRETS = 64 << 10
+"""Characters of all that are confided to one session."""
 
 
 class Asked(NamedTuple):
@@ -218,7 +223,7 @@ async def _create(ors: Ors, asked: Asked) -> None:
         split = await _split_of(ors, body.env_name or "", place)
     wanted = Wanted(environment=body.env_name or "", split=split, task=place, id=name)
     try:
-        await ors.host.create(wanted, asked.caller)
+        await ors.host.create(wanted, asked.caller, secrets=_secrets(asked.request, body.secrets or {}))
     except ServeError as error:
         if error.status == 409:  # The standard's own servers say 400.
             raise Refused(str(error)) from error
@@ -226,6 +231,30 @@ async def _create(ors: Ors, asked: Asked) -> None:
             raise Refused(str(error)) from error
         raise
     await asked.request.reply({"sid": name})
+
+
+def _secrets(request: Request, said: dict[str, str]) -> Secrets:
+    """What a request confides to the session: in its body by the one client's servers, in a header by both clients.
+
+    The key that opens this server's own door is not the environment's business, though one client always sends it.
+
+    Raises:
+        Refused: The header is unreadable, or says other than the body; or it is too much.
+    """
+    sent = dict[str, wire.Confided]()
+    if header := request.header(b"x-secrets"):
+        try:
+            sent = parsed(base64.b64decode(header, validate=True), dict[str, wire.Confided])
+        except (ValueError, msgspec.DecodeError):  # What it says is a secret, and so is what is wrong with it.
+            raise Refused('X-Secrets is unreadable: base64 of {"NAME": {"value": "..."}} is wanted') from None
+    values = {name: one.value for name, one in sent.items()}
+    for name in values.keys() & said.keys():
+        if values[name] != said[name]:
+            raise Refused(f"the secret {name!r} is one in X-Secrets and another one in the body")
+    values |= said
+    if sum(map(len, (*values, *values.values()))) > MOST_SECRETS:
+        raise Refused(f"secrets of a session have {MOST_SECRETS:,} characters at most, with their names")
+    return Secrets({name: value for name, value in values.items() if value and value != presented(request)})
 
 
 async def _split_of(ors: Ors, env: str, id: str) -> str:
