@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import math
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -123,8 +124,9 @@ def operated(command: Any) -> Any:
         click.option("--memory", type=click.IntRange(min=1024), default=256 << 20, show_default=True, metavar="BYTES",
                      help="That the record and the plain data of an episode may take before it is void."),
         click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
-                     help="Requests per second of one key."),
-        click.option("--episodes-per-key", type=click.IntRange(min=1), metavar="N", help="Open at once of one key."),
+                     help="Requests per second of one key.  [default: any number]"),
+        click.option("--episodes-per-key", type=click.IntRange(min=1), metavar="N",
+                     help="Open at once of one key.  [default: as --episodes]"),
         click.option("--episodes", type=click.IntRange(min=1), default=10_000, show_default=True, metavar="N",
                      help="Open at once."),
         click.option("--idle", type=click.FloatRange(min=1), default=900.0, show_default=True, metavar="SECONDS",
@@ -154,17 +156,22 @@ def serve(envs: Sequence[Environment[Any]], wish: Operation, *, address: str, po
         UsageError: Nothing can listen there; or as for the options.
     """
     from quintain.serve.door import Places
+    from quintain.serve.names import named, reachable
     from quintain.serve.pinned import Mail
     from quintain.serve.server import Place, listen, run
     from quintain.serve.shard import Shard
     from quintain.serve.workers import Berth, Workers
 
     door, places = wish.door(address), Places(address, names=wish.names, origins=wish.origins)
+    reachable(named(envs))  # Told once, before there are several processes to tell it.
     wish.check()
     try:
         line, url = listen(address, port)
     except OSError as error:
-        raise UsageError(f"cannot listen on {address}:{port}: {error.strerror or error}") from error
+        why = error.strerror or str(error)
+        if error.errno == errno.EADDRINUSE:
+            why = "something listens there already; choose another --port, or 0 for any free one"
+        raise UsageError(f"cannot listen on {address}:{port}: {why}") from error
     mail = Mail(wish.workers) if wish.workers > 1 else None
 
     def work(berth: Berth) -> None:

@@ -7,11 +7,14 @@ from importlib.util import find_spec
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from quintain import plugins
 from quintain.errors import UsageError
 
 from . import operation, options, stdio
+
+_OF_BOTH = frozenset({"envs", "user", "options", "stdio"})
 
 
 @click.command(short_help="Serve environments to trainers and agents.")
@@ -45,10 +48,28 @@ def serve(
     given = pairs("--option", options)
     wish = operation.Operation.taken(more)
     over_stdio, chosen = more.pop("stdio"), stdio.Single(**more)
+    _nothing_in_vain(over_stdio=over_stdio)
     if over_stdio:
         stdio.serve(envs, chosen, user=user, options=given)
         return
-    if chosen != stdio.Single():
-        raise UsageError("--split, --task, --seed and --trace choose the one episode of --stdio")
     served = [plugins.environment(spec, **given) for spec in envs]
     sys.exit(operation.serve(served, wish, address=address, port=port, user=plugins.agent(user) if user else None))
+
+
+def _nothing_in_vain(*, over_stdio: bool) -> None:
+    """Refuse options that would change nothing.
+
+    Raises:
+        UsageError: One of a server was given with --stdio, or one of --stdio without it.
+    """
+    context, of_stdio = click.get_current_context(), stdio.Single.__struct_fields__
+    vain = [
+        option.opts[0]
+        for option in context.command.params
+        if option.name not in _OF_BOTH
+        and (option.name in of_stdio) != over_stdio
+        and context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE
+    ]
+    if vain:
+        whose = "--stdio listens nowhere, so leave out" if over_stdio else "only with --stdio is there a use for"
+        raise UsageError(f"{whose} {', '.join(vain)}")

@@ -14,6 +14,7 @@ from .errors import ServeError, Unavailable
 from .host import Host
 from .keys import Caller
 from .mcp import Mcp
+from .names import CONTROL, reachable
 from .openenv import OpenEnv
 from .ors import Ors
 from .shard import ELSEWHERE
@@ -36,7 +37,11 @@ def build(host: Host, door: Door, places: Places | None = None) -> App:
         host: What is served.
         door: Who may ask.
         places: From where; None for what serves on loopback.
+
+    Raises:
+        UsageError: The name of an environment is a path of the server's own.
     """
+    reachable(host.environments)
     places = places or Places("127.0.0.1")
     rate = host.limits.requests_per_s
     paces = None if rate is None else Paces(rate)
@@ -44,7 +49,6 @@ def build(host: Host, door: Door, places: Places | None = None) -> App:
     mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
     secrets = {"e": Mcp(host)}  # Below these, an address is leave enough.
     control = Control(host, keyed=isinstance(door, Keyed))
-    controlled = {"v1", "healthz", "readyz", "metrics"}
 
     def admit(request: Request) -> Caller:
         caller = door.admit(request)
@@ -63,7 +67,7 @@ def build(host: Host, door: Door, places: Places | None = None) -> App:
             if first in secrets:
                 _pace(paces, request, "/".join(request.segments[:2]))
                 await secrets[first].handle(request)
-            elif first in controlled:  # It has its own words for who is refused.
+            elif first in CONTROL:  # It has its own words for who is refused.
                 await control.enter(request, admit)
             else:
                 await mounts.get(first, root).handle(request, admit(request))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
+import re
 import time
 import urllib.parse
 from collections.abc import Collection
 from typing import Protocol
+
+from quintain.errors import UsageError
 
 from .asgi import Event, Receive, Request
 from .errors import Denied, Full
@@ -63,9 +66,22 @@ class Places:
         names: Further names that it may be called by; on loopback the names of this machine are all others.
         origins: Pages that may ask, such as "https://lab.example.com"; the server's own may anyhow and, on loopback,
             this machine's.
+
+    Raises:
+        UsageError: A name is none of a host, or an origin none of pages, so that neither could ever be met.
     """
 
     def __init__(self, address: str, *, names: Collection[str] = (), origins: Collection[str] = ()) -> None:
+        for name in names:
+            if _name(f"//[{name}]" if ":" in name else f"//{name}") != name.lower():
+                raise UsageError(
+                    f"--name {name} is no name of a host: without scheme, port and path, as env.example.com"
+                )
+        for origin in origins:
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@\s]+/?", origin):
+                raise UsageError(
+                    f"--origin {origin} is no origin: scheme, host and port alone, as https://lab.example.com"
+                )
         self._is_local = is_loopback(address)
         self._names = {name.lower() for name in names}
         self._origins = {origin.lower().rstrip("/") for origin in origins}
@@ -83,9 +99,9 @@ class Places:
         host, origin = seen
         name = _name(f"//{host}")
         if host and (self._is_local or self._names) and name not in self._names and not self._is_here(name):
-            raise Denied(f"this server is not called {host!r}", status=403)
+            raise Denied(f"this server is not called {host!r}: start it with --name if it is", status=403)
         if origin and not self._may_ask(origin.lower(), host.lower()):
-            raise Denied(f"pages of {origin!r} may not ask this server", status=403)
+            raise Denied(f"pages of {origin!r} may not ask this server: start it with --origin if they may", status=403)
         if len(self._known) < 1000:
             self._known.add(seen)
 
@@ -129,7 +145,7 @@ class Keyed:
         Raises:
             Denied: Nobody who may.
         """
-        if request.path[1:].partition("/")[0] in FREE:
+        if request.path.strip("/") in FREE:  # The whole of it: what is below may be an environment's.
             return _NOBODY
         caller = self._keys.caller(presented(request))
         if caller is None:

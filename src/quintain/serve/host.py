@@ -30,6 +30,7 @@ from .limits import Limits
 from .live import Live
 from .log import FORGETFUL, Closed, Created, Log
 from .moves import making
+from .names import named
 from .returned import Kept, Returned
 from .shard import Shard
 
@@ -100,13 +101,7 @@ class Host:
         log: Log = FORGETFUL,
         shard: Shard = ALONE,
     ) -> None:
-        self.environments: dict[str, Environment[Any]] = {}
-        for env in environments:
-            if env.name.lower() in self.environments:
-                raise UsageError(f"two environments are called {env.name.lower()!r}; serve one of them elsewhere")
-            self.environments[env.name.lower()] = env
-        if not self.environments:
-            raise UsageError("nothing to serve: name at least one environment")
+        self.environments = named(environments)
         self.limits = limits or Limits()
         self.crew = Crew(self.limits.threads)
         self.counts = Counts()

@@ -164,7 +164,9 @@ def _stamp(path: Path) -> tuple[int, int, int]:
     try:
         found = path.stat()
     except OSError as error:
-        raise UsageError(f"the keys in {path} cannot be read: {error.strerror}") from error
+        raise UsageError(
+            f"the keys in {path} cannot be read: {error.strerror}; `quintain keys add {path} NAME --role ...` makes one"
+        ) from error
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 

@@ -161,6 +161,7 @@ def test_health_is_told_to_anybody(door: Door, path: str) -> None:
         ("GET", "/v1/environments"),
         ("GET", "/metrics"),
         ("GET", "/nowhere"),
+        ("GET", "/health/tools"),
     ],
 )
 @pytest.mark.parametrize(

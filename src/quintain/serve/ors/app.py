@@ -11,7 +11,6 @@ import base64
 import contextlib
 import functools
 import json
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
@@ -369,9 +368,3 @@ def _way(method: str, path: str) -> tuple[Handler | None, str, str]:
         return _ROOT[method, parts[0]], "", parts[0]
     env, action = ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1]) if len(parts) == 2 else ("", "")
     return _OF_ENVIRONMENT.get((method, action)), env, action
-
-
-def reserved(name: str) -> bool:
-    """Whether an environment of this name could not be reached, because a route has it."""
-    routes = {action for _, action in (*_ROOT, *_OF_ENVIRONMENT)} | {"openenv", "e", "m", "v1", "docs", "metrics"}
-    return re.sub(r"\W", "", name.lower()) in routes
