@@ -156,6 +156,13 @@ def _run_commands(block: Block, page: Path) -> None:
         assert done.returncode == wanted, f"exit {done.returncode}, not {wanted}: {said}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_what_a_page_has_one_install_is_enough_for_what_it_serves(page: Path) -> None:
+    for block in blocks(page.read_text()):
+        if "pip install" in block.code and "worlds" not in block.code and "all]" not in block.code:
+            assert not re.search(r"quintain \w+ (support|enterprise)\b", block.code), block.code
+
+
 # The tests of this test: a page in, a verdict out.
 
 GOOD = """
