@@ -23,7 +23,7 @@ from quintain import codec
 from quintain.errors import UsageError
 
 from .errors import Unavailable
-from .log import Closed, Created, Done, Entry, Opened, Settled, mark
+from .log import Acted, Closed, Created, Done, Ended, Entry, Met, Missed, Opened, Settled, mark
 from .wal import Damaged, Wal
 
 WASTE = 64 << 20
@@ -37,7 +37,8 @@ _log = logging.getLogger(__name__)
 
 
 _ENTRY: Any = Entry  # To a decoder a union is a type.
-_WORDS: dict[type, str] = {Closed: "closed", Done: "played", Settled: "judged"}
+_WORDS: dict[type, str] = {Closed: "closed", Done: "played", Settled: "judged", Missed: "not heard", Met: "heard"}
+"""Of what has happened already."""
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -46,11 +47,13 @@ class Past(msgspec.Struct, frozen=True):
     Attributes:
         created: How it began.
         settled: Its record, where it had ended and was judged.
+        is_new: Whether nobody had acted in it.
         entries: Reads all that was written of it since then, in order.
     """
 
     created: Created
     settled: bytes | None
+    is_new: bool
     entries: Callable[[], Sequence[Entry]]
 
 
@@ -78,6 +81,7 @@ class Journal:
         self._size: Counter[str] = Counter()
         self._waste = 0
         self._places: dict[str, list[int]] = {}
+        self._acted: set[str] = set()
         self._pressing: threading.Thread | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -95,7 +99,7 @@ class Journal:
     def pasts(self) -> list[Past]:
         """The episodes that were open when the journal was read."""
         return [
-            Past(created, settled, functools.partial(self._entries, name))
+            Past(created, settled, name not in self._acted, functools.partial(self._entries, name))
             for name, (created, settled) in self._pasts.items()
         ]
 
@@ -108,9 +112,9 @@ class Journal:
         body = codec.dumps(entry)
         with self._guard:
             try:
-                self._wal.append(body, durable=not isinstance(entry, Done))
+                self._wal.append(body, durable=not isinstance(entry, Done | Missed | Met))
             except OSError as error:
-                if not isinstance(entry, Closed | Done | Settled):
+                if type(entry) not in _WORDS:
                     raise Unavailable(f"the journal cannot be written: {error.strerror}") from error
                 _log.warning("%s lacks that an episode was %s: %s", self._path, _WORDS[type(entry)], error.strerror)
             self._account(entry, len(body))
@@ -147,12 +151,15 @@ class Journal:
                 self.marks.append(entry.id)
             elif isinstance(entry, Created):
                 pasts[entry.id] = (entry, None)
+                self._acted.discard(entry.id)
                 self._places[entry.id] = []
             elif isinstance(entry, Closed):
                 pasts.pop(entry.id, None)
             elif entry.id in pasts:
                 if isinstance(entry, Settled):
                     pasts[entry.id] = (pasts[entry.id][0], entry.trace)
+                if isinstance(entry, Acted | Ended):
+                    self._acted.add(entry.id)
                 self._places[entry.id].append(place)
             self._account(entry, len(body))
         return pasts

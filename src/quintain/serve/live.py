@@ -109,6 +109,7 @@ class Live(Shown):
         self._closing: asyncio.Task[None] | None = None
         self.first: list[Message] = []
         self.asked: dict[str, tuple[bytes, Callable[[], bool]]] = {}
+        self.lost: dict[str, bool] = {}
 
     async def begin(self) -> None:
         """Build the world and play to the first question. What breaks is the episode's failure, and does not raise."""
@@ -216,17 +217,9 @@ class Live(Shown):
         index = self._turns.get(key)
         if index is None:
             return None
-        if index >= len(self.trace.turns):
+        if index >= len(self.trace.turns) or key == self.broken:
             raise Void(self._failure)
         return told.answers(self.id, self.env, self.trace, index=index, context=self.messages)
-
-    def knows(self, key: str) -> bool:
-        """Whether something was asked under this key."""
-        return key in self._turns or key in self._running
-
-    def gave(self, key: str) -> bool:
-        """Whether this key may have been given to a call of which nothing is known any more, not even that it began."""
-        return False
 
     def room(self, size: int) -> None:
         """Make sure that a call of so many bytes can be written down.
@@ -249,8 +242,10 @@ class Live(Shown):
                 episode.terminate(reason)
                 await self._finish()
 
-    async def change(self, changes: tuple[Change, ...]) -> None:
-        """Do what a caller's harness did beside its steps; of one that plays here, only its end can be told.
+    async def change(self, changes: tuple[Change, ...], *, key: str = "") -> int:
+        """Do what a caller's harness did beside its steps; returns how many conversations there were before.
+
+        Of one that plays here, only its end can be told. What has a key is done once, as for `call`.
 
         Raises:
             Refused, Conflict: No record can hold them, or they do not fit.
@@ -259,11 +254,15 @@ class Live(Shown):
         episode = await self.ready()
         wanted = recordable(Move(Message("assistant"), before=changes, plays=False))
         async with self._lock:
-            self._log.write(Acted(self.id, "", codec.dumps(checked(episode, wanted)), led=True))
-            for one in changes:
-                change(episode, one)
-            if self.trace.end is not None and self.status == "open":
-                await self._finish()
+            if (before := self._turns.get(key)) is None:
+                self._log.write(Acted(self.id, key, codec.dumps(checked(episode, wanted)), led=True))
+                before = len(episode.sessions)
+                self._turns |= {key: before} if key else {}
+                for one in changes:
+                    change(episode, one)
+                if self.trace.end is not None and self.status == "open":
+                    await self._finish()
+            return before
 
     async def judge(self) -> None:
         """Score an episode that a caller's harness ended, which only he knows to be over."""
@@ -337,6 +336,7 @@ class Live(Shown):
         if self._log.keeps:
             self._log.write(Done(self.id, digest(self.trace, index)))
         if self.trace.failure is not None:
+            self.broken = key
             raise Void(self.trace.failure)
         return told.answers(self.id, self.env, self.trace, index=index, context=self.messages)
 

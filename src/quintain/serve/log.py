@@ -78,6 +78,20 @@ class Done(msgspec.Struct, frozen=True, tag="done"):
     digest: str
 
 
+class Missed(msgspec.Struct, frozen=True, tag="missed"):
+    """The answer to a call found nobody: the same request, sent again without its key, is that one."""
+
+    id: str
+    key: str
+
+
+class Met(msgspec.Struct, frozen=True, tag="met"):
+    """An answer that nobody had got was told after all: from now on the same request is another one."""
+
+    id: str
+    key: str
+
+
 class Ended(msgspec.Struct, frozen=True, tag="ended"):
     """The episode is about to be ended by the rules of the game."""
 
@@ -98,7 +112,7 @@ class Closed(msgspec.Struct, frozen=True, tag="closed"):
     id: str
 
 
-Entry = Opened | Created | Acted | Said | Done | Ended | Settled | Closed
+Entry = Opened | Created | Acted | Said | Done | Missed | Met | Ended | Settled | Closed
 
 
 class Log(Protocol):

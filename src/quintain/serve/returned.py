@@ -21,7 +21,7 @@ from quintain.trace import Reply, Trace
 from .errors import Finished, Gone, Unavailable, Void
 from .journal import Past
 from .live import Live
-from .log import Acted, Done, Ended, Entry, Log, Said, Settled, digest
+from .log import Acted, Done, Ended, Entry, Log, Met, Missed, Said, Settled, digest
 from .moves import Move
 
 _log = logging.getLogger(__name__)
@@ -39,6 +39,7 @@ class Returned(Live):
     def __init__(self, *rest: Any, past: Past, lost: EpisodeError | None = None, **named: Any) -> None:
         super().__init__(*rest, **named)
         self._past = past
+        self.is_new = past.is_new
         self._waking: asyncio.Task[None] | None = None
         self._settled = None if past.settled is None else codec.loads(past.settled, Trace)
         if self._settled is not None:
@@ -91,6 +92,9 @@ class Returned(Live):
             self._place.off_loop = True  # It may be long.
             await self._crew.run(self._place, (self.env.name, "again"), self._begin)
             self._place.off_loop = self.led
+            if self.trace.end is not None and self.trace.score is None:  # It ended before anything was asked.
+                self.status = "ended"
+                await self._verify()
             await self._follow(entries)
         except BROKEN as error:
             if self._settled is None:
@@ -103,10 +107,9 @@ class Returned(Live):
         self._started.set()
 
     async def _follow(self, entries: Sequence[Entry]) -> None:
+        self.lost = dict.fromkeys(_unheard(entries), True)
         index = 0
         for entry in entries:
-            if isinstance(entry, Acted | Done):
-                self.untold = entry.key if isinstance(entry, Acted) else ""
             match entry:
                 case Acted():
                     index = len(self.trace.turns)
@@ -123,14 +126,17 @@ class Returned(Live):
 
     async def _repeat(self, entry: Acted, index: int) -> None:
         """Play a reply again; of one over which the episode broke there is no turn."""
-        if self._settled is not None and index >= len(self._settled.turns):
+        reply = codec.loads(entry.reply, Move) if entry.led else codec.loads(entry.reply, Reply)
+        is_change = isinstance(reply, Move) and not reply.plays
+        if entry.key:
+            self._turns[entry.key] = len(self._episode.sessions) if is_change and self._episode else index
+        if self._settled is not None and index >= len(self._settled.turns) and not is_change:
             return
         if self.trace.end is not None and not entry.led:
             raise _diverged(f"the episode ends after {index} turns, and went on before")
-        if entry.key:
-            self._turns[entry.key] = index
-        reply = codec.loads(entry.reply, Move) if entry.led else codec.loads(entry.reply, Reply)
         await self._play(reply)
+        if self.trace.failure is not None:
+            self.broken = entry.key
 
     def _adopt(self) -> None:
         """The record is the one that was told; the world must be the one that it speaks of."""
@@ -156,6 +162,27 @@ class Returned(Live):
     async def _verify(self) -> None:
         if self._settled is None:
             await super()._verify()
+
+
+def _unheard(entries: Sequence[Entry]) -> set[str]:
+    """Keys of the calls whose answers nobody got, or over which a process was killed before it could tell them."""
+    found: set[str] = set()
+    acted = ""
+    for entry in entries:
+        match entry:
+            case Acted():
+                found.add(acted)
+                acted = entry.key
+            case Done():
+                acted = ""
+            case Missed():
+                found.add(entry.key)
+            case Met():
+                found.discard(entry.key)
+                acted = "" if acted == entry.key else acted
+            case _:
+                continue
+    return {*found, acted} - {""}
 
 
 class Kept:

@@ -17,6 +17,7 @@ from quintain.trace import Content, End, Message, Step, Trace, Turn
 
 from .driven import Driven
 from .errors import Gone
+from .log import Log, Met, Missed
 
 PREFIX = "dev.quintain/"
 
@@ -118,16 +119,49 @@ class Shown:
     """What an episode that is played over a wire shows of itself.
 
     Attributes:
-        untold: Key of the call that a process was at when it was killed: nobody was told what came of it. Else empty.
+        lost: Keys of calls whose answers nobody got, and whether the same request without its key is still to come.
+        is_new: Whether a process was killed before anybody acted in it: who asked for it may not know that it is there.
+        broken: Key of the call over which it failed; empty where there is none.
     """
 
-    untold: str = ""
+    is_new: bool = False
+    broken: str = ""
     id: str
     env: Environment[Any]
     trace: Trace
     _episode: Episode[Any] | None
     _driven: Driven | None
+    lost: dict[str, bool]
     _lock: asyncio.Lock
+    _log: Log
+    _turns: dict[str, int]
+    _running: dict[str, asyncio.Future[None] | None]
+
+    def knows(self, key: str) -> bool:
+        """Whether something was asked under this key."""
+        return key in self._turns or key in self._running
+
+    def place(self, key: str) -> int | None:
+        """What was asked under this key: the turn that a reply led to; of a change, how many conversations there were.
+
+        None where nothing was.
+        """
+        return self._turns.get(key)
+
+    def gave(self, key: str) -> bool:
+        """Whether this key may have been given to a call of which nothing is known any more, not even that it began."""
+        return False
+
+    def missed(self, key: str) -> None:
+        """The answer to a call has found nobody, which must be known to the next process, too."""
+        if self._log.keeps and self.knows(key) and key not in self.lost:
+            self.lost[key] = False  # Here, who asked for it is asked whether he is still there.
+            self._log.write(Missed(self.id, key))
+
+    def met(self, key: str) -> None:
+        """An answer was told, which maybe nobody had got before."""
+        if self.lost.pop(key, None) is not None:
+            self._log.write(Met(self.id, key))
 
     @property
     def is_busy(self) -> bool:

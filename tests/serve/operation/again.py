@@ -13,6 +13,33 @@ from tests.serve.environments import Gates
 from tests.serve.operation.raw import ask, result
 from tests.serve.serving import ENVIRONMENTS, SECONDS, environment, ready
 
+DYING = """
+import os, signal
+from pathlib import Path
+from quintain.serve.control import app
+from quintain.serve.journal import Journal
+
+wish = Path(os.environ["QUINTAIN_TEST_FOLDER"], "wish")
+write, said = Journal.write, app.said
+
+def at(moment):
+    if wish.exists() and wish.read_text() == moment:
+        wish.unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def writing(self, entry):
+    at(f"before {type(entry).__name__}")
+    write(self, entry)
+    at(f"after {type(entry).__name__}")
+
+def saying(route, value):
+    at("before the answer")
+    return said(route, value)
+
+Journal.write, app.said = writing, saying
+"""
+"""What a server runs first that is to die, as by kill -9, at the moment that the file `wish` names."""
+
 
 class Mortal:
     """It.
@@ -52,6 +79,15 @@ class Mortal:
         assert self.process
         self.process.kill()
         self.process.communicate(timeout=SECONDS)
+
+    def wish(self, moment: str) -> None:
+        """Have it die at the next moment of that name, such as "after Acted", where it was started with `DYING`."""
+        (self.folder / "wish").write_text(moment)
+
+    @property
+    def wishes(self) -> bool:
+        """Whether that moment has not come yet."""
+        return (self.folder / "wish").exists()
 
     def again(self, *targets: str) -> None:
         self.kill()

@@ -35,6 +35,8 @@ async def create_episode(asked: Asked) -> Detail:
     body = asked.body
     if body.harness == "client" or body.everyone or body.config is not None or body.after is not None:
         asked.need("trainer", "to play all roles, or by a harness or a configuration of one's own,")
+    if (made := _made(asked)) is not None:
+        return await _shown(asked, made)
     after = asked.host.get(body.after, asked.caller) if body.after is not None else None
     wanted = Wanted(
         environment=body.environment,
@@ -98,15 +100,15 @@ async def make_step(asked: Asked) -> Played:
 async def join(asked: Asked) -> Joined:
     """Open another actor's conversation for the caller's own harness."""
     live = await _led(asked)
-    await live.change((Join(asked.body.role, asked.body.messages),))
-    session = (await live.ready(READY_S)).sessions[-1]
+    place = await live.change((Join(asked.body.role, asked.body.messages),), key=asked.key)
+    session = (await live.ready(READY_S)).sessions[place]
     return Joined(session.context.thread, tuple(session.messages))
 
 
 async def change(asked: Asked) -> Detail:
     """Do what the caller's harness did beside its steps. With the server's own harness: only end the episode."""
     live = await _live(asked)
-    await _changed(live, asked.body)
+    await _changed(asked, live, asked.body)
     return telling.detail(asked, live)
 
 
@@ -116,14 +118,14 @@ async def terminate(asked: Asked) -> Detail:
     if body.failure is not None:
         asked.need("trainer", "to blame a failure")
     what = Terminate(body.reason) if body.failure is None else Fail(body.failure)
-    await _changed(live, (what,))
+    await _changed(asked, live, (what,))
     return telling.detail(asked, live)
 
 
 async def verify(asked: Asked) -> Verdict:
     """The verdict on an episode that has ended, or on a copy as though it ended now."""
     live, body = await _live(asked), asked.body
-    await _changed(live, body.before)
+    await _changed(asked, live, body.before)
     if not body.now:
         if live.trace.end is None:
             raise Conflict("the episode goes on; terminate it first, or ask for the verdict now")
@@ -157,6 +159,8 @@ async def snapshot(asked: Asked) -> Said:
 
 async def restore(asked: Asked) -> Detail:
     """Begin an episode where a snapshot ended."""
+    if (made := _made(asked)) is not None:
+        return await _shown(asked, made)
     try:
         frozen = Snapshot.from_bytes(asked.body)
         trace = codec.loads(frozen.trace, Trace)
@@ -184,6 +188,8 @@ async def restore(asked: Asked) -> Detail:
 
 async def fork(asked: Asked) -> Detail:
     """An independent twin of an episode; both may go on."""
+    if (made := _made(asked)) is not None:
+        return await _shown(asked, made)
     live = await _live(asked)
     await live.ready(READY_S)
     trace = live.trace
@@ -269,8 +275,18 @@ async def _created(asked: Asked, wanted: Wanted, twin: Episode[Any] | None = Non
         live = await asked.host.create(wanted, asked.caller, twin=twin)
     except Refused as error:  # No such split, or no such place in it: here these are names like any other.
         raise Unknown(str(error)) from error
-    except Conflict:
-        live = asked.host.get(wanted.id, asked.caller)  # It was created before a crash, under this very key.
+    return await _shown(asked, live)
+
+
+def _made(asked: Asked) -> Live | None:
+    """What this very request made before the server died."""
+    if asked.key:
+        with contextlib.suppress(Unknown):
+            return asked.host.get(_id(asked), asked.caller)
+    return None
+
+
+async def _shown(asked: Asked, live: Live) -> Detail:
     await _begun(live, READY_S)
     return telling.detail(asked, live)
 
@@ -283,11 +299,12 @@ async def _begun(live: Live, seconds: float) -> None:
 
 async def _acted(asked: Asked, live: Live, reply: Reply, *, whoever: bool = False) -> Played:
     await live.ready(READY_S)
+    before = live.place(asked.key)  # Where a process did it that was killed: all that is left is to tell it.
     question = live.question
-    if not whoever and question is not None and question.role != "agent":
+    if before is None and not whoever and question is not None and question.role != "agent":
         raise Conflict(f"the open question is for the {question.role}: answer it by a whole reply")
-    first = len(live.trace.turns)
-    had = live.trace.failure
+    first = len(live.trace.turns) if before is None else before
+    had = live.trace.failure if before is None else None
     if live.led and not isinstance(reply, Move):
         reply = _move(reply)
     try:
@@ -303,12 +320,12 @@ def _move(reply: Reply, **more: Any) -> Move:
     return Move(**{name: getattr(reply, name) for name in Reply.__struct_fields__}, **more)
 
 
-async def _changed(live: Live, changes: Sequence[Change]) -> None:
+async def _changed(asked: Asked, live: Live, changes: Sequence[Change]) -> None:
     if not live.led and any(not isinstance(one, Terminate | Fail) for one in changes):
         raise Conflict("the environment's own harness plays this episode, and alone talks to its actors")
     if changes:
         await live.ready(READY_S)
-        await live.change(tuple(changes))
+        await live.change(tuple(changes), key=asked.key)
 
 
 async def _forked(episode: Episode[Any]) -> Episode[Any]:

@@ -132,9 +132,13 @@ class Desk:
             answer = await asyncio.shield(call)
         except asyncio.CancelledError:
             live.asked[key] = (request, _left)
+            live.missed(key)
             raise
         if asked.gone():
             live.asked[key] = (request, _left)
+            live.missed(key)
+        else:
+            live.met(key)
         return answer
 
     async def _ready(self, context: Context) -> Live:
@@ -156,9 +160,10 @@ class Desk:
 
 def _lost(live: Live, request: bytes) -> str:
     """The key of the same request that came before, when its answer never reached a client; else empty."""
-    if live.untold.endswith(f"/{request.hex()}"):
-        key, live.untold = live.untold, ""
-        return key
+    for key, is_open in live.lost.items():
+        if is_open and key.endswith(f"/{request.hex()}"):
+            live.lost[key] = False
+            return key
     found = next((key for key, (asked, gone) in live.asked.items() if asked == request and gone()), "")
     live.asked.pop(found, None)
     return found

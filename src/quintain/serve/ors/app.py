@@ -222,7 +222,9 @@ async def _create(ors: Ors, asked: Asked) -> None:
         split = await _split_of(ors, body.env_name or "", place)
     wanted = Wanted(environment=body.env_name or "", split=split, task=place, id=name)
     try:
-        await ors.host.create(wanted, asked.caller, secrets=_secrets(asked.request, body.secrets or {}))
+        secrets = _secrets(asked.request, body.secrets or {})
+        if not await _was_begun(ors, wanted, asked.caller, secrets=secrets):
+            await ors.host.create(wanted, asked.caller, secrets=secrets)
     except ServeError as error:
         if error.status == 409:  # The standard's own servers say 400.
             raise Refused(str(error)) from error
@@ -254,6 +256,24 @@ def _secrets(request: Request, said: dict[str, str]) -> Secrets:
     if sum(map(len, (*values, *values.values()))) > MOST_SECRETS:
         raise Refused(f"secrets of a session have {MOST_SECRETS:,} characters at most, with their names")
     return Secrets({name: value for name, value in values.items() if value and value != presented(request)})
+
+
+async def _was_begun(ors: Ors, wanted: Wanted, caller: Caller, *, secrets: Secrets) -> bool:
+    """Whether the session is of this very request, whose answer was lost with the process that was to give it."""
+    try:
+        live = ors.host.get(wanted.id, caller)
+    except Unknown:
+        return False
+    if not live.is_new or live.trace.turns:
+        return False
+    env = ors.host.environment(wanted.environment)
+    split = ors.host.split(env, wanted.split)
+    task = await ors.host.task(env, split, wanted.task)
+    same = (live.env.name, live.split, live.task.id) == (env.name, split, task.id)
+    if same and secrets.names:  # Those of before are gone with the process, so it begins once more.
+        await ors.host.close(wanted.id, caller)
+        return False
+    return same
 
 
 async def _split_of(ors: Ors, env: str, id: str) -> str:

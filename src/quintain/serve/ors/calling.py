@@ -1,14 +1,14 @@
 """A tool call over the Open Reward Standard: a stream that may be lost and asked for again, and a tool that runs once.
 
 The key of a call goes out before the tool runs. Asked again under it, the same call answers the same. A request without
-a key that repeats one whose answer could not be delivered is that one again: both clients send a call anew when the
-connection is lost before the first frame.
+a key that repeats one whose answer could not be delivered is that one again, even when the process died meanwhile: both
+clients send a call anew when the connection is lost before the first frame.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import zlib
 
 import msgspec
 
@@ -26,13 +26,12 @@ SETUP_S = 25.0
 """How long a request waits for its world before it is told that it is starting."""
 
 
-def _keys() -> Iterator[str]:
-    for number in itertools.count():
-        yield f"{mark()}{number:016x}"
+_NUMBERS = itertools.count()
 
 
-_KEYS = _keys()
-"""Fresh keys of calls: no two are alike, and none is of any use in another session."""
+def _key(body: bytes) -> str:
+    """A fresh key of a call: no two are alike, none is of any use in another session, and it names the request."""
+    return f"{mark()}{zlib.crc32(body):08x}{next(_NUMBERS):08x}"
 
 
 async def call(live: Live, request: Request, *, most: int) -> None:
@@ -58,21 +57,32 @@ async def call(live: Live, request: Request, *, most: int) -> None:
     if not again:
         live.room(2 * len(body))
     if key is None:
-        key = next(_KEYS)
+        key = _key(body)
     live.asked[key] = (body, request.gone)
     events = Events(request)
     await events.open(frames.task(key))
     *parts, last = await events.during(_answered(live, asked, key, again=again))
-    if not request.gone():
-        live.asked.pop(key, None)
-        for part in parts:
-            await events.send(part)
-        await events.close(last)
+    if request.gone():
+        live.missed(key)
+        return
+    live.asked.pop(key, None)
+    for part in parts:
+        await events.send(part)
+    await events.close(last)
+    if live.lost:
+        live.met(key)
 
 
 def _lost(live: Live, body: bytes) -> str | None:
-    """The key of the same request that came before, when its client left without the answer."""
-    return next((key for key, (asked, gone) in live.asked.items() if asked == body and gone()), None)
+    """The key of the same request that came before, when its client left without the answer, or its server did."""
+    for key, (asked, gone) in live.asked.items():
+        if asked == body and gone():
+            return key
+    for key, is_open in live.lost.items():
+        if is_open and key[16:24] == f"{zlib.crc32(body):08x}" and live.gave(key):
+            live.lost[key] = False
+            return key
+    return None
 
 
 async def _answered(live: Live, asked: wire.Call, key: str, *, again: bool) -> list[bytes]:

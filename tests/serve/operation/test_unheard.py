@@ -1,0 +1,143 @@
+"""Answers that nobody got: the same request, sent again without a key, is that one, in the next process too."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serve.operation.again import DYING, Mortal, mortal
+from tests.serve.operation.raw import dial, task_id
+from tests.serve.operation.test_recovery import output, until
+from tests.serve.ors.confiding import named
+
+CONFIDING = Path(__file__).parents[1] / "ors" / "confiding.py"
+
+
+def sent(server: Mortal, tool: str, **arguments: Any) -> socket.socket:
+    """A connection by which a call was asked for in the session "s", and nothing was read."""
+    body = json.dumps({"name": tool, "input": arguments})
+    line = dial(server.port)
+    line.sendall(
+        f"POST /call HTTP/1.1\r\nhost: localhost\r\nx-session-id: s\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+    )
+    line.sendall(body.encode())
+    return line
+
+
+def reset(line: socket.socket) -> None:
+    """Close so that the other side is told at once, by a reset."""
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    line.close()
+
+
+def names(server: Mortal) -> set[str]:
+    """What stands in the journal."""
+    data = (server.folder / "journal" / "0.journal").read_bytes()
+    return {name for name in ("acted", "done", "missed", "met") if b"\xa4type" + _text(name) in data}
+
+
+def _text(name: str) -> bytes:
+    return bytes([0xA0 + len(name)]) + name.encode()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Any:
+    with mortal(tmp_path, "gated") as gated:
+        gated.create("s", index=0)
+        yield gated
+
+
+def mark(server: Mortal, label: str = "x") -> str:
+    return output(server.call("s", "mark", label=label))
+
+
+@pytest.mark.slow
+def test_a_call_in_which_its_server_was_killed_is_the_one_that_comes_again(server: Mortal) -> None:
+    with sent(server, "hold", gate="g"):
+        until(lambda: server.gates.entered("g") == 1)
+        server.kill()
+    server.gates.open("g")
+    server.start()
+    assert mark(server) == "Marked 2."  # Another one is another one.
+    assert output(server.call("s", "hold", gate="g")) == "Through g."
+    assert mark(server) == "Marked 3."  # It had been done by then.
+    assert output(server.call("s", "hold", gate="g")) == "Through g."
+    assert mark(server) == "Marked 5."  # The second one was meant.
+    server.again()
+    assert output(server.call("s", "hold", gate="g")) == "Through g."
+    assert mark(server) == "Marked 7."
+
+
+@pytest.mark.slow
+def test_a_call_that_was_asked_for_by_its_key_is_not_taken_for_the_next(server: Mortal) -> None:
+    with sent(server, "hold", gate="g") as line:
+        until(lambda: server.gates.entered("g") == 1)
+        first = b""
+        while not first.endswith(b"\r\n\r\n\r\n"):
+            first += line.recv(65_536)
+        key = task_id(first.partition(b"\r\n\r\n")[2].partition(b"\r\n")[2])
+        server.kill()
+    server.gates.open("g")
+    server.start()
+    asked = {"name": "hold", "input": {"gate": "g"}, "task_id": key}
+    assert b"Through g." in server.ask("POST", "/call", "s", body=asked)[2]
+    for count in (3, 5):  # The answer is known to have been told, also to the process after this one.
+        assert output(server.call("s", "hold", gate="g")) == "Through g."
+        assert mark(server) == f"Marked {count}."
+        server.again()
+
+
+def test_an_answer_that_found_nobody_is_kept_for_who_asks_again(server: Mortal) -> None:
+    with sent(server, "hold", gate="g") as line:
+        until(lambda: server.gates.entered("g") == 1)
+        reset(line)
+    server.gates.open("g")
+    until(lambda: names(server) == {"acted", "done", "missed"})
+    server.again()
+    assert output(server.call("s", "hold", gate="g")) == "Through g."
+    assert mark(server) == "Marked 2."
+    assert "met" in names(server)
+    server.again()
+    assert output(server.call("s", "hold", gate="g")) == "Through g."
+    assert mark(server) == "Marked 4."
+
+
+@pytest.mark.slow
+def test_an_answer_that_was_read_is_no_others(server: Mortal) -> None:
+    for count in (1, 2, 3):
+        assert mark(server) == f"Marked {count}."
+        server.again()
+    assert names(server) == {"acted", "done"}
+
+
+def test_a_session_whose_creation_was_not_answered_is_created_once(tmp_path: Path) -> None:
+    with mortal(tmp_path, "counter", before=DYING) as server:
+        server.wish("after Created")
+        with pytest.raises(OSError, match=r"reset|closed"):
+            server.create("s")
+        server.start()
+        other = {"split": "train", "index": 1}
+        assert server.ask("POST", "/create", "s", body=other)[0] == 400
+        server.create("s")
+        server.create("s")  # As long as nothing was done in it.
+        assert output(server.call("s", "add", by=1)) == "The count is 1."
+        assert server.ask("POST", "/create", "s", body={"split": "train", "index": 2})[0] == 400
+        server.again()
+        assert server.ask("POST", "/create", "s", body={"split": "train", "index": 2})[0] == 400
+        assert output(server.call("s", "add", by=1)) == "The count is 2."
+
+
+@pytest.mark.slow
+def test_what_was_confided_with_a_lost_creation_is_confided_again(tmp_path: Path) -> None:
+    with mortal(tmp_path, f"{CONFIDING}:env", before=DYING) as server:
+        server.wish("after Created")
+        with pytest.raises(OSError, match=r"reset|closed"):
+            server.create("s", index=0, secrets={"KEY": "value"})
+        server.start()
+        server.create("s", index=0, secrets={"KEY": "value"})
+        assert output(server.call("s", "read", of="KEY")) == named("value")
