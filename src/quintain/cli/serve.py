@@ -36,8 +36,8 @@ def serve(
 ) -> None:
     """Serve each ENV over the Open Reward Standard, OpenEnv, MCP and a control plane, on one port.
 
-    ENV is a registered name, package.module:attr or path/to/file.py:attr. Prints one line when it is ready; ends in
-    order, with status 0, on SIGTERM.
+    ENV is a registered name, package.module:attr or path/to/file.py:attr. Prints one line when it is ready, and
+    episodes that fail on stderr; ends in order, with status 0, on SIGTERM.
     """
     missing = [name for name in ("httptools", "mcp", "uvicorn", "uvloop", "websockets") if find_spec(name) is None]
     if missing:

@@ -288,7 +288,9 @@ class Host:
                 words = f"the environment is of another version now: {env.fingerprint}, not {created.fingerprint}"
                 lost = EpisodeError(words, part="C", kind="session_lost")
             known: dict[str, Any] = {"token": created.token, "wanted": wanted, "owner": created.owner}
-            self._live(Returned, env, task, **known, past=past, lost=lost, secrets=Secrets(lost=wanted.secrets))
+            live = self._live(Returned, env, task, **known, past=past, lost=lost, secrets=Secrets(lost=wanted.secrets))
+            if lost is not None and past.settled is None:
+                self.counts.end(live.id, live.trace)
 
     def _live(
         self,

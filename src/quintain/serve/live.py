@@ -396,4 +396,4 @@ class Live(Shown):
         if self._log.keeps:
             self._log.write(Settled(self.id, self.trace.to_bytes()))
         if self._counts is not None:
-            self._counts.end(self.trace)
+            self._counts.end(self.id, self.trace)

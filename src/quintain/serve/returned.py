@@ -99,7 +99,7 @@ class Returned(Live):
         except BROKEN as error:
             if self._settled is None:
                 self._fail(error, part="S", kind="quintain:replay_diverged")
-                self._log.write(Settled(self.id, self.trace.to_bytes()))
+                await super()._verify()
             else:
                 self._lose(str(error))
         if self.status == "starting":

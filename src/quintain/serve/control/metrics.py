@@ -20,6 +20,9 @@ def text(host: Host) -> str:
     now = Counter((live.env.name, live.status) for live in host.lives(ANYONE))
     by_status: Values = {(("environment", env), ("status", status)): n for (env, status), n in now.items()}
     ended: Values = {(("environment", env), ("validity", how)): n for (env, how), n in counts.ended.items()}
+    failed: Values = {
+        (("environment", env), ("kind", kind), ("part", part)): n for (env, part, kind), n in counts.failed.items()
+    }
     lines = [
         *_gauge("quintain_episodes", "Episodes that the server holds.", by_status),
         *_gauge("quintain_episodes_limit", "Most episodes at once.", {(): host.limits.episodes}),
@@ -27,6 +30,7 @@ def text(host: Host) -> str:
         *_gauge("quintain_threads_lost", "Threads that hang in a tool.", {(): host.crew.lost}),
         *_counter("quintain_episodes_begun_total", "Episodes begun.", _by_environment(counts.begun)),
         *_counter("quintain_episodes_ended_total", "Episodes ended, by validity.", ended),
+        *_counter("quintain_failures_total", "Episodes without a reward, by who is to blame.", failed),
         *_counter("quintain_turns_total", "Turns of ended episodes.", _by_environment(counts.turns)),
         *_counter("quintain_scores_total", "Scores of valid episodes, added up.", _by_environment(counts.scores)),
     ]
