@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quintain.cli.summary import to_dict
 from quintain.episode import blank
 from quintain.errors import Failure
 from quintain.record import Rollout
@@ -91,7 +92,7 @@ def test_failure_by_length_compares_the_shorter_with_the_longer_half(episodes: l
 
 @given(GROUPS)
 def test_the_order_of_the_groups_does_not_matter(groups: list[list[float | None]]) -> None:
-    one, other = summary(*groups).to_dict(), summary(*reversed(groups)).to_dict()
+    one, other = to_dict(summary(*groups)), to_dict(summary(*reversed(groups)))
     assert one.keys() == other.keys()
     for name in one.keys() - {"seconds", "failures", "by", "pass_hat_k", "mean_reward_bounds", "failed_tasks"}:
         assert one[name] == pytest.approx(other[name], abs=1e-7), name
@@ -107,7 +108,7 @@ def test_everything_is_counted() -> None:
     easy, hard = {"level": "easy"}, {"level": "hard", "family": "f"}
     made.add([play(1.0, turns=2, tags=easy), play(0.0, tags=hard)], [play(None, tags=hard, kind="session_lost")])
     made.add([play(None, tags=easy), play(None, tags=easy)], kept=False)
-    assert msgspec.json.decode(msgspec.json.encode(made.to_dict())) == {
+    assert msgspec.json.decode(msgspec.json.encode(to_dict(made))) == {
         "episodes": 5,
         "scored": 2,
         "mean_reward": 0.5,
@@ -140,7 +141,7 @@ def test_tasks_that_never_failed_are_not_listed() -> None:
 
 
 def test_nothing_says_nothing() -> None:
-    made = Summary().to_dict()
+    made = to_dict(Summary())
     assert (made["mean_reward"], made["pass_at_1"], made["mean_reward_bounds"]) == (None, None, None)
     assert (made["failure_rate_short"], made["failure_rate_long"], made["failed"]) == (None, None, 0)
 

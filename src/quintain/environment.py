@@ -155,10 +155,10 @@ class Environment(Generic[S]):
         """
         judges = [c.judge for c in self.verifier.criteria]
         owners = [*_classes(self.state), type(self.harness), *map(_definition, judges)]
-        code = sorted({source for owner in owners for source in _sources(owner)})
-        settings = [_settings(one) for one in (self.harness, *judges)]
+        code = sorted({source for owner in owners for source in sources(owner)})
+        setup = [settings(one) for one in (self.harness, *judges)]
         rules = [(c.name, c.level, c.weight, c.low, c.high, c.normalize, c.after) for c in self.verifier.criteria]
-        whole = (self.name, code, settings, rules, self.verifier.combine, self.tools_digest)
+        whole = (self.name, code, setup, rules, self.verifier.combine, self.tools_digest)
         return codec.digest(codec.dumps(whole))
 
 
@@ -195,7 +195,7 @@ def _definition(judge: object) -> object:
     return function if isinstance(function, types.FunctionType) else type(judge)
 
 
-def _sources(owner: Any) -> tuple[str, ...]:
+def sources(owner: Any) -> tuple[str, ...]:
     """The author's code that a class or function belongs to."""
     module = sys.modules.get(owner.__module__)
     file = getattr(module, "__file__", None)
@@ -228,7 +228,7 @@ def _code(code: types.CodeType) -> tuple[Any, ...]:
     return (code.co_name, code.co_code, code.co_names, constants, sys.version_info[:2])
 
 
-def _settings(thing: Any) -> tuple[str, dict[str, bytes]]:
+def settings(thing: Any) -> tuple[str, dict[str, bytes]]:
     """What a harness or a judge is called, and its fields; of a function what it closes over and its defaults."""
     if isinstance(thing, types.FunctionType):
         cells = zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)

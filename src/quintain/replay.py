@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from subprocess import PIPE, CompletedProcess, Popen
 from typing import Any, TypeVar
 
 import msgspec
 
 from . import codec
 from .environment import Environment
-from .episode import Episode
-from .errors import WALL_CLOCK_KINDS, ModelError, ReplayDivergence, UsageError
-from .harness import Harness, Request
+from .episode import ActorSession, Episode
+from .errors import WALL_CLOCK_KINDS, Failure, ModelError, ReplayDivergence, UsageError
+from .harness import Course, Harness, Model, Request, Session
 from .rollout import Played, played
 from .state import State
 from .task import Task
-from .trace import Reply, Tokens, Trace, Turn
+from .trace import End, Reply, Step, Tokens, ToolCall, Trace, Turn
 
 S = TypeVar("S", bound=State)
 
@@ -34,7 +34,6 @@ class Recorded:
     name = "recorded"
 
     def __init__(self, trace: Trace) -> None:
-        self._trace = trace
         self._left: dict[str, list[Turn]] = defaultdict(list)
         for turn in reversed(trace.turns):
             self._left[turn.role].append(turn)
@@ -44,14 +43,11 @@ class Recorded:
         """The role's next reply.
 
         Raises:
-            ModelError: The trace holds no more; the same error when that is how the recorded model ended.
+            ModelError: The trace holds no more.
         """
         left = self._left[request.role]
         if left:
             return self._whole(left.pop())
-        failure = self._trace.failure
-        if failure is not None and failure.part == "model":
-            raise ModelError(failure.message, kind=failure.kind)
         raise ModelError(f"the trace holds no further reply of role {request.role!r}", kind="quintain:replay_diverged")
 
     def _whole(self, turn: Turn) -> Reply:
@@ -82,23 +78,86 @@ async def replayed(env: Environment[S], task: Task[S], trace: Trace, *, start: S
     """As `replay`, for an episode that began in the world `start`; None for the task's own."""
     _check(env, task, trace, start=start)
     new = await played(retold(env, trace), task, Recorded(trace), start=start, **_names(trace))
-    again = new.rollout.trace
-    if again.failure is not None and trace.failure is not None and again.failure.part == trace.failure.part == "model":
-        # The model's code is not here; how it looked where it broke can only be quoted.
-        quoted = {"type": trace.failure.type, "traceback_digest": trace.failure.traceback_digest}
-        again.failure = msgspec.structs.replace(again.failure, **quoted)
-    diverged = find_divergence(trace, again)
-    if diverged is not None:
+    if (diverged := find_divergence(trace, new.rollout.trace)) is not None:
         raise diverged
     return new
 
 
 def retold(env: Environment[S], trace: Trace) -> Environment[S]:
-    """As it was configured; a harness that something outside drove has a `retell`, which makes one of its trace."""
-    twin = env.replace(config=trace.config)
+    """As it was configured, with what drives it through a trace again.
+
+    Its own harness, unless another one led the episode. One that something outside drove has a `retell`, which makes
+    one of its trace.
+    """
     retell: Callable[[Trace], Harness] = getattr(env.harness, "retell", lambda _: env.harness)
-    twin.harness = retell(trace)  # Not by `replace`: it is the same environment, by the same fingerprint.
+    harness = retell(trace) if trace.led_by is msgspec.UNSET else Retold(trace)
+    twin = env.replace(config=trace.config)
+    # Not by `replace`: it is the same environment, by the same fingerprint.
+    stopped = trace.cut or (trace.failure is not None and trace.failure.part == "model")
+    twin.harness = _Cut(harness, trace) if stopped else harness
     return twin
+
+
+class Retold(msgspec.Struct, frozen=True):
+    """Plays what stands in a record, whatever harness it was: the same contexts and calls, and the end as it was."""
+
+    trace: Trace
+
+    async def play(self, session: Session, model: Model) -> None:
+        """One step for each turn of the record."""
+        assert isinstance(session, ActorSession)  # `Episode.begin` has no others.
+        roles = {turn.thread: turn.role for turn in self.trace.turns}
+        actors = [session]
+        for turn in self.trace.turns:
+            while len(actors) <= turn.thread:
+                actors.append(session.join(roles.get(len(actors), "")))  # Threads are numbered as they are opened.
+            actor = actors[turn.thread]
+            actor.rewrite(self.trace.context(turn.index))
+            await actor.step(await model(actor.request()), _course(turn))
+        _conclude(session.episode, self.trace)
+
+
+class _Cut(msgspec.Struct, frozen=True):
+    """A harness that is stopped where it asks for more than a record holds: by somebody outside, or by its model."""
+
+    own: Harness
+    trace: Trace
+
+    async def play(self, session: Session, model: Model) -> None:
+        assert isinstance(session, ActorSession)  # `Episode.begin` has no others.
+        try:
+            await self.own.play(session, _until(session.episode, model, len(self.trace.turns)))
+        except _Reached:
+            _conclude(session.episode, self.trace)
+
+
+def _course(turn: Turn) -> Course | None:
+    """The calls that were made, where these are not simply those of the reply."""
+    made = [step.call for step in turn.steps]
+    if tuple(made) == turn.reply.message.calls:
+        return None
+    left = iter(made)
+
+    async def course(_: Step | None) -> ToolCall | None:
+        return next(left, None)
+
+    return course
+
+
+def _conclude(episode: Episode[Any], trace: Trace) -> None:
+    """End as a record does, where the end came from without."""
+    if trace.failure is not None and trace.failure.stage != "verification":
+        quote(episode, trace.failure)
+    elif trace.end in {End.TERMINATED, End.FAILED}:  # A limit comes again by itself; one that goes on has no end.
+        episode.terminate(trace.reason)
+    episode.trace.cut = trace.cut
+
+
+def quote(episode: Episode[Any], failure: Failure) -> None:
+    """End an episode by a failure that somebody else has put into words already; the first one is kept."""
+    trace = episode.trace
+    if trace.failure is None:
+        trace.failure, trace.end, trace.reason, trace.score = failure, End.FAILED, failure.kind, None
 
 
 def _check(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> None:
@@ -161,20 +220,23 @@ async def rebuild(
     if not 0 <= turns <= len(trace.turns):
         raise UsageError(f"turns must be in [0, {len(trace.turns)}], got {turns}")
     _check(env, task, trace, start=start)
-    recorded = Recorded(trace)
     episode = await Episode[S].begin(retold(env, trace), task, start, **_names(trace))
-
-    async def model(request: Request) -> Reply:
-        if len(episode.trace.turns) == turns:
-            raise _Reached
-        return await recorded(request)
-
     with contextlib.suppress(_Reached):  # The harness asks for the reply beyond the prefix: there we are.
-        await episode.env.harness.play(episode.session, model)
-    diverged = _in_turns(trace.turns[:turns], episode.trace.turns)
-    if diverged is not None:
+        await episode.env.harness.play(episode.session, _until(episode, Recorded(trace), turns))
+    if (diverged := _in_turns(trace.turns[:turns], episode.trace.turns)) is not None:
         raise diverged
     return episode
+
+
+def _until(episode: Episode[Any], model: Model, turns: int) -> Model:
+    """The model, as long as there are fewer turns."""
+
+    async def ask(request: Request) -> Reply:
+        if len(episode.trace.turns) == turns:
+            raise _Reached
+        return await model(request)
+
+    return ask
 
 
 class _Reached(BaseException):
@@ -182,10 +244,10 @@ class _Reached(BaseException):
 
 
 def _names(trace: Trace) -> dict[str, Any]:
-    return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "after", "split", "agent")}
+    return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "after", "split", "agent", "led_by")}
 
 
-def elsewhere(command: Sequence[str], hash_seeds: Sequence[int]) -> list[subprocess.CompletedProcess[str]]:
+def elsewhere(command: Sequence[str], hash_seeds: Sequence[int]) -> list[CompletedProcess[str]]:
     """Run one command in a fresh process per hash seed, all at once, and wait for them.
 
     Args:
@@ -193,13 +255,7 @@ def elsewhere(command: Sequence[str], hash_seeds: Sequence[int]) -> list[subproc
         hash_seeds: Values of PYTHONHASHSEED, 0 to 4294967295.
     """
     started = [
-        subprocess.Popen(
-            command,
-            env=os.environ | {"PYTHONHASHSEED": str(seed)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        Popen(command, env=os.environ | {"PYTHONHASHSEED": str(seed)}, stdout=PIPE, stderr=PIPE, text=True)
         for seed in hash_seeds
     ]
     try:
@@ -208,6 +264,6 @@ def elsewhere(command: Sequence[str], hash_seeds: Sequence[int]) -> list[subproc
         for process in started:
             process.kill()  # What has ended already stays as it is.
     return [
-        subprocess.CompletedProcess(command, process.returncode, out, err)
+        CompletedProcess(command, process.returncode, out, err)
         for process, (out, err) in zip(started, outputs, strict=True)
     ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -134,36 +133,6 @@ class Summary:
             seen += self._lengths[length]
         short, long = (failed / n if n else None for failed, n in halves)
         return short, long
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything above as plain data for `--json`."""
-        short, long = self.failure_by_length
-        return {
-            "episodes": self.all.episodes,
-            "scored": self.all.scored,
-            "mean_reward": self.all.mean,
-            "standard_error": self.standard_error,
-            "mean_reward_bounds": self.interval,
-            "pass_at_1": self.pass_hat_k.get(1),
-            "pass_hat_k": {str(k): value for k, value in self.pass_hat_k.items()},
-            "failed": self.failed,
-            "failures": {part: dict(kinds) for part, kinds in sorted(self.failures.items())},
-            "failure_rate_short": short,
-            "failure_rate_long": long,
-            "failed_tasks": {
-                task: {"episodes": s.episodes, "mean_reward": s.mean, "mean_reward_bounds": s.bounds}
-                for task, s in sorted(self.failed_tasks.items())
-            },
-            "dropped_groups": self.dropped,
-            "turns": self.turns,
-            "tool_calls": self.calls,
-            "tokens": self.tokens,
-            "seconds": dict(self.seconds),
-            "by": {
-                tag: {value: {"episodes": s.episodes, "mean_reward": s.mean} for value, s in sorted(values.items())}
-                for tag, values in sorted(self.by_tag.items())
-            },
-        }
 
 
 def indistinguishable(a: Summary, b: Summary) -> str | None:

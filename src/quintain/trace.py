@@ -213,8 +213,12 @@ class Trace(msgspec.Struct, kw_only=True):
         after: Task and attempt of the episode, of the same member and day, in whose end this one began; unset, and not
             in the record, where it began in its task's own world.
         agent: Name of the model that played.
+        led_by: Fingerprint of the harness that led it from elsewhere, over a wire, empty where nobody said; unset, and
+            not in the record, where the environment's own did.
         end: None while the episode goes on.
         reason: Why it ended, in the words of who ended it.
+        cut: True where somebody outside ended it, while the harness waited for a reply; else unset, and not in the
+            record.
         failure: Set exactly when `end` is FAILED.
         criteria: Names of everything that judged; each has its rewards below or in the turns.
         rewards: Of phases not reached, and of the whole trajectory.
@@ -234,10 +238,12 @@ class Trace(msgspec.Struct, kw_only=True):
     attempt: int = 0
     after: tuple[str, int] | msgspec.UnsetType = msgspec.UNSET
     agent: str = ""
+    led_by: str | msgspec.UnsetType = msgspec.UNSET
     config: Config
     turns: list[Turn] = []
     end: End | None = None
     reason: str = ""
+    cut: bool | msgspec.UnsetType = msgspec.UNSET
     failure: Failure | None = None
     criteria: tuple[str, ...] = ()
     rewards: list[Reward] = []

@@ -69,8 +69,10 @@ def run(invocation: console.Invocation, /, **given: Any) -> None:
         "wall_s": time.perf_counter() - started,
     }
     if chosen.wanted.as_json:
+        from .summary import to_dict
+
         stopped = played.stopped and {"reason": str(played.stopped).partition("\n")[0], "report": played.stopped.report}
-        console.print_json(facts | played.summary.to_dict() | {"stopped": stopped})
+        console.print_json(facts | to_dict(played.summary) | {"stopped": stopped})
     else:
         _print(played, facts)
     if played.stopped is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.table import Table as Grid
@@ -23,6 +24,37 @@ def print_summary(console: Console, summary: Summary) -> None:
     for block in _blocks(summary):
         console.print(block)
         console.print()
+
+
+def to_dict(summary: Summary) -> dict[str, Any]:
+    """Everything that a summary knows as plain data for `--json`."""
+    short, long = summary.failure_by_length
+    return {
+        "episodes": summary.all.episodes,
+        "scored": summary.all.scored,
+        "mean_reward": summary.all.mean,
+        "standard_error": summary.standard_error,
+        "mean_reward_bounds": summary.interval,
+        "pass_at_1": summary.pass_hat_k.get(1),
+        "pass_hat_k": {str(k): value for k, value in summary.pass_hat_k.items()},
+        "failed": summary.failed,
+        "failures": {part: dict(kinds) for part, kinds in sorted(summary.failures.items())},
+        "failure_rate_short": short,
+        "failure_rate_long": long,
+        "failed_tasks": {
+            task: {"episodes": s.episodes, "mean_reward": s.mean, "mean_reward_bounds": s.bounds}
+            for task, s in sorted(summary.failed_tasks.items())
+        },
+        "dropped_groups": summary.dropped,
+        "turns": summary.turns,
+        "tool_calls": summary.calls,
+        "tokens": summary.tokens,
+        "seconds": dict(summary.seconds),
+        "by": {
+            tag: {value: {"episodes": s.episodes, "mean_reward": s.mean} for value, s in sorted(values.items())}
+            for tag, values in sorted(summary.by_tag.items())
+        },
+    }
 
 
 def _blocks(summary: Summary) -> Iterator[RenderableType]:

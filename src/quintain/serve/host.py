@@ -54,6 +54,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         id: How the caller will call it; empty for a fresh one.
         seed, member, attempt, agent, after: Fields of the Trace.
         led, everyone: Whether a harness of the caller's plays; whether he answers for all roles.
+        led_by: What the record says of that harness; None where it is the environment's own.
         config: Limits and dials; None for the environment's own.
         label: What the record calls the split; None for its name.
         start, origin: Bytes of the world that it begins in, or of the snapshot from which it goes on; None for neither.
@@ -70,6 +71,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     agent: str = ""
     after: tuple[str, int] | None = None
     led: bool = False
+    led_by: str | None = None
     everyone: bool = False
     config: Config | None = None
     label: str | None = None
@@ -308,7 +310,7 @@ class Host:
         env = env if wanted.config in (None, env.config) else env.replace(config=wanted.config)
         names: dict[str, Any] = {name: getattr(wanted, name) for name in ("seed", "member", "attempt", "agent")}
         names |= {"split": wanted.split if wanted.label is None else wanted.label}
-        names |= {"after": wanted.after} if wanted.after is not None else {}
+        names |= {one: at for one in ("after", "led_by") if (at := getattr(wanted, one)) is not None}
         given: dict[str, Any] = {name: getattr(wanted, name) for name in ("origin", "start", "led")}
         fresh = twin is None and wanted.origin is None and wanted.start is None
         live = kind(

@@ -26,7 +26,7 @@ from .errors import Finished, Gone, Starting, Void
 from .keys import Caller
 from .limits import patience_s
 from .log import FORGETFUL, Acted, Done, Ended, Log, Settled, digest
-from .moves import Again, Change, Make, Move, change, checked, move, rebuilt, recordable, text
+from .moves import Again, Change, Make, Move, Terminate, checked, cut, move, rebuilt, recordable, text
 from .scale import Scale
 from .told import Answer, Shown
 
@@ -239,7 +239,7 @@ class Live(Shown):
         async with self._lock:
             if self.status == "open":
                 self._log.write(Ended(self.id, reason))
-                episode.terminate(reason)
+                cut(episode, Terminate(reason))
                 await self._finish()
 
     async def change(self, changes: tuple[Change, ...], *, key: str = "") -> int:
@@ -258,8 +258,7 @@ class Live(Shown):
                 self._log.write(Acted(self.id, key, codec.dumps(checked(episode, wanted)), led=True))
                 before = len(episode.sessions)
                 self._turns |= {key: before} if key else {}
-                for one in changes:
-                    change(episode, one)
+                await move(episode, wanted, led=self.led)
                 if self.trace.end is not None and self.status == "open":
                     await self._finish()
             return before
@@ -361,7 +360,7 @@ class Live(Shown):
             raise EpisodeError("the episode has no harness any more", part="H", kind="session_lost")
         try:
             if isinstance(reply, Move):
-                await move(episode, reply)
+                await move(episode, reply, led=self.led)
             elif driven is not None:
                 await driven.run(reply)
             self._scale.check(episode)

@@ -13,14 +13,14 @@ import msgspec
 
 from quintain import codec, resource
 from quintain.context import Context, Snapshot
-from quintain.environment import Environment
+from quintain.environment import Environment, settings, sources
 from quintain.episode import ActorSession, Episode
 from quintain.errors import EpisodeError, Failure
-from quintain.harness import Course, Harness, Model, Request, Session
-from quintain.replay import Recorded
+from quintain.harness import Course, Harness, Model, Request
+from quintain.replay import Recorded, Retold, quote
 from quintain.state import State
 from quintain.task import Task
-from quintain.trace import End, Message, Reply, Trace, Turn
+from quintain.trace import Message, Reply, Trace, Turn
 
 from .errors import Conflict, Finished, Refused
 
@@ -146,48 +146,29 @@ def change(episode: Episode[Any], what: Change) -> None:
         case Terminate():
             episode.terminate(what.reason)
         case Fail():
-            fail(episode, what.failure)
+            quote(episode, what.failure)
 
 
-async def move(episode: Episode[Any], what: Move) -> None:
-    """Make a move that was checked."""
+def cut(episode: Episode[Any], what: Change) -> None:
+    """End an episode from outside, while its harness waits for a reply. Of one that has ended nothing changes."""
+    if not episode.ended:
+        change(episode, what)
+        episode.trace.cut = True
+
+
+async def move(episode: Episode[Any], what: Move, *, led: bool) -> None:
+    """Make a move that was checked.
+
+    Args:
+        episode: In which.
+        what: The move.
+        led: Whether it is the harness of the episode that makes it; else it can be nothing but an end.
+    """
     for one in what.before:
-        change(episode, one)
+        change(episode, one) if led else cut(episode, one)
     if what.plays:
         reply = Reply(**{name: getattr(what, name) for name in Reply.__struct_fields__})
         await episode.sessions[what.thread].step(reply)
-
-
-def fail(episode: Episode[Any], failure: Failure) -> None:
-    """End an episode by a failure that somebody else has put into words already."""
-    trace = episode.trace
-    if trace.failure is None:
-        trace.failure = failure
-        trace.end, trace.reason, trace.score = End.FAILED, failure.kind, None
-
-
-def driven_by(env: Environment[S], harness: Harness) -> Environment[S]:
-    """The environment under its own name, with another harness."""
-    twin = env.replace(harness=harness)
-    twin.fingerprint = env.fingerprint
-    return twin
-
-
-class Retold(msgspec.Struct, frozen=True):
-    """Plays what stands in a record, whatever harness it was: contexts as they were, and the end as it was."""
-
-    trace: Trace
-
-    async def play(self, session: Session, model: Model) -> None:
-        """One step for each turn of the record."""
-        sessions = [session]
-        for turn in self.trace.turns:
-            sessions += [session.join(turn.role) for _ in range(len(sessions), turn.thread + 1)]
-            actor = sessions[turn.thread]
-            actor.rewrite(self.trace.context(turn.index))
-            await actor.step(await model(actor.request()))
-        if self.trace.end is End.TERMINATED:
-            session.terminate(self.trace.reason)
 
 
 class Again(Episode[S]):
@@ -285,6 +266,11 @@ async def thawed(env: Environment[S], task: Task[S], data: bytes) -> Episode[S]:
     return await Episode[S].restore(env, task, Snapshot.from_bytes(data))
 
 
+def fingerprint(harness: Harness) -> str:
+    """Names a harness by its code, and by what it was set up with."""
+    return codec.digest(codec.dumps((sources(type(harness)), settings(harness))))
+
+
 def making(
     env: Environment[S],
     task: Task[S],
@@ -305,6 +291,8 @@ def making(
         start: The world in which a fresh one begins, as bytes; None for the task's own.
         led: Whether no harness plays it here, that would have to find its place.
         names: Fields of the Trace.
+
+    An episode that somebody goes on to lead is led by him, whoever did before.
     """
 
     async def make() -> Episode[S]:
@@ -312,6 +300,8 @@ def making(
             world = None if start is None else await resource.loaded(env.state, start)
             return await Episode[S].begin(env, task, world, **names)
         found = twin if twin is not None else await thawed(env, task, origin or b"")
+        if "led_by" in names:
+            found.trace.led_by = names["led_by"]
         return found if led else resumable(found)
 
     return make

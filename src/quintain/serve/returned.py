@@ -22,7 +22,7 @@ from .errors import Finished, Gone, Unavailable, Void
 from .journal import Past
 from .live import Live
 from .log import Acted, Done, Ended, Entry, Log, Met, Missed, Said, Settled, digest
-from .moves import Move
+from .moves import Move, Terminate, cut
 
 _log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class Returned(Live):
                 case Done() if self._settled is None and digest(self.trace, index) != entry.digest:
                     raise _diverged(f"turn {index} is not what it was")
                 case Ended() if self._episode is not None:
-                    self._episode.terminate(entry.reason)
+                    cut(self._episode, Terminate(entry.reason))
                     await self._finish()
                 case Settled():
                     self._adopt()

@@ -26,13 +26,13 @@ class Scale:
         self._turns = self._record = self._world = 0
 
     def check(self, episode: Episode[Any]) -> None:
-        """Weigh what has come since the last time.
+        """Weigh what has come since the last time. One that has ended grows no more.
 
         Raises:
             EpisodeError: It is too much.
         """
         turns = episode.trace.turns
-        if self._most is None or len(turns) == self._turns:
+        if self._most is None or episode.ended or len(turns) == self._turns:
             return
         for turn in turns[self._turns :]:
             said = turn.reply.message
@@ -42,6 +42,7 @@ class Scale:
         if self._turns & (self._turns - 1) == 0:
             self._world = len(resource.split(episode.state).plain)
         if self._record + self._world > self._most:
+            episode.trace.cut = True
             raise EpisodeError(
                 f"a record of {self._record:,} bytes, a world of {self._world:,}: an episode may have {self._most:,}",
                 part="S",

@@ -19,6 +19,7 @@ from quintain.models.agents import oracle, random
 from quintain.models.cast import Cast
 from quintain.replay import Recorded
 from quintain.serve.client.episode import RemoteEpisode
+from quintain.serve.moves import fingerprint
 from quintain.trace import Message, Reply, Tokens, ToolCall
 from tests.serve.control.conftest import here
 from tests.serve.serving import Served
@@ -238,8 +239,42 @@ def test_a_session_takes_any_harness(served: Served) -> None:
                 assert await episode.verify() == 1
                 found = episode.trace
                 assert (await episode.replay()).agree
-            expected.fingerprint = found.fingerprint  # Of the environment, whichever harness plays it.
+            # The fingerprint is of the environment at the server; of whoever drives a session by hand nobody knows.
+            expected.fingerprint, expected.led_by = found.fingerprint, ""
             assert found.to_json() == expected.to_json()
+
+    run(play())
+
+
+def test_a_record_names_the_harness_that_led_it_and_is_retold_without_it(served: Served) -> None:
+    def model() -> Model:
+        agent = [say("What is it?"), call("write", '{"number": 3}'), say("Good bye.")]
+        return Cast(agent=Scripted(agent), user=Scripted([call("look", "{}")]))
+
+    async def play() -> None:
+        local = here("talk")
+        async with qn.connect(served.url) as server:
+            remote = (await server.environment("talk")).replace(harness=Haggler())
+            trace = (await qn.rollout(remote, remote.tasks("train")[3], model(), split="train")).trace
+            assert (trace.score, trace.led_by) == (1, fingerprint(Haggler()))
+            assert trace.fingerprint == local.fingerprint != local.replace(harness=Haggler()).fingerprint
+            for env in (local, remote, await server.environment("talk")):
+                assert (await qn.replay(env, env.tasks("train")[3], trace)).to_json() == trace.to_json()
+
+    run(play())
+
+
+def test_a_model_that_breaks_breaks_a_replay_in_the_same_place(served: Served) -> None:
+    async def broken(request: Any) -> Reply:
+        raise RuntimeError("no electricity")
+
+    async def play() -> None:
+        local = here("talk")
+        async with qn.connect(served.url) as server:
+            remote = await server.environment("talk")
+            for env in (remote, remote.replace(harness=local.harness), remote.replace(harness=Haggler())):
+                trace = (await qn.rollout(env, env.tasks("train")[0], broken, split="train")).trace
+                assert (await qn.replay(local, local.tasks("train")[0], trace)).to_json() == trace.to_json()
 
     run(play())
 

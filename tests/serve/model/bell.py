@@ -12,11 +12,10 @@ import httpx
 import quintain as qn
 from quintain.episode import Episode
 from quintain.harness import Request
-from quintain.replay import rebuild, replay
+from quintain.replay import Retold, rebuild, replay
 from quintain.rollout import _watched
 from quintain.serve.model.conversation import Conversation
 from quintain.serve.model.endpoint import Desk, Paths
-from quintain.serve.model.retold import Retold
 from quintain.trace import Image, Message, Reply, Tokens, ToolCall, Trace, Usage
 
 

@@ -20,6 +20,7 @@ from quintain.errors import EpisodeError, JudgeError, UsageError
 from quintain.harness import Harness, Model, Session
 from quintain.serve.control.asking import Create
 from quintain.serve.control.wire import CriterionTold, Detail, EnvironmentTold, TasksTold, ToolTold
+from quintain.serve.moves import fingerprint
 from quintain.task import Task, Tasks
 from quintain.tools import Tool
 from quintain.verifier import Criterion, Verifier
@@ -113,7 +114,7 @@ class RemoteEnvironment(Environment[Far]):
             harness: "client": `session` takes any harness; "server": the environment's own plays, and `session` asks
                 what that asks.
             everyone: With "server": ask for the replies of all roles, not of the agent alone.
-            names: Fields of the Trace: seed, member, attempt, agent.
+            names: Fields of the Trace: seed, member, attempt, agent, and of your harness led_by.
 
         Raises:
             UsageError: The server says no.
@@ -176,7 +177,9 @@ class RemoteEnvironment(Environment[Far]):
         if start is not None:
             names["after"] = start.episode
         mode: Literal["server", "client"] = "server" if isinstance(self.harness, Relay) else "client"
-        split, label = task.world().split, names.pop("split", "")
+        split, label, led_by = task.world().split, names.pop("split", ""), names.pop("led_by", msgspec.UNSET)
+        if mode == "client":
+            names["led_by"] = fingerprint(self.harness) if led_by is msgspec.UNSET else led_by
         episode = await self.begin(split, task, harness=mode, label=label, **names)
         episode.is_passing = True
         return episode

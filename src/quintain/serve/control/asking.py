@@ -29,6 +29,8 @@ class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         seed, member, attempt, agent: What the record will say of the episode.
         harness: "server" has the environment's own harness play, and asks for replies; "client" leaves that to the
             caller, who tells, steps and ends.
+        led_by: With "client": the fingerprint of the harness that plays, for the record; the environment's own is not
+            named there, and one that is empty is not known.
         everyone: Ask the caller for the replies of all roles, not of the agent alone.
         config: Limits and dials instead of the environment's own.
         label: What the record calls the split, where that is not its name.
@@ -44,6 +46,7 @@ class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     attempt: Count = 0
     agent: str = ""
     harness: Literal["server", "client"] = "server"
+    led_by: str = ""
     everyone: bool = False
     config: Config | None = None
     label: str | None = None

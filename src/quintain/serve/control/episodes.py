@@ -18,10 +18,11 @@ from quintain.replay import replayed
 from quintain.serve.errors import Conflict, Refused, Starting, Unknown, Void
 from quintain.serve.host import Wanted
 from quintain.serve.live import Live
-from quintain.serve.moves import Change, Fail, Join, Move, Retold, Terminate, driven_by
+from quintain.serve.moves import Change, Fail, Join, Move, Terminate, fingerprint
 from quintain.trace import Message, Reply, ToolCall, Trace
 
 from . import telling
+from .asking import Create
 from .once import Said
 from .routes import OCTETS, Asked
 from .wire import Detail, DigestTold, Divergence, EpisodesTold, Joined, JournalTold, Played, Replayed, Verdict
@@ -48,6 +49,7 @@ async def create_episode(asked: Asked) -> Detail:
         attempt=body.attempt,
         agent=body.agent,
         led=body.harness == "client",
+        led_by=_led_by(asked.host.environment(body.environment), body),
         everyone=body.everyone,
         config=body.config,
         label=body.label,
@@ -175,6 +177,7 @@ async def restore(asked: Asked) -> Detail:
         task=trace.task,
         id=_id(asked),
         led=asked.query.harness == "client",
+        led_by="" if asked.query.harness == "client" else None,
         everyone=asked.query.everyone,
         label=trace.split,
         origin=asked.body,
@@ -199,6 +202,7 @@ async def fork(asked: Asked) -> Detail:
         task=live.task.id,
         id=_id(asked),
         led=live.led,
+        led_by=None if trace.led_by is msgspec.UNSET else trace.led_by,
         everyone=live.everyone,
         label=trace.split,
         config=trace.config,
@@ -217,14 +221,13 @@ async def replay(asked: Asked) -> Replayed:
     trace = live.trace
     if trace.end is None:
         raise Conflict("the episode goes on; its record can be replayed when it has ended")
-    env: Environment[Any] = driven_by(live.env, Retold(trace)) if live.led else live.env
     start = episode.start if trace.after else None
 
     def again() -> Coroutine[Any, Any, Any]:
-        return replayed(env, live.task, trace, start=start)
+        return replayed(live.env, live.task, trace, start=start)
 
     try:
-        await asked.host.apart((env.name, "replay"), again)
+        await asked.host.apart((live.env.name, "replay"), again)
     except ReplayDivergence as error:
         return Replayed(agree=False, divergence=Divergence(error.turn, error.step, error.field, str(error)))
     return Replayed(agree=True, divergence=None)
@@ -259,6 +262,11 @@ async def _led(asked: Asked) -> Live:
     if not live.led:
         raise Conflict("the environment's own harness plays this episode; create it with the harness 'client'")
     return live
+
+
+def _led_by(env: Environment[Any], body: Create) -> str | None:
+    """What the record says of a caller's harness: nothing, where it is the environment's own."""
+    return None if body.harness == "server" or body.led_by == fingerprint(env.harness) else body.led_by
 
 
 def _id(asked: Asked) -> str:

@@ -8,8 +8,10 @@ import signal
 
 import msgspec
 
+from quintain.episode import ActorSession
 from quintain.errors import UsageError
 from quintain.harness import Harness, Model, Request, Session, ToolLoop
+from quintain.replay import Retold
 from quintain.trace import Message, Reply, Trace
 
 from . import peers
@@ -17,7 +19,6 @@ from .conversation import Conversation
 from .door import Door, opened
 from .endpoint import Desk
 from .program import Given, Program, ProgramFailure, split
-from .retold import Retold, beside
 
 
 class CommandHarness(msgspec.Struct, frozen=True):
@@ -69,7 +70,7 @@ class CommandHarness(msgspec.Struct, frozen=True):
         if self.bound and not peers.known():
             raise UsageError("only Linux says whose a connection is: set bound=False to let in who knows the secrets")
         listed = "{mcp_config}" in self.command if self.mcp is None else self.mcp
-        conversation = Conversation(beside(session), model, self.tools, listed=listed)
+        conversation = Conversation(_beside(session), model, self.tools, listed=listed)
         async with opened() as door:
             stage = _Stage(self, conversation, door)
             if self.mcp is not False:
@@ -84,8 +85,18 @@ class CommandHarness(msgspec.Struct, frozen=True):
             finally:
                 await conversation.abandon()
         if stage.trouble is not None:
-            # Anew and from here, so that a replay, which has no program, fails in the same place.
-            raise ProgramFailure(str(stage.trouble), kind=stage.trouble.kind) from stage.trouble
+            raise stage.trouble
+
+
+def _beside(session: Session) -> ActorSession:
+    """The session of an episode in this process.
+
+    Raises:
+        UsageError: It is one over a wire.
+    """
+    if not isinstance(session, ActorSession):
+        raise UsageError("a program plays beside its world, in one process: not through a session over a wire")
+    return session
 
 
 class _Over(BaseException):

@@ -1,0 +1,167 @@
+"""An episode replays to the byte, however it ended: by its harness, by its agent, or by somebody else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+import quintain as qn
+from quintain.episode import Episode
+from quintain.errors import Failure, ReplayDivergence
+from quintain.harness import instruct
+from quintain.replay import rebuild
+from quintain.serve.errors import Void
+from quintain.serve.host import Host, Wanted
+from quintain.serve.keys import ANYONE
+from quintain.serve.limits import Limits
+from quintain.serve.live import Live
+from quintain.serve.moves import Fail, Move, Tell, Terminate
+from quintain.trace import Message, Reply, Step, ToolCall, Trace
+from tests.serve.environments import counter, rough, words
+
+TORN = Failure(
+    part="H", kind="session_lost", stage="agent", type="Torn", message="a cable", turn=1, traceback_digest="0" * 16
+)
+
+
+async def again(env: qn.Environment[Any], trace: Trace) -> Trace:
+    """The record, if playing it once more gives the same bytes, and if it can be gone on with from every turn."""
+    env = env.replace(config=trace.config)
+    task = env.task(trace.split, trace.task)
+    for turns in range(len(trace.turns) + 1):
+        assert (await rebuild(env, task, trace, turns=turns)).trace.turns == trace.turns[:turns]
+    assert (await qn.replay(env, task, Trace.from_json(trace.to_json()))).to_json() == trace.to_json()
+    return trace
+
+
+def played(env: qn.Environment[Any], end: Callable[[Live], Awaitable[Any]], **limits: Any) -> Trace:
+    """The record of an episode that makes one call and ends so, which replays."""
+
+    async def play() -> Trace:
+        host = Host([env], limits=Limits(**limits))
+        live = await host.create(Wanted(task=0), ANYONE)
+        await live.ready()
+        name = next(iter(env.tools))
+        await live.call(name, '{"by": 1}' if name == "add" else "{}")
+        await end(live)
+        host.crew.close()
+        return await again(env, live.trace)
+
+    return asyncio.run(play())
+
+
+async def ended(live: Live) -> None:
+    await live.end("the agent left")
+
+
+async def terminated(live: Live) -> None:
+    await live.change((Terminate("enough"),))
+
+
+async def blamed(live: Live) -> None:
+    await live.change((Fail(TORN),))
+
+
+def test_an_end_from_outside_is_in_the_record_and_comes_again() -> None:
+    for end, reason in ((ended, "the agent left"), (terminated, "enough")):
+        trace = played(counter, end)
+        assert (trace.reason, trace.cut, trace.validity) == (reason, True, "valid")
+
+
+def test_a_failure_that_was_told_from_outside_is_quoted() -> None:
+    trace = played(counter, blamed)
+    assert (trace.failure, trace.cut, trace.score) == (TORN, True, None)
+
+
+def test_an_end_by_the_harness_is_not_from_outside() -> None:
+    trace = played(counter, lambda live: live.answer("done"))
+    assert (trace.reason, trace.cut) == ("the agent answered", msgspec.UNSET)
+    assert b'"cut"' not in trace.to_json()
+
+
+def test_an_end_that_came_too_late_is_none() -> None:
+    async def late(live: Live) -> None:
+        await live.answer("done")
+        await live.end("the agent left")
+        await live.change((Terminate("enough"), Fail(TORN)))
+
+    trace = played(counter, late)
+    assert (trace.reason, trace.cut, trace.failure) == ("the agent answered", msgspec.UNSET, None)
+
+
+def test_an_episode_that_grew_too_large_replays() -> None:
+    async def grow(live: Live) -> None:
+        with pytest.raises(Void, match="an episode may have"):
+            while True:
+                await live.call("say", '{"text": "%s"}' % ("x" * 1000))
+
+    trace = played(words, grow, episode_bytes=20_000)
+    assert trace.failure is not None
+    assert (trace.failure.kind, trace.cut) == ("provider_oom_killed", True)
+
+
+def test_a_verifier_that_breaks_over_an_end_from_outside_breaks_again() -> None:
+    def broken(_: qn.Outcome[Any]) -> float:
+        raise RuntimeError("no verdict today")
+
+    env = counter.replace(verifier=qn.Verifier(qn.reward(broken)))
+    trace = played(env, ended)
+    assert trace.failure is not None
+    assert (trace.failure.stage, trace.cut) == ("verification", True)
+
+
+def test_a_harness_that_ends_by_itself_where_it_was_cut_has_diverged() -> None:
+    """Or a replay would hide that it plays otherwise today."""
+    trace = played(counter, ended)
+
+    class Brief(qn.ToolLoop, frozen=True):
+        async def play(self, session: qn.Session, model: Any) -> None:
+            instruct(session, self.system)
+            await session.step(await model(session.request()))
+            session.terminate("the agent left")
+
+    twin = counter.replace()
+    twin.harness = Brief("Be exact.")
+    with pytest.raises(ReplayDivergence, match="cut"):
+        asyncio.run(qn.replay(twin, twin.task(trace.split, trace.task), trace))
+
+
+def test_what_breaks_by_itself_breaks_again() -> None:
+    async def crash(live: Live) -> None:
+        with pytest.raises(Void):
+            await live.call("crash", "{}")
+
+    trace = played(rough, crash)
+    assert trace.failure is not None
+    assert (trace.failure.kind, trace.cut) == ("quintain:tool_bug", msgspec.UNSET)
+
+
+def test_a_turn_of_a_program_that_made_half_its_calls_goes_on_at_a_server() -> None:
+    """As the control plane restores, forks and replays it."""
+
+    async def play() -> Trace:
+        env, task = counter, counter.tasks("test")[0]
+        episode = await Episode[Any].begin(env, task, split="test")
+        first, second = (ToolCall(f"c{n}", "add", '{"by": 1}') for n in range(2))
+        calls = iter([first])
+
+        async def course(_: Step | None) -> ToolCall | None:
+            return next(calls, None)
+
+        await episode.session.step(Reply(Message("assistant", calls=(first, second))), course)
+        host = Host([env])
+        wanted = Wanted(task=0, led=True, led_by="", origin=(await episode.snapshot()).to_bytes())
+        live = await host.create(wanted, ANYONE)
+        await live.act(Move(Message("assistant", calls=(second,)), before=(Tell(0, (Message("user", "Go on."),)),)))
+        await live.change((Terminate("enough"),))
+        await live.judge()
+        host.crew.close()
+        return await again(env, live.trace)
+
+    trace = asyncio.run(play())
+    assert [len(turn.steps) for turn in trace.turns] == [1, 1]
+    assert (trace.led_by, trace.cut, trace.reason) == ("", msgspec.UNSET, "enough")
