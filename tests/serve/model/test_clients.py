@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from quintain.harness import Request
 from quintain.replay import replay
 from quintain.serve.model import CommandHarness
 from quintain.trace import Reply, Trace
+from tests.serve.clients.venvs import Venv
 from tests.serve.model.bell import drawn, env, says
 
 pytestmark = pytest.mark.slow
@@ -28,19 +29,18 @@ NPM = ("@openai/codex", "@anthropic-ai/claude-code")
 @pytest.fixture(scope="session")
 def pypi(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of programs from PyPI."""
-    return venv(tmp_path_factory.mktemp("pypi"), "openai", "anthropic", "mcp", "openai-agents", "llm")
+    return venv(tmp_path_factory, "openai", "anthropic", "mcp", "openai-agents", "llm")
 
 
 @pytest.fixture(scope="session")
 def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """mini-swe-agent, which brings more than all others together."""
-    return venv(tmp_path_factory.mktemp("mini"), "mini-swe-agent") / "mini"
+    """mini-swe-agent, which brings more than all others together; and what its newest LiteLLM forgets to bring."""
+    return venv(tmp_path_factory, "mini-swe-agent", "mcp") / "mini"
 
 
-def venv(folder: Path, *packages: str) -> Path:
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
-    installed([str(folder / "bin" / "pip"), "install", "--quiet", *packages])
-    return folder / "bin"
+def venv(factory: pytest.TempPathFactory, *packages: str) -> Path:
+    kept = os.environ.get("QUINTAIN_VENVS")
+    return Venv(Path(kept) if kept else factory.mktemp("venvs"), (packages,)).python.parent
 
 
 @pytest.fixture(scope="session")
