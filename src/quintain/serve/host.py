@@ -25,13 +25,14 @@ from .counts import Counts
 from .crew import Crew, Place
 from .errors import Conflict, Full, Refused, Unavailable, Unknown
 from .journal import Past
+from .kept import Kept
 from .keys import Caller
 from .limits import Limits
 from .live import Live
 from .log import FORGETFUL, Closed, Created, Log
 from .moves import making
 from .names import named
-from .returned import Kept, Returned
+from .returned import Returned
 from .shard import Shard
 
 T = TypeVar("T")

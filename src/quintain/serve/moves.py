@@ -23,6 +23,7 @@ from quintain.task import Task
 from quintain.trace import Message, Reply, Trace, Turn
 
 from .errors import Conflict, Finished, Refused
+from .kept import Kept
 
 R = TypeVar("R", bound=Reply)
 S = TypeVar("S", bound=State)
@@ -201,6 +202,8 @@ class Again(Episode[S]):
 
     def remembering(self, others: Model | None) -> Model:
         """Those who play the other roles; while the harness is behind, the record."""
+        if isinstance(others, Kept):
+            others.rewind(sum(turn.role != "agent" for turn in self.known))
 
         async def model(request: Request) -> Reply:
             if self.is_behind:

@@ -15,13 +15,13 @@ from typing import Any
 from quintain import codec
 from quintain.episode import BROKEN, Episode
 from quintain.errors import EpisodeError
-from quintain.harness import Model, Request
 from quintain.trace import Reply, Trace
 
-from .errors import Finished, Gone, Unavailable, Void
+from .errors import Finished, Gone, Void
 from .journal import Past
+from .kept import Kept, diverged
 from .live import Live
-from .log import Acted, Done, Ended, Entry, Log, Met, Missed, Said, Settled, digest
+from .log import Acted, Done, Ended, Entry, Met, Missed, Said, Settled, digest
 from .moves import Move, Terminate, cut
 
 _log = logging.getLogger(__name__)
@@ -87,7 +87,8 @@ class Returned(Live):
         """Play it again; where that does not lead to where it was, it has failed."""
         entries = self._past.entries()
         if isinstance(self._others, Kept):
-            self._others.remember([entry for entry in entries if isinstance(entry, Said)])
+            said = [entry for entry in entries if isinstance(entry, Said)]
+            self._others.remember(said, is_over=self._settled is not None)
         try:
             self._place.off_loop = True  # It may be long.
             await self._crew.run(self._place, (self.env.name, "again"), self._begin)
@@ -115,7 +116,7 @@ class Returned(Live):
                     index = len(self.trace.turns)
                     await self._repeat(entry, index)
                 case Done() if self._settled is None and digest(self.trace, index) != entry.digest:
-                    raise _diverged(f"turn {index} is not what it was")
+                    raise diverged(f"turn {index} is not what it was")
                 case Ended() if self._episode is not None:
                     cut(self._episode, Terminate(entry.reason))
                     await self._finish()
@@ -133,7 +134,7 @@ class Returned(Live):
         if self._settled is not None and index >= len(self._settled.turns) and not is_change:
             return
         if self.trace.end is not None and not entry.led:
-            raise _diverged(f"the episode ends after {index} turns, and went on before")
+            raise diverged(f"the episode ends after {index} turns, and went on before")
         await self._play(reply)
         if self.trace.failure is not None:
             self.broken = entry.key
@@ -183,46 +184,3 @@ def _unheard(entries: Sequence[Entry]) -> set[str]:
             case _:
                 continue
     return {*found, acted} - {""}
-
-
-class Kept:
-    """Somebody who plays another role, whose words are written down: nobody knows whether he would say them again.
-
-    Args:
-        model: He.
-        id: The episode.
-        log: Where.
-    """
-
-    def __init__(self, model: Model, id: str, log: Log) -> None:
-        self._model = model
-        self._id = id
-        self._log = log
-        self._before: list[Said] = []
-
-    def remember(self, before: Sequence[Said]) -> None:
-        """What he has said already, oldest first, he says again first."""
-        self._before = list(reversed(before))
-
-    async def __call__(self, request: Request) -> Reply:
-        """What he says.
-
-        Raises:
-            EpisodeError: It cannot be written down; or another role was asked than before.
-            Exception: As he raises.
-        """
-        if self._before:
-            said = self._before.pop()
-            if said.role != request.role:
-                raise _diverged(f"{request.role!r} is asked, where {said.role!r} was")
-            return said.reply
-        reply = await self._model(request)
-        try:
-            self._log.write(Said(self._id, request.role, reply))
-        except Unavailable as error:
-            raise EpisodeError(str(error), part="C", kind="persistence_failed") from error
-        return reply
-
-
-def _diverged(words: str) -> EpisodeError:
-    return EpisodeError(f"played again, {words}", part="S", kind="quintain:replay_diverged")

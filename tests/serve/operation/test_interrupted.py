@@ -1,0 +1,98 @@
+"""A call that is interrupted on the event loop, and made anew: who was asked in it is not asked again."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import quintain as qn
+from quintain.harness import Dialogue, Model, Request
+from quintain.serve.crew import TRIALS
+from quintain.serve.host import Host, Wanted
+from quintain.serve.journal import Journal
+from quintain.serve.keys import ANYONE
+from quintain.trace import Message, Reply, ToolCall
+
+GATE = threading.Event()
+
+
+class Clock(qn.State):
+    """A clock that may stand still."""
+
+    @qn.tool(roles=("user",))
+    def look(self) -> str:
+        """Look at it."""
+        GATE.wait()
+        return "noon"
+
+
+@qn.reward
+def seen(outcome: qn.Outcome[Clock]) -> float:
+    return 1.0
+
+
+ENV = qn.Environment(
+    "clock",
+    tasks=lambda split: [qn.Task(id="one", prompt="", start=Clock())],
+    harness=Dialogue(opening="Good day."),
+    verifier=qn.Verifier(seen),
+    state=Clock,
+    config=qn.Config(max_turns=60),
+)
+
+
+class User:
+    """Counts how often he is asked, and says the count; he looks at the clock once the agent speaks of it.
+
+    Attributes:
+        asked: So often.
+    """
+
+    name = "user"
+    asked = 0
+
+    def model(self, task: qn.Task[Any], seed: int) -> Model:
+        return self
+
+    async def __call__(self, request: Request) -> Reply:
+        self.asked += 1
+        looks = request.messages[-1].text == "What time is it?"
+        calls = (ToolCall("c", "look", "{}"),) if looks else ()
+        return Reply(Message("assistant", str(self.asked), calls=calls))
+
+
+def test_who_was_heard_in_an_interrupted_call_is_not_asked_again(tmp_path: Path) -> None:
+    async def play() -> None:
+        user = User()
+        journal = Journal(tmp_path)
+        host = Host([ENV], user=user, log=journal)
+        live, other = [await host.create(Wanted(split="test", task=0), ANYONE) for _ in range(2)]
+        for one in (live, other):
+            await one.ready()
+        for _ in range(TRIALS + 4):
+            await live.answer("Well?")
+        before = user.asked
+        waiting = asyncio.create_task(live.answer("What time is it?"))
+        await asyncio.sleep(0)  # It begins, and holds the loop, until it is interrupted.
+        await other.answer("And you?")
+        assert not waiting.done()
+        GATE.set()
+        await waiting
+        assert user.asked == before + 3  # For the look, for the other, and for the words after the look.
+        record = live.trace.to_bytes()
+        host.crew.close()
+        journal.close()
+        journal = Journal(tmp_path)
+        host = Host([ENV], user=user, log=journal)
+        await host.recover(journal.pasts())
+        again = host.get(live.id, ANYONE)
+        await again.ready()
+        assert again.trace.failure is None, again.trace.failure
+        assert again.trace.to_bytes() == record
+        assert user.asked == before + 3
+        host.crew.close()
+        journal.close()
+
+    asyncio.run(play())
