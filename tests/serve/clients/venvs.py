@@ -78,7 +78,8 @@ class Venv:
     @contextlib.contextmanager
     def reference(self, sdk: str) -> Generator[str]:
         """The server of an SDK itself; yields its address."""
-        command = [str(self.python), str(DRIVERS / "reference.py"), sdk, "0"]
+        driver = "reference_openenv.py" if sdk == "openenv" else "reference.py"
+        command = [str(self.python), str(DRIVERS / driver), sdk, "0"]
         with tempfile.TemporaryFile("w+") as said:  # It logs there too, and would stand still in a full pipe.
             process = subprocess.Popen(command, stdout=said, stderr=subprocess.DEVNULL, env=clean())
             try:

@@ -82,6 +82,8 @@ def test_tasks_are_names_and_prompts(client: httpx.Client) -> None:
         ("POST", "/step", {"action": {"tool_name": "add"}, "episode_id": "nobody"}, 404),
         ("POST", "/step", {"action": {"tool_name": "add"}, "session_id": "nobody"}, 404),
         ("POST", "/step", {"action": {"fly": 1}}, 422),
+        ("POST", "/step", {"action": {"type": "call_tool"}}, 422),
+        ("POST", "/step", {"action": {"tool_name": "add", "arguments": []}}, 422),
         ("POST", "/step", {"action": {"tool_name": "add"}, "timeout_s": 0}, 422),
         ("POST", "/step", {"action": {"tool_name": "add"}, "more": 1}, 422),
         ("GET", "/state?session_id=nobody", None, 404),
@@ -92,6 +94,29 @@ def test_what_cannot_be_had(client: httpx.Client, method: str, path: str, body: 
     answer = client.request(method, path, json=body) if body is not None else client.request(method, path)
     assert answer.status_code == status, answer.text
     assert answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "place"),
+    [
+        ("/step", {}, ["action"]),
+        ("/step", {"action": {"tool_name": "add", "arguments": None}}, ["action"]),
+        ("/step", {"action": {"tool_name": "add", "by": 1}}, ["action", "by"]),
+        ("/reset", {"seed": "x"}, ["seed"]),
+        ("/counter/task", {"split": "train"}, ["index"]),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_told_by_its_place(
+    client: httpx.Client, path: str, body: Any, place: list[str]
+) -> None:
+    (problem,) = client.post(path, json=body).json()["detail"]
+    assert problem["loc"] == ["body", *place]
+
+
+def test_what_reset_does_not_know_is_left_alone_and_named(client: httpx.Client) -> None:
+    begun = client.post("/reset", json={"split": "train", "index": 1, "session_id": None, "prompt": "x"}).json()
+    assert begun["metadata"][f"{KEY}task"] == "train-2"
+    assert begun["metadata"][f"{KEY}ignored"] == ["prompt"]
 
 
 def test_bodies_that_are_no_json(client: httpx.Client) -> None:

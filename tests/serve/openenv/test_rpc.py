@@ -185,8 +185,12 @@ def test_frames_of_the_socket_carry_requests(served: Served) -> None:
         assert ask("tools/call", name="add", arguments={"by": 1})["result"]["result"] == "The count is 1."
         assert ask("tools/call", name="submit", arguments={"answer": 1})["result"]["reward"] == 1.0
         assert ask("openenv/session/close", session_id=session)["error"]["code"] == -32600
-        wire.raw({"type": "mcp", "data": []})
+        wire.raw({"type": "mcp", "data": {}})
         assert wire.receive()["data"]["error"]["code"] == -32600
+        for data in ("[]", "null", '"x"'):  # That is no request, so it gets no response.
+            wire.raw(f'{{"type": "mcp", "data": {data}}}')
+            answer = wire.receive()
+            assert (answer["type"], answer["data"]["code"]) == ("error", "VALIDATION_ERROR")
 
 
 def test_a_socket_of_requests_alone(served: Served) -> None:

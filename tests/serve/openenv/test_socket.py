@@ -135,7 +135,6 @@ def test_which_task_is_begun(served: Served, data: dict[str, Any], task: str) ->
         {"seed": 2**63},
         {"seed": 2**70},
         {"episode_id": "e" * 256},
-        {"tsak": "train-1"},
     ],
 )
 def test_what_cannot_be_begun_is_a_validation_error(served: Served, data: dict[str, Any]) -> None:
@@ -143,6 +142,15 @@ def test_what_cannot_be_begun_is_a_validation_error(served: Served, data: dict[s
         refusal = wire.refused("reset", **data)
         assert (refusal["code"], len(refusal["errors"])) == ("VALIDATION_ERROR", 1)
         wire.ask("reset", split="train", index=0)
+
+
+def test_what_reset_does_not_know_is_left_alone_and_named(served: Served) -> None:
+    """Clients pass on the columns of their datasets, and each environment takes what it knows."""
+    with opened(served.url, "counter") as wire:
+        begun = wire.ask("reset", split="train", index=1, prompt=[{"role": "user"}], difficulty=None)
+        assert begun["observation"]["result"].endswith("Count to 2, then submit it.")
+        assert begun["metadata"][f"{KEY}ignored"] == ["difficulty", "prompt"]
+        assert f"{KEY}ignored" not in wire.ask("reset", split="train", index=1)["metadata"]
 
 
 MALFORMED: list[tuple[Any, str]] = [

@@ -111,7 +111,10 @@ def test_an_index_that_is_not_there(ors: Ors, index: int) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/nowhere/tools", "/nowhere/splits", "/nowhere", "/", "/counter", "/counter/nowhere", "/counter/tools/more"],
+    [
+        *("/nowhere/tools", "/nowhere/splits", "/nowhere", "/", "/counter", "/counter/nowhere", "/counter/tools/more"),
+        *("/counter/health", "/counter/ping", "/nowhere/call", "/a/b/c"),
+    ],
 )
 def test_nothing_is_there(ors: Ors, path: str) -> None:
     answer = ors.http.get(path, follow_redirects=True)
@@ -145,8 +148,33 @@ def test_what_does_not_fit_is_422(ors: Ors, path: str, body: object) -> None:
     assert detail(answer)
 
 
-@pytest.mark.parametrize(("method", "path"), [("POST", "/health"), ("GET", "/counter/tasks"), ("PUT", "/create")])
-def test_another_method_is_405(ors: Ors, method: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("body", "kind", "place"),
+    [
+        ({"index": 0}, "missing", ["body", "split"]),
+        ({"split": "train", "index": 0, "more": 1}, "extra_forbidden", ["body", "more"]),
+        ({"split": "train", "index": "x"}, "value_error", ["body", "index"]),
+        ([], "value_error", ["body"]),
+        (b"{", "json_invalid", ["body"]),
+    ],
+)
+def test_what_is_wrong_with_a_body_is_told_by_its_place(ors: Ors, body: object, kind: str, place: list[str]) -> None:
+    (problem,) = ors.post("/counter/task", body).json()["detail"]
+    assert (problem["type"], problem["loc"]) == (kind, place)
+    assert problem["msg"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("POST", "/health", "GET"),
+        ("GET", "/counter/tasks", "POST"),
+        ("PUT", "/create", "POST"),
+        ("DELETE", "/tools", "GET"),
+        ("HEAD", "/counter/prompt", "GET"),
+    ],
+)
+def test_another_method_is_405(ors: Ors, method: str, path: str, allowed: str) -> None:
     answer = ors.http.request(method, path)
-    assert answer.status_code == 405
-    assert detail(answer)
+    assert (answer.status_code, answer.headers["allow"]) == (405, allowed)
+    assert method == "HEAD" or detail(answer)

@@ -90,6 +90,7 @@ def test_the_prompt_stays_the_task(ors: Ors) -> None:
         ("GET", "/counter/task_tools"),
         ("GET", "/counter/messages"),
         ("POST", "/counter/call"),
+        ("POST", "/counter/score_group"),
         ("POST", "/ping"),
         ("POST", "/delete"),
         ("POST", "/delete_session"),
@@ -105,14 +106,22 @@ def test_without_an_id(served: Served, method: str, path: str, headers: dict[str
     assert json.loads(body) == {"detail": "X-Session-ID header is required"}
 
 
-@pytest.mark.parametrize("path", ["prompt", "task_tools", "messages", "call"])
+@pytest.mark.parametrize("path", ["prompt", "task_tools", "messages", "call", "score_group"])
 def test_a_session_that_is_not_there(ors: Ors, path: str) -> None:
     body = {"name": "peek", "input": {}}
     sid = uuid.uuid4().hex
-    answer = ors.post("/counter/call", body, sid) if path == "call" else ors.get(f"/counter/{path}", sid)
+    post = path in {"call", "score_group"}
+    answer = ors.post(f"/counter/{path}", body, sid) if post else ors.get(f"/counter/{path}", sid)
     assert answer.status_code == 404
     assert answer.json() == {"detail": "Active environment not found"}
     assert ors.post("/ping", sid=sid).status_code == 404
+
+
+def test_an_environment_that_is_not_there_answers_for_no_session(ors: Ors) -> None:
+    sid = ors.open()
+    assert ors.get("/nowhere/prompt", sid).status_code == 404
+    assert ors.post("/nowhere/call", {"name": "add", "input": {}}, sid).status_code == 404
+    assert text(ors.call(sid, "peek")) == "0"
 
 
 def test_an_id_is_stripped(ors: Ors, served: Served) -> None:

@@ -20,6 +20,7 @@ from quintain.serve.errors import Conflict, Refused, ServeError, TooLarge, Unkno
 from quintain.serve.host import Host
 from quintain.serve.keys import Caller
 from quintain.serve.lists import Index, Range, Split
+from quintain.serve.problems import problems
 from quintain.serve.told import Answer
 from quintain.task import Task
 
@@ -52,7 +53,7 @@ class OpenEnv:
         try:
             await (self._socket if request.scope["type"] == "websocket" else self._http)(request, caller)
         except msgspec.DecodeError as error:
-            await request.reply({"detail": _problems(error)}, 422)
+            await request.reply({"detail": problems(error, "body")}, 422)
         except ServeError as error:
             await _denied(request, error)
         except QuintainError as error:  # An author's tasks() that raises.
@@ -230,12 +231,13 @@ async def _reset(asked: Asked) -> None:
             await sessions.close(session)
         raise
     sessions.label(session)
-    await asked.answer(wire.opened(live, session.told), session)
+    told = session.told | wire.ignored(await asked.body(dict[str, msgspec.Raw]), wire.ResetBody)
+    await asked.answer(wire.opened(live, told), session)
 
 
 async def _step(asked: Asked) -> None:
     wanted = await asked.body(wire.StepBody)
-    move = wire.move(wanted.action)
+    move = _move(wanted.action)
     named, label = asked.request.header(SESSION) or wanted.session_id or "", wanted.episode_id or ""
     if move.kind == "list" and not named and not label:
         await asked.request.answer(200, wire.listed(asked.env, None))  # That can be asked before anything begins.
@@ -253,6 +255,13 @@ async def _step(asked: Asked) -> None:
         await asked.request.reply({"detail": f"no answer after {wanted.timeout_s:g} s; the step goes on"}, 504)
         return
     await asked.answer(wire.seen(move.name, await acting), session)
+
+
+def _move(action: wire.Action) -> wire.Move:
+    try:
+        return wire.move(action)
+    except Refused as error:  # It stands in the body, and is a fault of the body's like any other.
+        raise msgspec.ValidationError(f"{error} - at `$.action`") from error
 
 
 async def _state(asked: Asked) -> None:
@@ -280,12 +289,6 @@ def _key(name: str) -> str:
 
 
 # -- errors
-
-
-def _problems(error: msgspec.DecodeError) -> list[dict[str, Any]]:
-    """What is wrong with a body, in FastAPI's shape."""
-    kind = "value_error" if isinstance(error, msgspec.ValidationError) else "json_invalid"
-    return [{**one, "type": kind, "loc": ["body", *one["loc"]]} for one in wire.errors(error)]
 
 
 async def _denied(request: Request, error: ServeError) -> None:

@@ -248,7 +248,8 @@ def _operation(
 ) -> Json:
     found: Json = {"summary": summary, "responses": {"200": {"description": "OK"}}}
     if body is not None:
-        form = {"type": "object", "properties": body, "required": required or [], "additionalProperties": False}
+        form: Json = {"type": "object", "properties": body, "required": required or []}
+        form["additionalProperties"] = body is _RESET  # Others' fields are left alone there, and named.
         found["requestBody"] = {"content": {"application/json": {"schema": form}}}
     if query:
         found["parameters"] = [{"name": one, "in": "query", "required": False, "schema": _TEXT} for one in query]

@@ -18,11 +18,12 @@ from quintain.errors import QuintainError
 from quintain.serve.asgi import STALLED_S, Event, Request
 from quintain.serve.errors import Finished, Full, Refused, Unknown, Void
 from quintain.serve.keys import Caller
+from quintain.serve.problems import problems
 
 from . import wire
 from .rpc import Rpc
 from .sessions import NoEpisode, Session, Sessions
-from .wire import CloseFrame, Frame, ResetFrame, RpcFrame, StateFrame, StepFrame
+from .wire import CloseFrame, Frame, Reset, ResetFields, ResetFrame, RpcFrame, StateFrame, StepFrame
 
 WATCH_S = 15.0
 """Most seconds between two looks at a socket: whether its client reads, and that its episode does not expire."""
@@ -31,6 +32,7 @@ TURN = 16
 DEEP = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 
 _frames = msgspec.json.Decoder(Frame)
+_fields = msgspec.json.Decoder(ResetFields)
 
 Answers = Callable[[Session, Rpc, str], Awaitable[bytes | None]]
 
@@ -163,9 +165,9 @@ class Socket:
         except DEEP as error:
             return _unreadable(text, error)
         try:
-            return await self._answer(session, rpc, frame)
+            return await self._answer(session, rpc, frame, text=text)
         except (Refused, Unknown, NoEpisode, Finished) as error:  # The client's mistake.
-            return wire.error("VALIDATION_ERROR", str(error), errors=wire.errors(error))
+            return wire.error("VALIDATION_ERROR", str(error), errors=problems(error))
         except Full as error:
             return self._full(error)
         except Void as error:
@@ -173,7 +175,7 @@ class Socket:
         except QuintainError as error:  # The episode was closed meanwhile, or the environment's tasks cannot be made.
             return wire.error("EXECUTION_ERROR", str(error))
 
-    async def _answer(self, session: Session, rpc: Rpc, frame: Frame) -> bytes | None:
+    async def _answer(self, session: Session, rpc: Rpc, frame: Frame, *, text: str) -> bytes | None:
         match frame:
             case StepFrame():
                 move = wire.move(frame.data)
@@ -183,10 +185,13 @@ class Socket:
                 return wire.frame("observation", wire.listed(self._env, session.live))
             case ResetFrame():
                 live = await session.reset(frame.data)
-                return wire.frame("observation", wire.opened(live, session.told))
+                told = session.told | wire.ignored(_fields.decode(text).data, Reset)
+                return wire.frame("observation", wire.opened(live, told))
             case StateFrame():
                 return wire.frame("state", wire.encode(session.state()))
             case RpcFrame():
+                if not bytes(frame.data).startswith(b"{"):
+                    raise Refused("Invalid message: Expected `object` - at `$.data`")
                 return wire.frame("mcp", await rpc.answer(bytes(frame.data)))
             case CloseFrame():
                 return None
@@ -206,5 +211,5 @@ def _unreadable(text: str, error: Exception) -> bytes:
         return wire.error("INVALID_JSON", f"Invalid JSON: {malformed}")
     if kind not in wire.FRAMES:
         return wire.error("UNKNOWN_TYPE", f"Unknown message type: {str(kind)[:200]}")
-    problems = wire.errors(error) if isinstance(error, msgspec.ValidationError) else []
-    return wire.error("VALIDATION_ERROR", f"Invalid message: {error}", errors=problems)
+    found = problems(error) if isinstance(error, msgspec.ValidationError) else []
+    return wire.error("VALIDATION_ERROR", f"Invalid message: {error}", errors=found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -23,8 +24,11 @@ _encode = msgspec.json.Encoder().encode
 # -- what comes in
 
 
-class Reset(msgspec.Struct, forbid_unknown_fields=True):
-    """Which episode to begin. Without a task the seed chooses one; without a seed it is 0."""
+class Reset(msgspec.Struct):
+    """Which episode to begin. Without a task the seed chooses one; without a seed it is 0.
+
+    Other fields may stand beside: by the protocol each environment takes what it knows of them.
+    """
 
     split: str | None = None
     index: int | None = None
@@ -47,6 +51,12 @@ class ResetFrame(msgspec.Struct, tag_field="type", tag="reset", forbid_unknown_f
     """Begin an episode."""
 
     data: Reset = msgspec.field(default_factory=Reset)
+
+
+class ResetFields(msgspec.Struct):
+    """The same frame, for the names of all that stands in it."""
+
+    data: dict[str, msgspec.Raw] = {}
 
 
 class StepFrame(msgspec.Struct, tag_field="type", tag="step", forbid_unknown_fields=True):
@@ -83,7 +93,7 @@ class StepBody(msgspec.Struct, forbid_unknown_fields=True):
     episode_id: Annotated[str, msgspec.Meta(max_length=255)] | None = None
 
 
-class ResetBody(Reset, forbid_unknown_fields=True):
+class ResetBody(Reset):
     """The body of POST /reset."""
 
     session_id: str | None = None
@@ -224,6 +234,12 @@ def opened(live: Live, told: dict[str, Any]) -> bytes:
     return _encode(Observed(Seen("", _prompt(live), None, metadata), live.reward, live.finished, metadata))
 
 
+def ignored(fields: Iterable[str], known: type[Reset]) -> dict[str, Any]:
+    """The metadata that name what stood in a reset and nobody looked at; nothing where there is nothing to name."""
+    names = sorted(set(fields) - set(known.__struct_fields__))
+    return {f"{PREFIX}ignored": names} if names else {}
+
+
 def listed(env: Environment[Any], live: Live | None) -> bytes:
     """The data of the observation that lists the tools."""
     metadata = msgspec.Raw(_encode(live.meta if live else {}))
@@ -256,13 +272,6 @@ def void(failure: Failure) -> dict[str, Any]:
 def error(code: str, message: str, **more: Any) -> bytes:
     """An error frame."""
     return frame("error", _encode({"message": message, "code": code, **more}))
-
-
-def errors(problem: Exception) -> list[dict[str, Any]]:
-    """A problem as a list in the shape of FastAPI's."""
-    message, _, where = str(problem).partition(" - at `$")
-    place = [part for part in where.rstrip("`").replace("[", ".").replace("]", "").split(".") if part]
-    return [{"type": "value_error", "loc": place, "msg": message}]
 
 
 def encode(value: Any) -> bytes:

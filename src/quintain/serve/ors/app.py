@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from quintain import __version__
-from quintain.environment import Environment
 from quintain.errors import QuintainError
-from quintain.serve import lists, words
+from quintain.serve import lists
 from quintain.serve.asgi import Request, again_headers, parsed
 from quintain.serve.confided import Secrets
 from quintain.serve.crew import Place
@@ -28,8 +27,7 @@ from quintain.serve.errors import Refused, ServeError, Starting, Unknown
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
 from quintain.serve.live import Live
-from quintain.serve.told import last_words
-from quintain.task import Task
+from quintain.serve.problems import problems
 from quintain.trace import Message
 
 from . import frames, wire
@@ -66,17 +64,18 @@ class Ors:
         try:
             await self._route(request, caller)
         except msgspec.DecodeError as error:
-            await request.reply({"detail": [{"loc": ["body"], "msg": str(error), "type": "value_error"}]}, 422)
+            await request.reply({"detail": problems(error, "body")}, 422)
         except ServeError as error:
             await request.reply({"detail": str(error)}, error.status, [*_JSON, *again_headers(error)])
         except QuintainError as error:  # An author's tasks() that raises.
             await request.reply({"detail": f"{type(error).__name__}: {error}"}, 500)
 
     async def _route(self, request: Request, caller: Caller) -> None:
-        handler, env, action = _way(request.method, request.path)
+        handler, env = _way(request.method, request.path)
+        if env:
+            self.host.environment(env)  # One that is not there answers nothing, whatever the session.
         if handler is None:
-            known = any(action == name for _, name in (*_OF_ENVIRONMENT, *_ROOT))
-            await request.reply({"detail": "Method Not Allowed" if known else "Not Found"}, 405 if known else 404)
+            await _nobody(request, _methods(request.path))
             return
         await handler(self, Asked(request, caller, env))
 
@@ -135,7 +134,7 @@ async def _version(_ors: Ors, asked: Asked) -> None:
 
 
 async def _tools(ors: Ors, asked: Asked) -> None:
-    await asked.request.reply(listed(ors.host.environment(asked.env)))
+    await asked.request.reply(wire.listed(ors.host.environment(asked.env)))
 
 
 async def _splits(ors: Ors, asked: Asked) -> None:
@@ -159,7 +158,7 @@ async def _task(ors: Ors, asked: Asked) -> None:
     found = ors.host.environment(asked.env)
     tasks = await ors.host.tasks(found, body.split)
     task = await ors.host.task(found, body.split, body.index)
-    shown = shown_task(task, body.split, body.index % len(tasks))
+    shown = wire.task(task, body.split, body.index % len(tasks))
     await asked.request.reply({"task": shown, "env_name": asked.env or found.name.lower()})
 
 
@@ -174,27 +173,11 @@ async def _list(ors: Ors, asked: Asked, split: str, *, part: slice) -> None:
     places = range(len(tasks))[part]
 
     async def show() -> list[dict[str, Any]]:
-        return [shown_task(tasks[index], split, index) for index in places]
+        return [wire.task(tasks[index], split, index) for index in places]
 
     # Tasks may be made as they are listed: a few say nothing about how long it takes to make all.
     shown = await ors.host.crew.run(Place(), (found.name, "list", len(places).bit_length()), show)
     await asked.request.reply({"tasks": shown, "env_name": asked.env or found.name.lower()})
-
-
-def shown_task(task: Task[Any], split: str, index: int) -> dict[str, Any]:
-    """A task as the outside may know it: what names it, never its truth."""
-    return {"id": task.id, "split": split, "index": index, "tags": task.tags}
-
-
-def listed(env: Environment[Any]) -> dict[str, Any]:
-    """The tools of an environment, and the one by which an agent that can only call tools says something."""
-    spoken = {"name": last_words(env), "description": words.DESCRIPTION}
-    return {
-        "tools": [*map(wire.spec, env.tools_of("agent")), {**spoken, "input_schema": words.SCHEMA}],
-        "terminal_tool": {**spoken, "arg": words.ARGUMENT},
-        "supports_score_group": False,
-        "message_block_types": ["text", "image"],
-    }
 
 
 # --- sessions ---
@@ -324,14 +307,15 @@ async def _begun(ors: Ors, request: Request, caller: Caller) -> list[Message]:
 
 
 async def _task_tools(ors: Ors, asked: Asked) -> None:
-    await asked.request.reply(listed(ors.live(asked.request, asked.caller).env))
+    await asked.request.reply(wire.listed(ors.live(asked.request, asked.caller).env))
 
 
 async def _call(ors: Ors, asked: Asked) -> None:
     await call(ors.live(asked.request, asked.caller), asked.request, most=ors.host.limits.body_bytes)
 
 
-async def _score_group(_ors: Ors, _asked: Asked) -> None:
+async def _score_group(ors: Ors, asked: Asked) -> None:
+    ors.live(asked.request, asked.caller)
     raise Unknown("this environment scores each episode by itself")
 
 
@@ -381,10 +365,24 @@ _OF_ENVIRONMENT: dict[tuple[str, str], Handler] = {
 
 
 @functools.lru_cache(maxsize=1024)
-def _way(method: str, path: str) -> tuple[Handler | None, str, str]:
-    """Who answers a path, the environment that it names, and what it asks for."""
+def _way(method: str, path: str) -> tuple[Handler | None, str]:
+    """Who answers a path, and the environment that it names."""
     parts = [part for part in path.split("/") if part]
     if len(parts) == 1 and (method, parts[0]) in _ROOT:
-        return _ROOT[method, parts[0]], "", parts[0]
+        return _ROOT[method, parts[0]], ""
     env, action = ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1]) if len(parts) == 2 else ("", "")
-    return _OF_ENVIRONMENT.get((method, action)), env, action
+    return _OF_ENVIRONMENT.get((method, action)), env
+
+
+def _methods(path: str) -> bytes:
+    """By which method a path is asked; empty where it leads nowhere."""
+    parts = [part for part in path.split("/") if part]
+    routes = [*_OF_ENVIRONMENT, *(_ROOT if len(parts) == 1 else ())] if len(parts) in (1, 2) else []
+    return b", ".join(method.encode() for method, name in routes if name == parts[-1])
+
+
+async def _nobody(request: Request, methods: bytes) -> None:
+    if methods:
+        await request.reply({"detail": "Method Not Allowed"}, 405, [*_JSON, (b"allow", methods)])
+    else:
+        await request.reply({"detail": "Not Found"}, 404)

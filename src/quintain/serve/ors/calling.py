@@ -54,12 +54,16 @@ async def call(live: Live, request: Request, *, most: int) -> None:
     await live.ready(SETUP_S)
     key = _lost(live, body) if asked.task_id is None else asked.task_id
     again = key is not None and (live.knows(key) or not live.gave(key))
+    events = Events(request)
     if not again:
         live.room(2 * len(body))
+    elif key is not None and not live.knows(key):
+        await events.open(frames.error("unknown task_id"))
+        await events.close()
+        return
     if key is None:
         key = _key(body)
     live.asked[key] = (body, request.gone)
-    events = Events(request)
     await events.open(frames.task(key))
     *parts, last = await events.during(_answered(live, asked, key, again=again))
     if request.gone():
@@ -87,8 +91,6 @@ def _lost(live: Live, body: bytes) -> str | None:
 
 async def _answered(live: Live, asked: wire.Call, key: str, *, again: bool) -> list[bytes]:
     """The frames after the first."""
-    if again and not live.knows(key):
-        return [frames.error("unknown task_id")]
     try:
         answer = await _done(live, asked, key, again=again)
     except Finished as error:

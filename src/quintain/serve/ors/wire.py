@@ -6,6 +6,10 @@ from typing import Any
 
 import msgspec
 
+from quintain.environment import Environment
+from quintain.serve import words
+from quintain.serve.told import last_words
+from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import Content, Message, Text
 
@@ -95,3 +99,19 @@ def spec(tool: Tool) -> dict[str, Any]:
     """A tool as the standard lists it: no schema at all where it takes nothing."""
     schema = tool.parameters if tool.parameters.get("properties") else None
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
+
+
+def task(one: Task[Any], split: str, index: int) -> dict[str, Any]:
+    """A task as the outside may know it: what names it, never its truth."""
+    return {"id": one.id, "split": split, "index": index, "tags": one.tags}
+
+
+def listed(env: Environment[Any]) -> dict[str, Any]:
+    """The tools of an environment, and the one by which an agent that can only call tools says something."""
+    spoken = {"name": last_words(env), "description": words.DESCRIPTION}
+    return {
+        "tools": [*map(spec, env.tools_of("agent")), {**spoken, "input_schema": words.SCHEMA}],
+        "terminal_tool": {**spoken, "arg": words.ARGUMENT},
+        "supports_score_group": False,
+        "message_block_types": ["text", "image"],
+    }

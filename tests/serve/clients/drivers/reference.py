@@ -13,20 +13,11 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-from pydantic import BaseModel, Field
+from _reference import COUNTS, Add, Submit, listen
+from pydantic import BaseModel
 
 sdk: Any = importlib.import_module("ors" if sys.argv[1] == "ors" else "openreward.environments")
 TextBlock: Any = getattr(sdk, "TextBlock", None) or importlib.import_module("openreward.environments.types").TextBlock
-COUNTS = {"train": 5, "validation": 1, "test": 2}
-
-
-class Add(BaseModel):
-    by: int = Field(default=1, ge=-100, le=100)
-
-
-class Submit(BaseModel):
-    answer: int
 
 
 class Repeat(BaseModel):
@@ -124,15 +115,5 @@ class Look(sdk.Environment):
             return said("Heard.", reward=float(given.text == self.task_spec["word"]), finished=True)
 
 
-def main(port: int) -> None:
-    app = sdk.Server([Counter, Look]).app
-    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", access_log=False)
-    server = uvicorn.Server(config)
-    socket = config.bind_socket()
-    sys.stdout.write(f"listening on http://127.0.0.1:{socket.getsockname()[1]}\n")
-    sys.stdout.flush()
-    server.run(sockets=[socket])
-
-
 if __name__ == "__main__":
-    main(int(sys.argv[2]))
+    listen(sdk.Server([Counter, Look]).app, int(sys.argv[2]))
