@@ -22,6 +22,8 @@ FOREIGN = ("gymnasium", "mcp", "openapi", "openenv", "ors", "verifiers")
 """Prefixes of a spec, "KIND:TEXT"; the adapter is the module of that name in `quintain.audit.subjects`."""
 SERVED = "remote"
 """The adapter of a spec that is the URL of an environment behind `quintain serve`."""
+HELD = frozenset({SERVED, "ors"})
+"""Kinds whose sessions a server holds until they are closed there, whatever becomes of the process that opened them."""
 
 Letter = Literal["T", "H", "V", "S", "C"]
 

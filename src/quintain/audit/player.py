@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import gc
 import importlib
@@ -21,6 +22,7 @@ from .answers import answered
 from .data import changes, glance, is_list
 from .handle import Factory, Handle, how_raised, plain, verdict, where_raised, with_text_keys
 from .probe import Op, Seen
+from .subjects.failure import SubjectFailure
 
 LONGEST = 4_000_000
 """Bytes of a value that are carried out of the child; a longer one is replaced by its size and digest."""
@@ -58,6 +60,12 @@ class Player:
         self._compared |= {op.on for op in ops if op.do == "changes"}
         for op in ops:
             yield self.do(op)
+
+    def leave(self) -> None:
+        """Close the instances."""
+        for handle in self.handles.values():
+            with contextlib.suppress(SubjectFailure):  # Its server is gone, and the session with it.
+                handle.subject.close()
 
     def do(self, op: Op) -> Seen:
         """Do one op; whatever the subject raises is part of what is seen."""

@@ -23,7 +23,7 @@ from quintain.errors import UsageError
 
 from .mutants import swapping
 from .mutants.loading import install
-from .opening import Opened, Subject, describe, open_subject
+from .opening import HELD, Opened, Subject, describe, open_subject
 from .player import Player
 from .probe import Op, Probe, Seen
 from .wire import Begun, Opening, Over, Receiver, Saw, send
@@ -147,6 +147,8 @@ def _play(outward: int, opened: Opened, probe: Probe) -> None:
         player.play(probe.ops, seen)
     if stop is not None:
         stop.set()
+    if opened.kind in HELD:
+        player.leave()
     sys.stdout.flush()
     os._exit(0)
 

@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from quintain.audit.child import Child
 from quintain.audit.opening import Subject, describe, open_subject
+from quintain.audit.probe import Op, Probe
 from quintain.audit.subjects.failure import SubjectFailure
 from quintain.errors import UsageError
 from tests.serve.control.conftest import here
@@ -71,6 +74,20 @@ def test_what_is_not_there_is_said_at_once(served: Served) -> None:
     about = describe(open_subject(Subject(f"{served.url}/counter")))
     assert (about.kind, about.tasks) == ("remote", ("test-1", "test-2"))
     assert not about.offers & {"oracle", "hidden", "state"}
+
+
+def test_a_probe_leaves_no_episode_behind(served: Served) -> None:
+    def held() -> str:
+        metrics = httpx.get(f"{served.url}/metrics").text.splitlines()
+        return "".join(line for line in metrics if line.startswith('quintain_episodes{environment="counter"'))
+
+    before = held()
+    lanes = tuple((Op("reset", on, "test-1"), Op("snapshot", on), Op("call", on, "peek", {})) for on in "ab")
+    probe = Probe((Op("reset", name="test-1"), Op("call", name="add", value={"by": 1}), Op("together", lanes=lanes)))
+    with Child(Subject(f"{served.url}/counter")) as child:
+        record = child.play(probe, 60)
+    assert record.seen[1].value == "The count is 1."
+    assert held() == before
 
 
 @pytest.mark.slow

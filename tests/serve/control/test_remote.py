@@ -350,5 +350,7 @@ def test_what_cannot_be_is_said_at_once(served: Served) -> None:
             qn.connect("http://127.0.0.1:9").open()
         with pytest.raises(UsageError, match="is named like"):
             qn.connect("localhost:80")
+        with pytest.raises(UsageError, match=r"environment\(name\)"):
+            qn.connect(f"{served.url}/counter")
 
     run(play())

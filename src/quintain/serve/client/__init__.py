@@ -18,7 +18,7 @@ def connect(url: str, key: str | None = None, *, patience_s: float = 60.0) -> Se
     """A server of `quintain serve`, to be used in `async with`; nothing is asked of it yet.
 
     Args:
-        url: Of the server, such as "http://localhost:8765".
+        url: Of the server, such as "http://localhost:8080", without a path.
         key: API key; else the environment variable QUINTAIN_KEY, else none is sent.
         patience_s: Seconds for which a server that is busy, or away, is asked again; nothing is ever done twice.
 
@@ -27,7 +27,10 @@ def connect(url: str, key: str | None = None, *, patience_s: float = 60.0) -> Se
     """
     from .remote import Server
 
-    return Server(_address(url)[0], key, patience_s=patience_s)
+    base, path = _address(url)
+    if path:
+        raise UsageError(f"connect() takes a server, such as {base}; {path!r} is for its environment(name)")
+    return Server(base, key, patience_s=patience_s)
 
 
 def environment(address: str, *, key: str | None = None) -> RemoteEnvironment:
@@ -55,5 +58,5 @@ def _address(url: str) -> tuple[str, str]:
 
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.netloc:
-        raise UsageError(f"a server is named like http://localhost:8765, not {url!r}")
+        raise UsageError(f"a server is named like http://localhost:8080, not {url!r}")
     return f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
