@@ -145,7 +145,7 @@ class Host:
 
     def lives(self, caller: Caller) -> list[Live]:
         """This caller's episodes, an admin's being all."""
-        return [live for live in self._lives.values() if _may(live, caller)]
+        return [live for live in self._lives.values() if caller.may(live.owner)]
 
     async def apart(self, kind: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Work that belongs to no episode, done where it may take its time.
@@ -343,7 +343,7 @@ class Host:
             Unknown: There is none, or it is somebody else's.
         """
         live = self._lives.get(id)
-        if live is None or not _may(live, caller):
+        if live is None or not caller.may(live.owner):
             raise Unknown("there is no such episode")
         live.touched = time.monotonic()
         return live
@@ -394,7 +394,3 @@ class Host:
             return None
         model = self._user.model(task, wanted.seed)
         return Kept(model, wanted.id, self._log) if self._log.keeps else model
-
-
-def _may(live: Live, caller: Caller) -> bool:
-    return caller.role == "admin" or live.owner.name == caller.name

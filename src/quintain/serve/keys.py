@@ -44,6 +44,10 @@ class Caller(msgspec.Struct, frozen=True):
     name: str
     role: Role
 
+    def may(self, owner: Caller) -> bool:
+        """Whether what is the owner's is his, too."""
+        return self.role == "admin" or self.name == owner.name
+
 
 ANYONE = Caller("anyone", "admin")
 """Who asks a server without keys, which listens on loopback alone."""

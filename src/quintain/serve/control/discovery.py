@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from quintain import codec
+from quintain.serve import lists
 from quintain.serve.asgi import JSON
 from quintain.serve.errors import Unknown
+from quintain.task import Task
 
 from . import metrics
 from .once import Said
@@ -32,13 +36,9 @@ async def list_tasks(asked: Asked) -> TasksTold:
     if query.split and query.split not in env.splits:
         raise Unknown(f"{env.name} has no split {query.split!r}; it has {', '.join(env.splits)}")
     split = host.split(env, query.split)
-    tasks = await host.tasks(env, split)
-
-    async def named() -> tuple[TaskTold, ...]:
-        chosen = tasks[query.offset : query.offset + query.limit]
-        return tuple(TaskTold(task.id, dict(task.tags), task.day) for task in chosen)
-
-    return TasksTold(split, len(tasks), await host.apart((env.name, "names"), named))
+    count = len(await host.tasks(env, split))
+    part = slice(query.offset, query.offset + query.limit)
+    return TasksTold(split, count, tuple(await lists.shown(host, env, split, part=part, tell=_named)))
 
 
 async def get_health(asked: Asked) -> Health:
@@ -55,6 +55,10 @@ async def get_readiness(asked: Asked) -> Said:
 async def get_metrics(asked: Asked) -> Said:
     """Counters and gauges for Prometheus."""
     return Said(200, metrics.text(asked.host).encode(), ((b"content-type", metrics.TYPE.encode()),))
+
+
+def _named(task: Task[Any], _split: str, _place: int) -> TaskTold:
+    return TaskTold(task.id, dict(task.tags), task.day)
 
 
 def _name(asked: Asked) -> str:

@@ -14,12 +14,11 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.errors import QuintainError
+from quintain.serve import lists
 from quintain.serve.asgi import JSON, Request, again_headers, parsed
-from quintain.serve.crew import Place
 from quintain.serve.errors import Conflict, Refused, ServeError, TooLarge, Unknown, Void
 from quintain.serve.host import Host
 from quintain.serve.keys import Caller
-from quintain.serve.lists import Index, Range, Split
 from quintain.serve.problems import problems
 from quintain.serve.told import Answer
 from quintain.task import Task
@@ -168,42 +167,32 @@ async def _environments(asked: Asked) -> None:
 
 
 async def _splits(asked: Asked) -> None:
-    kinds = {"train", "validation", "test"}
-    names = asked.env.splits
-    await asked.request.reply([{"name": name, "type": name if name in kinds else "validation"} for name in names])
+    await asked.request.reply(lists.splits(asked.env))
 
 
 async def _tasks(asked: Asked) -> None:
-    split = (await asked.body(Split)).split
+    split = (await asked.body(lists.Split)).split
     await _shown(asked, split, slice(None))
 
 
 async def _num_tasks(asked: Asked) -> None:
-    split = (await asked.body(Split)).split
+    split = (await asked.body(lists.Split)).split
     await asked.request.reply({"num_tasks": len(await asked.all.host.tasks(asked.env, split))})
 
 
 async def _task(asked: Asked) -> None:
-    wanted = await asked.body(Index)
-    count = len(await asked.all.host.tasks(asked.env, wanted.split))
-    task = await asked.all.host.task(asked.env, wanted.split, wanted.index)
-    shown = _told(task, wanted.split, wanted.index % count)
+    wanted = await asked.body(lists.Index)
+    shown = await lists.one(asked.all.host, asked.env, wanted, tell=_told)
     await asked.request.reply({"task": shown, "env_name": asked.env.name.lower()})
 
 
 async def _task_range(asked: Asked) -> None:
-    wanted = await asked.body(Range)
+    wanted = await asked.body(lists.Range)
     await _shown(asked, wanted.split, slice(wanted.start, wanted.stop))
 
 
-async def _shown(asked: Asked, split: str, bounds: slice) -> None:
-    tasks = await asked.all.host.tasks(asked.env, split)
-
-    async def show() -> list[dict[str, Any]]:
-        return [_told(tasks[index], split, index) for index in range(len(tasks))[bounds]]
-
-    # Tasks may be made when they are asked for, and that may take its time.
-    shown = await asked.all.host.crew.run(Place(), (asked.env.name, "show"), show)
+async def _shown(asked: Asked, split: str, part: slice) -> None:
+    shown = await lists.shown(asked.all.host, asked.env, split, part=part, tell=_told)
     await asked.request.reply({"tasks": shown, "env_name": asked.env.name.lower()})
 
 

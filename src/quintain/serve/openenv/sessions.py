@@ -303,7 +303,7 @@ class Sessions:
             Unknown: There is none for this caller and environment.
         """
         session = self._known.get(id) or self._resumed(id, env, caller)
-        if session is None or session.env is not env or not _may(session, caller):
+        if session is None or session.env is not env or not caller.may(session.caller):
             raise Unknown(f"Unknown session_id: {id}")
         session.touched = time.monotonic()
         await session.catch_up()
@@ -387,7 +387,3 @@ async def _begun(live: Live) -> None:
     await live.ready()
     if live.trace.failure is not None:
         raise Void(live.trace.failure)
-
-
-def _may(session: Session, caller: Caller) -> bool:
-    return caller.role == "admin" or session.caller.name == caller.name

@@ -21,7 +21,6 @@ from quintain.errors import QuintainError
 from quintain.serve import lists
 from quintain.serve.asgi import Request, again_headers, parsed
 from quintain.serve.confided import Secrets
-from quintain.serve.crew import Place
 from quintain.serve.door import presented
 from quintain.serve.errors import Refused, ServeError, Starting, Unknown
 from quintain.serve.host import Host, Wanted
@@ -138,9 +137,7 @@ async def _tools(ors: Ors, asked: Asked) -> None:
 
 
 async def _splits(ors: Ors, asked: Asked) -> None:
-    names = ors.host.environment(asked.env).splits
-    kinds = {"train", "validation", "test"}
-    await asked.request.reply([{"name": name, "type": name if name in kinds else "validation"} for name in names])
+    await asked.request.reply(lists.splits(ors.host.environment(asked.env)))
 
 
 async def _tasks(ors: Ors, asked: Asked) -> None:
@@ -156,9 +153,7 @@ async def _num_tasks(ors: Ors, asked: Asked) -> None:
 async def _task(ors: Ors, asked: Asked) -> None:
     body = await ors.body(asked.request, lists.Index)
     found = ors.host.environment(asked.env)
-    tasks = await ors.host.tasks(found, body.split)
-    task = await ors.host.task(found, body.split, body.index)
-    shown = wire.task(task, body.split, body.index % len(tasks))
+    shown = await lists.one(ors.host, found, body, tell=wire.task)
     await asked.request.reply({"task": shown, "env_name": asked.env or found.name.lower()})
 
 
@@ -169,14 +164,7 @@ async def _task_range(ors: Ors, asked: Asked) -> None:
 
 async def _list(ors: Ors, asked: Asked, split: str, *, part: slice) -> None:
     found = ors.host.environment(asked.env)
-    tasks = await ors.host.tasks(found, split)
-    places = range(len(tasks))[part]
-
-    async def show() -> list[dict[str, Any]]:
-        return [wire.task(tasks[index], split, index) for index in places]
-
-    # Tasks may be made as they are listed: a few say nothing about how long it takes to make all.
-    shown = await ors.host.crew.run(Place(), (found.name, "list", len(places).bit_length()), show)
+    shown = await lists.shown(ors.host, found, split, part=part, tell=wire.task)
     await asked.request.reply({"tasks": shown, "env_name": asked.env or found.name.lower()})
 
 
