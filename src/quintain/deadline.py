@@ -31,6 +31,9 @@ class DeadlineExceeded(Exception):
 end: contextvars.ContextVar[float] = contextvars.ContextVar("end", default=math.inf)
 """When the running tool or criterion must have ended, in seconds of `time.monotonic()`; infinite outside of one."""
 
+watched = False
+"""Set while somebody else interrupts what blocks the main thread: then no alarm is needed."""
+
 
 class _Interrupt(BaseException):
     """Breaks into blocking code; not an Exception, so that `except Exception` in that code doesn't swallow it."""
@@ -46,7 +49,7 @@ async def guarded(seconds: float | None, function: Callable[..., Any], /, *args:
     started = time.monotonic()
     token = end.set(math.inf if seconds is None else started + seconds)
     try:
-        if seconds is not None and threading.current_thread() is threading.main_thread():
+        if seconds is not None and not watched and threading.current_thread() is threading.main_thread():
             result = _interruptible(seconds, lambda: function(*args, **kwargs))
         else:
             result = function(*args, **kwargs)
@@ -77,8 +80,7 @@ async def within(seconds: float | None, awaitable: Awaitable[T]) -> T:
     try:
         started = _Started(awaitable)
         if not started.done:  # What never waits needs no timer, which would cost more than the rest.
-            scope = asyncio.timeout(seconds)
-            async with scope:
+            async with asyncio.timeout(seconds) as scope:
                 await started
     except asyncio.CancelledError as error:
         task = asyncio.current_task()

@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Coroutine, Generator, Hashable
 from typing import Any, Generic, TypeVar
 
+from quintain import deadline
+
 from .confided import NOTHING, Secrets, shown
 from .stall import Interrupted, Watchdog
 
@@ -212,6 +214,7 @@ class _Watched(Generic[T]):
             started = time.monotonic()
             if self._watchdog is not None:
                 self._watchdog.since = started
+                deadline.watched = True
             try:
                 wish = resume(what)
             except StopIteration as end:
@@ -219,6 +222,7 @@ class _Watched(Generic[T]):
             finally:
                 if self._watchdog is not None:
                     self._watchdog.since = math.inf
+                    deadline.watched = False
                 self.held_s = max(self.held_s, time.monotonic() - started)
             self.waited = True
             try:

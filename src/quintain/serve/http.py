@@ -1,14 +1,23 @@
 """uvicorn's HTTP with bounds on how requests come: each in time, and with a head no longer than heads are.
 
-How long a body may be is known where it is read, see `asgi.Request.body`.
+A request is answered at once, in the midst of what brought its last byte. How long its body may be is known where it is
+read, see `asgi.Request.body`.
 """
 
 from __future__ import annotations
 
 import asyncio
+import urllib.parse
 from http import HTTPStatus
+from typing import Any
 
+import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from .asgi import App
+from .eager import Eager
+from .exchange import Exchange
 
 HEAD_S = 15.0
 """Seconds from a connection's first sign of a request, or from its beginning, to the end of the request's head."""
@@ -22,10 +31,16 @@ LINGER_S = 5.0
 class Http(HttpToolsProtocol):
     """One connection."""
 
+    app: Any  # Ours, whose types are not uvicorn's.
+    cycle: Any  # An Exchange, or None before the first one.
+    parser: Any
+
     _size = 0
     _chunk = 0
     _in_head = False
     _in_message = False
+    _is_feeding = False
+    _coming: Exchange | None = None
     _late: asyncio.TimerHandle | None = None
     _status = HTTPStatus.BAD_REQUEST
 
@@ -42,14 +57,14 @@ class Http(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Bytes have come; most often they are one whole request."""
         self._chunk = len(data)
+        self._is_feeding = True
         super().data_received(data)
-        if not self._in_message:
-            return
-        self._size += len(data) if self._in_head else 0
-        if self._size > HEAD_BYTES:
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        elif self._late is None:
-            self._late = self.loop.call_later(HEAD_S if self._in_head else BODY_S, self._too_late)
+        self._is_feeding = False
+        if self._in_message:
+            self._watch(len(data))
+        while self._coming is not None:
+            exchange, self._coming = self._coming, None
+            self._answer(exchange)
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -70,13 +85,28 @@ class Http(HttpToolsProtocol):
                 self._status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
                 raise ValueError("the head of a request is too long")
         self._size = 0
-        super().on_headers_complete()
+        self._locate()
+        if self.parser.should_upgrade() and self._should_upgrade():
+            return
+        before, self.cycle = self.cycle, self._exchange()
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:  # It came behind another one, and waits until that is answered.
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def on_body(self, body: bytes) -> None:
+        """A part of a request's body is there."""
+        if self._is_for_us and self.cycle.feed(body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
 
     def on_message_complete(self) -> None:
         """All of a request is there."""
         self._in_message = False
         self._on_time()
-        super().on_message_complete()
+        if self._is_for_us:
+            self.cycle.more_body = False
+            self.cycle.set()
 
     def on_response_complete(self) -> None:
         """A request was answered; one whose body still comes will not be listened to for long."""
@@ -88,6 +118,58 @@ class Http(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Answer what is no request."""
         self._refuse(self._status)
+
+    @property
+    def _is_for_us(self) -> bool:
+        """Whether what comes is of a request that is still to be answered, here."""
+        return not ((self.parser.should_upgrade() and self._should_upgrade()) or self.cycle.response_complete)
+
+    def _locate(self) -> None:
+        """Say in the scope what is asked for.
+
+        Raises:
+            HttpParserInvalidURLError: That is no address.
+        """
+        scope: Any = self.scope
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["http_version"] = self.parser.get_http_version()
+        scope["path"] = urllib.parse.unquote(path) if "%" in path else path
+        scope["raw_path"] = url.path
+        scope["query_string"] = url.query or b""
+
+    def _exchange(self) -> Exchange:
+        scope: Any = self.scope
+        return Exchange(
+            scope,
+            self.transport,
+            self.flow,
+            keep_alive=scope["http_version"] != "1.0" and self.parser.should_keep_alive(),
+            expects=self.expect_100_continue,
+            on_response=self.on_response_complete,
+        )
+
+    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        if self._is_feeding:
+            self._coming = cycle  # Its body may be among the same bytes.
+        else:
+            self._answer(cycle)
+
+    def _answer(self, exchange: Exchange) -> None:
+        app: App = self.app
+        task = _eager(self.loop).begin(exchange.run(app))
+        if task is not None:
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    def _watch(self, size: int) -> None:
+        """See that the rest of a request comes in time, and that its head does not grow for ever."""
+        self._size += size if self._in_head else 0
+        if self._size > HEAD_BYTES:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+        elif self._late is None:
+            self._late = self.loop.call_later(HEAD_S if self._in_head else BODY_S, self._too_late)
 
     def _too_late(self) -> None:
         self._late = None
@@ -110,3 +192,10 @@ class Http(HttpToolsProtocol):
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\nconnection: close\r\n"
         self.transport.write(head.encode() + b"content-length: %d\r\n\r\n" % len(body) + body)
         self.transport.close()
+
+
+_eagers: dict[asyncio.AbstractEventLoop, Eager] = {}
+
+
+def _eager(loop: asyncio.AbstractEventLoop) -> Eager:
+    return _eagers.get(loop) or _eagers.setdefault(loop, Eager())

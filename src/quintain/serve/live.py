@@ -183,8 +183,6 @@ class Live(Shown):
             Refused: No record can hold the call.
             Gone, Starting: As for `ready`.
         """
-        if self.status == "starting":
-            await self.ready()
         call = ToolCall(f"call_{len(self.trace.turns)}", text(name), text(arguments))
         return (await self._once(Reply(Message("assistant", calls=(call,))), key))[0]
 
@@ -305,7 +303,7 @@ class Live(Shown):
         if not key:
             async with self._lock:
                 return await self._act(reply, key)
-        if (again := await self.again(key)) is not None:
+        if self.knows(key) and (again := await self.again(key)) is not None:
             return again
         self._running[key] = None
         try:

@@ -13,13 +13,10 @@ import os
 import socket
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from .http import Http
 from .shard import ELSEWHERE, Shard
-
-if TYPE_CHECKING:
-    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 INLINE = 60_000
 """Bytes that go with a connection in one message; more of them go by a file that is only in memory."""
@@ -178,8 +175,7 @@ class Pinned(Http):
 
     @property
     def _is_answering(self) -> bool:
-        cycle: RequestResponseCycle | None = cast(Any, self.cycle)  # None before the first request.
-        return cycle is not None and not cycle.response_complete
+        return self.cycle is not None and not self.cycle.response_complete
 
     def _hand_over(self, owner: int, data: bytes) -> None:
         self._on_time()

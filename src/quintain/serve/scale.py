@@ -36,8 +36,11 @@ class Scale:
             return
         for turn in turns[self._turns :]:
             said = turn.reply.message
-            self._record += _size(said.content) + sum(len(call.arguments) for call in said.calls)
-            self._record += sum(_size(step.observation) for step in turn.steps)
+            self._record += _size(said.content)
+            for call in said.calls:
+                self._record += len(call.arguments)
+            for step in turn.steps:
+                self._record += _size(step.observation)
         self._turns = len(turns)
         if self._turns & (self._turns - 1) == 0:
             self._world = len(resource.split(episode.state).plain)

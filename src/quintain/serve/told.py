@@ -20,6 +20,9 @@ from .errors import Gone
 from .log import Log, Met, Missed
 
 PREFIX = "dev.quintain/"
+_EPISODE, _SEQ, _FINISHED, _REWARD, _VALIDITY, _STATE_DIGEST = (
+    f"{PREFIX}{name}" for name in ("episode", "seq", "finished", "reward", "validity", "state_digest")
+)
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -52,13 +55,13 @@ def reward(trace: Trace) -> float | None:
 def about(id: str, trace: Trace) -> dict[str, Any]:
     """What is told about an episode beside its answers, by prefixed key."""
     told: dict[str, Any] = {
-        f"{PREFIX}episode": id,
-        f"{PREFIX}finished": trace.end is not None,
-        f"{PREFIX}reward": reward(trace),
-        f"{PREFIX}validity": trace.validity,
+        _EPISODE: id,
+        _FINISHED: trace.end is not None,
+        _REWARD: reward(trace),
+        _VALIDITY: trace.validity,
     }
     if trace.turns:
-        told[f"{PREFIX}state_digest"] = trace.turns[-1].state_digest
+        told[_STATE_DIGEST] = trace.turns[-1].state_digest
     if trace.end is not None:
         told[f"{PREFIX}reason"] = trace.reason
         told[f"{PREFIX}end"] = trace.end.value
@@ -79,8 +82,10 @@ def answers(id: str, env: Environment[Any], trace: Trace, *, index: int, context
         context: The agent's messages now.
     """
     turn = trace.turns[index]
-    is_last = all(later.thread != turn.thread for later in trace.turns[index + 1 :])  # Others may speak after it.
-    meta = {**(about(id, trace) if is_last else {f"{PREFIX}episode": id}), f"{PREFIX}seq": index}
+    later = trace.turns[index + 1 :]
+    is_last = not later or all(other.thread != turn.thread for other in later)  # Others may speak after it.
+    meta: dict[str, Any] = about(id, trace) if is_last else {_EPISODE: id}
+    meta[_SEQ] = index
     if turn.rewards:
         meta[f"{PREFIX}rewards"] = msgspec.to_builtins(turn.rewards)
     found = [
@@ -228,4 +233,6 @@ class Shown:
 
 def last_words(env: Environment[Any]) -> str:
     """Name of the tool by which an agent that can do nothing but call tools says something without calling."""
-    return next(name for name in ("answer", "final_answer", "say", "final_words") if name not in env.tools)
+    if "answer" not in env.tools:
+        return "answer"
+    return next(name for name in ("final_answer", "say", "final_words") if name not in env.tools)

@@ -1,0 +1,257 @@
+"""Requests and answers as bytes, and work that begins in the midst of a callback."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from quintain.serve.asgi import App, Event, Receive, Scope, Send
+from quintain.serve.eager import Eager
+from quintain.serve.exchange import Exchange
+from tests.serve.operation.raw import dial, rest, result
+from tests.serve.serving import Served, serve
+
+HEAD = b"host: localhost\r\ncontent-type: application/json\r\n"
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serve("counter", folder=tmp_path_factory.mktemp("exchange")) as server:
+        yield server
+
+
+def post(path: str, body: bytes, *, headers: bytes = b"", version: bytes = b"1.1") -> bytes:
+    length = b"content-length: %d\r\n\r\n" % len(body)
+    return b"POST %b HTTP/%b\r\n" % (path.encode(), version) + HEAD + headers + length + body
+
+
+def opened(port: int, name: bytes) -> bytes:
+    """Open a session; the header that names it."""
+    session = b"x-session-id: " + name + b"\r\n"
+    with dial(port) as line:
+        line.sendall(post("/create", b'{"split":"train","index":0}', headers=session + b"connection: close\r\n"))
+        assert b" 200 " in rest(line)
+    return session
+
+
+def said(port: int, *requests: bytes) -> list[bytes]:
+    """All answers to requests that are sent in one piece, the last of which closes the line."""
+    with dial(port) as line:
+        line.sendall(b"".join(requests))
+        return rest(line).split(b"HTTP/1.1 ")[1:]
+
+
+def test_requests_in_one_piece_are_answered_in_their_order(served: Served) -> None:
+    session = opened(served.port, b"piece")
+    call = b'{"name":"add","input":{"by":%d}}'
+    requests = [post("/counter/call", call % by, headers=session) for by in (1, 10, 100)]
+    last = b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+    *calls, health = said(served.port, *requests, last)
+    texts = [result(_unchunked(one))["output"]["blocks"][0]["text"] for one in calls]
+    assert texts == [f"The count is {count}." for count in (1, 11, 111)]
+    assert health.startswith(b"200 OK\r\n")
+    assert health.endswith(b'{"status":"ok"}')
+
+
+def _unchunked(answer: bytes) -> bytes:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"transfer-encoding: chunked" in head
+    parts = b""
+    while not body.startswith(b"0\r\n"):
+        size, _, body = body.partition(b"\r\n")
+        parts, body = parts + body[: int(size, 16)], body[int(size, 16) + 2 :]
+    assert body == b"0\r\n\r\n"
+    return parts
+
+
+def test_a_client_of_http_1_0_reads_to_the_end_of_the_line(served: Served) -> None:
+    session = opened(served.port, b"old")
+    (answer,) = said(served.port, post("/counter/call", b'{"name":"add","input":{}}', headers=session, version=b"1.0"))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"chunked" not in head
+    assert result(body)["output"]["blocks"][0]["text"] == "The count is 1."
+
+
+def test_who_asks_whether_to_send_the_body_is_told_to(served: Served) -> None:
+    session = opened(served.port, b"polite")
+    head, body = post("/counter/call", b'{"name":"add","input":{}}', headers=session).split(b"\r\n\r\n")
+    with dial(served.port) as line:
+        line.sendall(head + b"\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n")
+        assert line.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        line.sendall(body)
+        assert b"event: end" in rest(line)
+
+
+def test_a_body_may_come_byte_by_byte(served: Served) -> None:
+    session = opened(served.port, b"slow")
+    with dial(served.port) as line:
+        whole = post("/counter/call", b'{"name":"add","input":{}}', headers=session + b"connection: close\r\n")
+        for place in range(len(whole)):
+            line.sendall(whole[place : place + 1])
+        assert b"event: end" in rest(line)
+
+
+# --- an exchange by itself
+
+
+class Wire(asyncio.Transport):
+    """Takes what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = b""
+        self.closed = False
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.data += bytes(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def exchanged(app: App, *, method: str = "GET", version: str = "1.1") -> tuple[bytes, bool]:
+    """What an application's answer looks like on the wire, and whether the line was closed after it."""
+    from uvicorn.protocols.http.flow_control import FlowControl
+
+    wire = Wire()
+
+    async def run() -> None:
+        scope = {"type": "http", "method": method, "path": "/", "http_version": version, "headers": []}
+        exchange = Exchange(scope, wire, FlowControl(wire), keep_alive=True, expects=False, on_response=lambda: None)
+        exchange.more_body = False
+        exchange.set()
+        await exchange.run(app)
+
+    asyncio.run(run())
+    return wire.data, wire.closed
+
+
+def answering(*events: Event) -> App:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        for event in events:
+            await send(event)
+
+    return app
+
+
+START: Event = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
+
+
+def test_the_answer_to_head_has_no_body() -> None:
+    app = answering(START, {"type": "http.response.body", "body": b"ab"})
+    assert exchanged(app, method="HEAD") == (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n", False)
+
+
+@pytest.mark.parametrize("parts", [[b"a"], [b"abc"], [b"ab", b"c"], [b""]])
+def test_a_body_of_another_length_than_was_said_closes_the_line(parts: list[bytes]) -> None:
+    last = len(parts) - 1
+    bodies: list[Event] = [
+        {"type": "http.response.body", "body": part, "more_body": place < last} for place, part in enumerate(parts)
+    ]
+    assert exchanged(answering(START, *bodies))[1]
+
+
+@pytest.mark.parametrize(
+    "events", [(), ({"type": "http.response.body", "body": b""},), ({**START, "headers": [(b"x", b"a\r\nb: c")]},)]
+)
+def test_no_answer_and_one_that_is_none_are_a_server_error(events: tuple[Event, ...]) -> None:
+    data, _ = exchanged(answering(*events))
+    assert data.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert data.endswith(b'\r\n\r\n{"detail":"Internal Server Error"}')
+
+
+# --- work that begins at once
+
+
+def eagerly(*works: Callable[[list[Any]], Coroutine[Any, Any, None]]) -> list[Any]:
+    """What works note that are begun one after the other in one callback; "begun" stands where that returned."""
+    notes: list[Any] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        eager = Eager()
+        begun = loop.create_future()
+
+        def begin() -> None:
+            begun.set_result([eager.begin(work(notes)) for work in works])
+            notes.append("begun")
+
+        loop.call_soon(begin)
+        await asyncio.gather(*filter(None, await begun), return_exceptions=True)
+        eager.close()
+
+    asyncio.run(run())
+    return notes
+
+
+async def never_waits(notes: list[Any]) -> None:
+    notes.append("ended")
+
+
+async def waits(notes: list[Any]) -> None:
+    notes.append(asyncio.current_task())
+    await asyncio.sleep(0)
+    notes.append(asyncio.current_task())
+
+
+async def is_late(notes: list[Any]) -> None:
+    try:
+        async with asyncio.timeout(0):
+            await asyncio.sleep(30)
+    except TimeoutError:
+        notes.append("late")
+
+
+def test_what_never_waits_ends_at_once() -> None:
+    assert eagerly(never_waits, never_waits) == ["ended", "ended", "begun"]
+
+
+def test_what_waits_goes_on_in_the_task_that_it_began_in() -> None:
+    first, second, begun, *later = eagerly(waits, waits)
+    assert begun == "begun"
+    assert first is not second
+    assert set(later) == {first, second}
+
+
+def test_a_time_limit_that_was_set_at_once_holds() -> None:
+    assert eagerly(is_late, never_waits, is_late) == ["ended", "begun", "late", "late"]
+
+
+def test_what_one_sets_in_its_context_is_not_the_next_ones() -> None:
+    place: contextvars.ContextVar[str] = contextvars.ContextVar("place", default="nobody's")
+
+    async def leaves(notes: list[Any]) -> None:
+        notes.append(place.get())
+        place.set("mine")
+
+    async def keeps(notes: list[Any]) -> None:
+        token = place.set("mine")
+        await asyncio.sleep(0)
+        notes.append(place.get())
+        place.reset(token)
+
+    assert eagerly(leaves, leaves, keeps, leaves) == ["nobody's", "nobody's", "nobody's", "begun", "mine"]
+
+
+def test_what_raises_at_once_raises_where_it_was_begun() -> None:
+    async def breaks() -> None:
+        raise ZeroDivisionError
+
+    async def run() -> None:
+        eager = Eager()
+        caught = asyncio.get_running_loop().create_future()
+
+        def begin() -> None:
+            with pytest.raises(ZeroDivisionError):
+                eager.begin(breaks())
+            caught.set_result(None)
+
+        asyncio.get_running_loop().call_soon(begin)
+        await caught
+        eager.close()
+
+    asyncio.run(run())
