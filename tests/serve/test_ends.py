@@ -14,6 +14,7 @@ from quintain.episode import Episode
 from quintain.errors import Failure, ReplayDivergence
 from quintain.harness import instruct
 from quintain.replay import rebuild
+from quintain.serve.confided import NOTHING, Secrets
 from quintain.serve.errors import Void
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
@@ -38,12 +39,14 @@ async def again(env: qn.Environment[Any], trace: Trace) -> Trace:
     return trace
 
 
-def played(env: qn.Environment[Any], end: Callable[[Live], Awaitable[Any]], **limits: Any) -> Trace:
+def played(
+    env: qn.Environment[Any], end: Callable[[Live], Awaitable[Any]], *, secrets: Secrets = NOTHING, **limits: Any
+) -> Trace:
     """The record of an episode that makes one call and ends so, which replays."""
 
     async def play() -> Trace:
         host = Host([env], limits=Limits(**limits))
-        live = await host.create(Wanted(task=0), ANYONE)
+        live = await host.create(Wanted(task=0), ANYONE, secrets=secrets)
         await live.ready()
         name = next(iter(env.tools))
         await live.call(name, '{"by": 1}' if name == "add" else "{}")
@@ -102,6 +105,15 @@ def test_an_episode_that_grew_too_large_replays() -> None:
     trace = played(words, grow, episode_bytes=20_000)
     assert trace.failure is not None
     assert (trace.failure.kind, trace.cut) == ("provider_oom_killed", True)
+
+
+def test_an_episode_that_told_a_secret_replays_without_it() -> None:
+    async def tell(live: Live) -> None:
+        with pytest.raises(Void, match="returned a secret"):
+            await live.call("echo", '{"text": "open sesame"}')
+
+    trace = played(counter, tell, secrets=Secrets({"WORD": "open sesame"}))
+    assert (len(trace.turns), trace.cut, trace.reason) == (1, True, "quintain:tool_bug")
 
 
 def test_a_verifier_that_breaks_over_an_end_from_outside_breaks_again() -> None:

@@ -16,7 +16,7 @@ from quintain.record import RunFolder
 from quintain.task import Task
 from quintain.trace import Trace
 
-from . import programs
+from . import programs, selection
 
 MANIFEST = "run.json"
 
@@ -104,6 +104,25 @@ def opened(path: Path, manifest: Manifest, *, resume: bool = False) -> RunFolder
         raise UsageError(f"cannot use {str(path)!r} as a run folder: {error.strerror}") from error
 
 
+def of_served(env: Environment[Any], spec: str, made_with: dict[str, str], *, user: str | None) -> Manifest:
+    """What is being run where others play, whoever they are."""
+    return Manifest(
+        environment=selection.anchored(spec),
+        options=made_with,
+        name=env.name,
+        fingerprint=env.fingerprint,
+        tools_digest=env.tools_digest,
+        split="",
+        tasks=None,
+        agent="",
+        user=user,
+        base_url=None,
+        group=1,
+        seed=0,
+        config=msgspec.to_builtins(env.config),
+    )
+
+
 def environment_of(path: Path, spec: str | None) -> Environment[Any]:
     """The environment that made the traces at `path`: `spec`, or the one that the manifest beside them names.
 
@@ -124,15 +143,17 @@ def environment_of(path: Path, spec: str | None) -> Environment[Any]:
 
 
 def task_of(env: Environment[Any], trace: Trace) -> Task[Any]:
-    """The task that a trace is of. A trace that names no split is looked for in all of them.
+    """The task that a trace is of. A trace that names none of its splits is looked for in all of them.
 
     Raises:
         UsageError: The environment has no such task.
     """
-    for split in env.splits if not trace.split else ():
+    if trace.split in env.splits:
+        return env.task(trace.split, trace.task)
+    for split in env.splits:
         with contextlib.suppress(UsageError):
             return env.task(split, trace.task)
-    return env.task(trace.split or env.splits[0], trace.task)
+    raise UsageError(f"{env.name} has no task {trace.task!r} in {', '.join(env.splits)}")
 
 
 def _named(environment: str, agent: str, n: int) -> Path:

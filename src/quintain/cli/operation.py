@@ -7,7 +7,7 @@ import errno
 import math
 from collections.abc import Generator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import msgspec
@@ -16,12 +16,29 @@ from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.harness import Agent
 
+from .folders import Manifest, opened
+
 if TYPE_CHECKING:
+    from quintain.serve.archive import Archive
     from quintain.serve.door import Door
     from quintain.serve.host import Host
     from quintain.serve.journal import Past
     from quintain.serve.limits import Limits
     from quintain.serve.shard import Shard
+
+
+class Offer(NamedTuple):
+    """What is served.
+
+    Attributes:
+        envs: The environments.
+        manifests: What the run folder of each would say.
+        user: Who plays the simulated user; None where nobody does.
+    """
+
+    envs: Sequence[Environment[Any]]
+    manifests: Sequence[Manifest]
+    user: Agent | None
 
 
 class Operation(msgspec.Struct, kw_only=True):
@@ -36,6 +53,7 @@ class Operation(msgspec.Struct, kw_only=True):
     rate: float | None
     body: int
     memory: int
+    out: Path | None
     journal: Path | None
     sync: bool
     workers: int
@@ -60,8 +78,8 @@ class Operation(msgspec.Struct, kw_only=True):
             requests_per_s=self.rate and self.rate / self.workers,
         )
 
-    def check(self) -> None:
-        """See whether there can be a journal, where there is to be one.
+    def check(self, offer: Offer) -> None:
+        """See whether there can be a journal and folders for records, where there are to be any.
 
         Raises:
             UsageError: There cannot.
@@ -72,25 +90,51 @@ class Operation(msgspec.Struct, kw_only=True):
             agree(self.journal, self.workers)
         elif self.sync:
             raise UsageError("--sync says how the journal is written: name one with --journal DIR")
+        for number in range(self.workers) if self.out is not None else ():
+            with self.archive(offer, number):
+                continue
 
     @contextlib.contextmanager
-    def host(
-        self, envs: Sequence[Environment[Any]], shard: Shard, user: Agent | None
-    ) -> Generator[tuple[Host, Sequence[Past]]]:
+    def host(self, offer: Offer, shard: Shard) -> Generator[tuple[Host, Sequence[Past]]]:
         """What one process serves, and the episodes that it has from the one before.
 
         Raises:
-            UsageError: The journal cannot be used.
+            UsageError: The journal cannot be used, or the folder of records.
         """
         from quintain.serve.host import Host
         from quintain.serve.journal import Journal
         from quintain.serve.log import Forgetful
 
-        if self.journal is None:
-            yield Host(envs, limits=self.limits(), user=user, log=Forgetful(), shard=shard), ()
-            return
-        with contextlib.closing(Journal(self.journal, number=shard.number, sync=self.sync)) as journal:
-            yield Host(envs, limits=self.limits(), user=user, log=journal, shard=shard), journal.pasts()
+        with contextlib.ExitStack() as held:
+            archive = held.enter_context(self.archive(offer, shard.number)) if self.out is not None else None
+            more: dict[str, Any] = {"limits": self.limits(), "user": offer.user, "shard": shard, "archive": archive}
+            if self.journal is None:
+                yield Host(offer.envs, log=Forgetful(), **more), ()
+                return
+            journal = held.enter_context(contextlib.closing(Journal(self.journal, number=shard.number, sync=self.sync)))
+            pasts = journal.pasts()
+            if archive is not None:
+                archive.recover(pasts)
+            yield Host(offer.envs, log=journal, **more), pasts
+
+    @contextlib.contextmanager
+    def archive(self, offer: Offer, number: int) -> Generator[Archive]:
+        """Where one process, by its number, keeps the records of its episodes.
+
+        Raises:
+            UsageError: A folder holds another run, or cannot be written.
+            TraceError: A record in one is damaged.
+        """
+        from quintain.serve.archive import Archive
+
+        assert self.out is not None
+        suffix = f"-{number}" if self.workers > 1 else ""
+        with contextlib.ExitStack() as held:
+            folders = {
+                manifest.name: held.enter_context(opened(self.out / f"{manifest.name}{suffix}", manifest, resume=True))
+                for manifest in offer.manifests
+            }
+            yield Archive(folders)
 
     def door(self, address: str) -> Door:
         """Who is let in to a server that listens at this address.
@@ -117,6 +161,8 @@ def operated(command: Any) -> Any:
                      help="Processes behind the port; each has its own episodes."),
         click.option("--sync", is_flag=True, help="With --journal: a call waits for the disk, so that nothing is lost "
                      "with the power."),
+        click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
+                     help="Keep the records of ended episodes there: a run folder of each environment."),
         click.option("--journal", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
                      help="Write down what is asked, so that a server that is started again goes on."),
         click.option("--body", type=click.IntRange(min=1024), default=4 << 20, show_default=True, metavar="BYTES",
@@ -142,15 +188,14 @@ def operated(command: Any) -> Any:
     return command
 
 
-def serve(envs: Sequence[Environment[Any]], wish: Operation, *, address: str, port: int, user: Agent | None) -> int:
+def serve(offer: Offer, wish: Operation, *, address: str, port: int) -> int:
     """Serve environments until the process is told to end; the exit status.
 
     Args:
-        envs: What is served.
+        offer: What is served.
         wish: To whom, and how much.
         address: Where to listen.
         port: 0 for any that is free.
-        user: Who plays the simulated user.
 
     Raises:
         UsageError: Nothing can listen there; or as for the options.
@@ -163,8 +208,8 @@ def serve(envs: Sequence[Environment[Any]], wish: Operation, *, address: str, po
     from quintain.serve.workers import Berth, Workers
 
     door, places = wish.door(address), Places(address, names=wish.names, origins=wish.origins)
-    reachable(named(envs))  # Told once, before there are several processes to tell it.
-    wish.check()
+    reachable(named(offer.envs))  # Told once, before there are several processes to tell it.
+    wish.check(offer)
     try:
         line, url = listen(address, port)
     except OSError as error:
@@ -176,7 +221,7 @@ def serve(envs: Sequence[Environment[Any]], wish: Operation, *, address: str, po
 
     def work(berth: Berth) -> None:
         place = Place(line=berth.line, mail=mail, orphaned=berth.orphaned, drain_s=wish.drain)
-        with wish.host(envs, berth.shard, user) as (host, pasts):
+        with wish.host(offer, berth.shard) as (host, pasts):
             run(host, door, places, place=place, ready=berth.ready, pasts=pasts)
 
     def ready() -> None:

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from quintain import plugins
 from quintain.errors import UsageError
 
-from . import operation, options, stdio
+from . import folders, operation, options, stdio
 
 _OF_BOTH = frozenset({"envs", "user", "options", "stdio"})
 
@@ -53,7 +53,9 @@ def serve(
         stdio.serve(envs, chosen, user=user, options=given)
         return
     served = [plugins.environment(spec, **given) for spec in envs]
-    sys.exit(operation.serve(served, wish, address=address, port=port, user=plugins.agent(user) if user else None))
+    manifests = [folders.of_served(env, spec, given, user=user) for env, spec in zip(served, envs, strict=True)]
+    offer = operation.Offer(served, manifests, plugins.agent(user) if user else None)
+    sys.exit(operation.serve(offer, wish, address=address, port=port))
 
 
 def _nothing_in_vain(*, over_stdio: bool) -> None:

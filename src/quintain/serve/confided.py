@@ -73,6 +73,7 @@ class Secrets:
                 said = codec.dumps(step.observation)
                 if any(value.encode() in said for value in self._sought()):
                     del turns[turn.index :]
+                    episode.trace.cut = True
                     raise EpisodeError(f"{step.call.name} returned a secret", part="S", kind="quintain:tool_bug")
         self._checked = len(turns)
 

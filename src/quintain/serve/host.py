@@ -20,6 +20,7 @@ from quintain.errors import EpisodeError, QuintainError, UsageError
 from quintain.harness import Agent, Model
 from quintain.task import Task
 
+from .archive import Archive
 from .confided import NOTHING, Secrets
 from .counts import Counts
 from .crew import Crew, Place
@@ -30,7 +31,7 @@ from .keys import Caller
 from .limits import Limits
 from .live import Live
 from .log import FORGETFUL, Closed, Created, Log
-from .moves import making
+from .moves import LEFT, Stop, making
 from .names import named
 from .returned import Returned
 from .shard import Shard
@@ -90,6 +91,7 @@ class Host:
         user: Who plays the roles beside the agent's; None where nobody does.
         log: Where what is asked is written down first.
         shard: Which process this is, among several.
+        archive: Where records are kept; None where they go with their episodes.
 
     Raises:
         UsageError: No environment, or two of one name.
@@ -103,11 +105,12 @@ class Host:
         user: Agent | None = None,
         log: Log = FORGETFUL,
         shard: Shard = ALONE,
+        archive: Archive | None = None,
     ) -> None:
         self.environments = named(environments)
         self.limits = limits or Limits()
         self.crew = Crew(self.limits.threads)
-        self.counts = Counts()
+        self.counts = Counts(archive)
         self.draining = False
         self.shard = shard
         self._user = user
@@ -260,6 +263,7 @@ class Host:
             id=wanted.id or self.new_id(),
             config=wanted.config or env.config,
             secrets=secrets.names,
+            **self.counts.number(env.name, task, member=wanted.member, attempt=wanted.attempt),
         )
         token = self.shard.new_token(wanted.id)
         if self._log.keeps:
@@ -360,8 +364,8 @@ class Host:
         live.touched = time.monotonic()
         return live
 
-    async def close(self, id: str, caller: Caller) -> None:
-        """Close an episode; whoever waits for it is told so.
+    async def close(self, id: str, caller: Caller, why: Stop = LEFT) -> None:
+        """Close an episode; whoever waits for it is told so. Why, only the record says of one that goes on.
 
         Raises:
             Unknown: There is none, or it is somebody else's.
@@ -370,14 +374,7 @@ class Host:
         del self._lives[live.id], self._tokens[live.token]
         self._owned[live.owner.name] -= 1
         self._log.write(Closed(live.id))
-        await live.close()
-
-    async def expire(self) -> int:
-        """Close what nobody has asked for during `idle_s`; returns how many."""
-        idle = [live for live in self._lives.values() if live.touched < time.monotonic() - self.limits.idle_s]
-        for live in idle:
-            await self.close(live.id, live.owner)
-        return len(idle)
+        await live.close(why)
 
     def _admit(self, id: str, caller: Caller) -> None:
         if self.draining:

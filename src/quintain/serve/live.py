@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -26,7 +25,7 @@ from .errors import Finished, Gone, Starting, Void
 from .keys import Caller
 from .limits import patience_s
 from .log import FORGETFUL, Acted, Done, Ended, Log, Settled, digest
-from .moves import Again, Change, Make, Move, Terminate, checked, cut, move, rebuilt, recordable, text
+from .moves import LEFT, Again, Change, Make, Move, Stop, Terminate, checked, cut, move, rebuilt, recordable, text
 from .scale import Scale
 from .told import Answer, Shown
 
@@ -99,7 +98,7 @@ class Live(Shown):
         self._place = Place(secrets)
         self._others = others
         self._log = log
-        self._counts = counts
+        self._counts = counts or Counts()
         self._is_copy = make is not None
         self._make: Make = make or (lambda: Episode[Any].begin(env, task, **names))
         self._started: asyncio.Event = asyncio.Event()
@@ -278,20 +277,20 @@ class Live(Shown):
         async with self._lock:
             return await self._crew.run(self._place, (self.env.name, kind), lambda: work(episode))
 
-    async def close(self) -> None:
+    async def close(self, why: Stop = LEFT) -> None:
         """Forget the world; whoever waits is told so. What runs now cannot be undone, and nobody waits for it."""
         self.status = "closed"
         self._started.set()
         if self._lock.locked():
-            self._closing = asyncio.create_task(self._unwind())
+            self._closing = asyncio.create_task(self._unwind(why))
         else:
-            await self._unwind()
+            await self._unwind(why)
 
-    async def _unwind(self) -> None:
+    async def _unwind(self, why: Stop) -> None:
         async with self._lock:
-            if self._driven is not None:
-                with contextlib.suppress(*BROKEN):  # The harness is unwound; what it says is nobody's any more.
-                    self._driven.close()
+            if self._episode is not None and self._counts.wants(self.trace):
+                cut(self._episode, why)
+                await self._verify()
             self._forget()
 
     # -- inside
@@ -392,5 +391,5 @@ class Live(Shown):
         self._place.secrets.strike(self.trace)
         if self._log.keeps:
             self._log.write(Settled(self.id, self.trace.to_bytes()))
-        if self._counts is not None:
-            self._counts.end(self.id, self.trace)
+        self._counts.end(self.id, self.trace)
+        await self._counts.keep(self.id, self.trace, episode)

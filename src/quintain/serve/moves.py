@@ -150,11 +150,21 @@ def change(episode: Episode[Any], what: Change) -> None:
             quote(episode, what.failure)
 
 
-def cut(episode: Episode[Any], what: Change) -> None:
+Stop = Change | EpisodeError
+"""An end from outside: what was told, or what has happened."""
+LEFT = Terminate("the agent left")
+"""Of an episode that is closed while it goes on."""
+
+
+def cut(episode: Episode[Any], why: Stop) -> None:
     """End an episode from outside, while its harness waits for a reply. Of one that has ended nothing changes."""
-    if not episode.ended:
-        change(episode, what)
-        episode.trace.cut = True
+    if episode.ended:
+        return
+    if isinstance(why, EpisodeError):
+        episode.fail(why, part=why.part, kind=why.kind)
+    else:
+        change(episode, why)
+    episode.trace.cut = True
 
 
 async def move(episode: Episode[Any], what: Move, *, led: bool) -> None:
@@ -295,7 +305,7 @@ def making(
         led: Whether no harness plays it here, that would have to find its place.
         names: Fields of the Trace.
 
-    An episode that somebody goes on to lead is led by him, whoever did before.
+    An episode that somebody goes on to lead is led by him, whoever did before; a copy has numbers of its own.
     """
 
     async def make() -> Episode[S]:
@@ -303,8 +313,8 @@ def making(
             world = None if start is None else await resource.loaded(env.state, start)
             return await Episode[S].begin(env, task, world, **names)
         found = twin if twin is not None else await thawed(env, task, origin or b"")
-        if "led_by" in names:
-            found.trace.led_by = names["led_by"]
+        for name in names.keys() & {"led_by", "member", "attempt"}:
+            setattr(found.trace, name, names[name])
         return found if led else resumable(found)
 
     return make

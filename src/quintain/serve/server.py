@@ -10,16 +10,20 @@ import os
 import resource
 import signal
 import socket
+import time
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+
+from quintain.errors import EpisodeError
 
 from .app import build
 from .asgi import App
 from .door import Door, Places
 from .host import Host
 from .journal import Past
+from .keys import ANYONE
 from .pinned import Mail, accept, pinned
 
 if TYPE_CHECKING:
@@ -168,6 +172,7 @@ async def _served(server: Any, host: Host, door: Door, *, place: Place, pasts: I
         await server.serve(sockets=[place.line])
     finally:
         reaping.cancel()
+        await _leave(host)
         host.crew.close()
     if leaving.status:
         raise SystemExit(leaving.status)
@@ -220,4 +225,21 @@ def _allow_many_connections() -> None:
 async def _reap(host: Host) -> None:
     while True:
         await asyncio.sleep(REAP_S)
-        await host.expire()
+        await expire(host)
+
+
+async def expire(host: Host) -> None:
+    """Close what nobody has asked for in a while."""
+    seconds = host.limits.idle_s
+    why = EpisodeError(f"nobody asked for it for {seconds:g} s", part="C", kind="session_expired")
+    for live in host.lives(ANYONE):
+        if live.touched < time.monotonic() - seconds and live.status != "closed":
+            await host.close(live.id, live.owner, why)
+
+
+async def _leave(host: Host) -> None:
+    """Close what does not outlive the process."""
+    why = EpisodeError("the server was shut down", part="C", kind="shutdown")
+    for live in () if host.is_logged else host.lives(ANYONE):
+        if live.status != "closed":
+            await host.close(live.id, live.owner, why)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from quintain.environment import Environment
-from quintain.episode import Episode
+from quintain.episode import BROKEN, Episode
 from quintain.errors import Failure, Stage, blame
 from quintain.harness import Request
 from quintain.tools import Tool
@@ -213,6 +214,9 @@ class Shown:
     def _forget(self) -> None:
         if self._episode is not None:
             self._episode.sessions.clear()  # They refer back to it; without them it goes at once, not some day.
+        if self._driven is not None:
+            with contextlib.suppress(*BROKEN):  # The harness is unwound; what it says is nobody's any more.
+                self._driven.close()
         self._driven = self._episode = None
 
     def _fail(self, error: BaseException, *, part: Any, kind: str, stage: Stage = "agent") -> None:

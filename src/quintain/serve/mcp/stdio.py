@@ -19,12 +19,10 @@ from quintain.serve.errors import Void
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.live import Live
+from quintain.serve.moves import LEFT
 from quintain.trace import Trace
 
 from .desk import Asked, Desk
-
-LEFT = "the agent left"
-"""Why an episode ended that was still going on at the end of the input."""
 
 
 async def play(env: Environment[Any], wanted: Wanted, *, user: Agent | None = None, to: Path | None = None) -> Trace:
@@ -52,7 +50,7 @@ async def play(env: Environment[Any], wanted: Wanted, *, user: Agent | None = No
         serving = asyncio.create_task(_serve(live))
         await _until_left(serving)
         with contextlib.suppress(Void):  # Its trace says so.
-            await live.end(LEFT)
+            await live.end(LEFT.reason)
         if kept is not None:
             kept.write(live.trace.to_json() + b"\n")
             os.fsync(kept.fileno())

@@ -1,0 +1,189 @@
+"""`quintain serve --out DIR`: every episode that was played is in a run folder, and replays, however it ended."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from quintain.record import PersistenceError, RunFolder, read_traces
+from quintain.serve.archive import Archive
+from quintain.serve.host import Host, Wanted
+from quintain.serve.keys import ANYONE
+from quintain.serve.limits import Limits
+from quintain.serve.server import expire
+from quintain.trace import Trace
+from tests.serve.environments import counter
+from tests.serve.openenv.frames import opened
+from tests.serve.operation.again import mortal
+from tests.serve.serving import ENVIRONMENTS, Served, serve
+from tests.serve.test_ends import again
+
+ADD = {"name": "add", "arguments": {"by": 1}}
+
+
+@contextmanager
+def serving(
+    folder: Path, *options: str, names: tuple[str, ...] = ("counter",)
+) -> Generator[tuple[Served, httpx.Client]]:
+    with (
+        serve("counter", folder=folder, options=("--out", str(folder / "out"), *options)) as served,
+        httpx.Client(base_url=served.url, timeout=30) as http,
+    ):
+        yield served, http
+
+
+def records(folder: Path, name: str = "counter") -> list[Trace]:
+    return list(read_traces(folder / "out" / name))
+
+
+def replays(folder: Path, name: str = "counter") -> None:
+    """As anybody has a run folder replayed."""
+    command = [sys.executable, "-m", "quintain", "replay", "--processes", "1", "--json", str(folder / "out" / name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["episodes"] == len(records(folder, name))
+
+
+def begin(http: httpx.Client, **asked: Any) -> str:
+    """The path of an episode of the control plane that has made one call."""
+    made = http.post("/v1/episodes", json={"environment": "counter", **asked}).raise_for_status().json()
+    path = f"/v1/episodes/{made['id']}"
+    http.post(f"{path}/calls", json=ADD).raise_for_status()
+    return path
+
+
+def ors(http: httpx.Client, name: str) -> dict[str, str]:
+    head = {"x-session-id": name}
+    http.post("/create", headers=head, json={"env_name": "counter", "split": "test", "index": 0}).raise_for_status()
+    body = {"name": "add", "input": {"by": 1}}
+    http.post("/counter/call", headers=head, json=body).raise_for_status()
+    return head
+
+
+def test_each_protocol_and_each_way_to_end(tmp_path: Path) -> None:
+    with serving(tmp_path) as (served, http):
+        for end, body in (("answer", {"text": "Done."}), ("terminate", {"reason": "enough"})):
+            http.post(f"{begin(http)}/{end}", json=body).raise_for_status()
+        torn = {"part": "H", "kind": "cancelled", "stage": "agent", "type": "T", "message": "m", "turn": 1}
+        http.post(f"{begin(http)}/terminate", json={"failure": {**torn, "traceback_digest": "0"}}).raise_for_status()
+        http.delete(begin(http)).raise_for_status()
+        http.post("/delete", headers=ors(http, "gone")).raise_for_status()
+        with opened(served.url, "counter") as wire:
+            for _ in range(2):
+                wire.ask("reset")
+                wire.call("add", by=1)
+        untouched = http.post("/v1/episodes", json={"environment": "counter"}).json()["id"]
+        http.delete(f"/v1/episodes/{untouched}").raise_for_status()
+        while len(records(tmp_path)) < 7:  # A socket that is closed says so to nobody.
+            assert http.get("/healthz").status_code == 200
+        ors(http, "open")
+    found = records(tmp_path)
+    assert [trace.reason for trace in found] == [
+        "the agent answered", "enough", "cancelled", *["the agent left"] * 4, "shutdown",
+    ]  # fmt: skip
+    assert [bool(trace.cut) for trace in found] == [False, *[True] * 7]
+    assert [trace.validity for trace in found] == ["valid"] * 2 + ["invalid"] + ["valid"] * 4 + ["invalid"]
+    assert len({(trace.task, trace.member) for trace in found}) == 8
+    replays(tmp_path)
+
+
+def test_what_nobody_asked_for_any_more_is_expired(tmp_path: Path) -> None:
+    async def play() -> list[Trace]:
+        with RunFolder(tmp_path / "out" / "counter", {}) as folder:
+            host = Host([counter], limits=Limits(idle_s=0.0), archive=Archive({"counter": folder}))
+            lives = [await host.create(Wanted(task=0), ANYONE) for _ in range(2)]
+            await lives[0].call("add", '{"by": 1}')
+            await lives[1].ready()
+            await expire(host)
+            assert host.open == 0
+            host.crew.close()
+        return [await again(counter, trace) for trace in records(tmp_path)]
+
+    (trace,) = asyncio.run(play())
+    assert trace.failure is not None
+    assert (trace.failure.part, trace.failure.kind, trace.cut) == ("C", "session_expired", True)
+
+
+def test_a_folder_is_gone_on_with_and_a_group_is_numbered(tmp_path: Path) -> None:
+    for _ in range(2):
+        with serving(tmp_path) as (_, http):
+            for asked in ({"member": 1}, {}):
+                http.post(f"{begin(http, **asked)}/answer", json={"text": "Done."}).raise_for_status()
+    assert [trace.member for trace in records(tmp_path)] == [1, 0, 2, 3]
+
+
+@pytest.mark.slow
+def test_after_a_kill_an_episode_is_there_once(tmp_path: Path) -> None:
+    """One that goes on, one that was kept, and one whose server was killed before it was."""
+    lines = tmp_path / "out" / "counter" / "traces.jsonl"
+    with (
+        mortal(tmp_path, "counter", options=("--out", str(tmp_path / "out"))) as server,
+        httpx.Client(base_url=f"http://127.0.0.1:{server.port}") as http,
+    ):
+        path, over = begin(http), begin(http)
+        http.post(f"{over}/answer", json={"text": "Done."}).raise_for_status()
+        server.kill()
+        kept = lines.read_bytes()
+        for before in (kept, b""):
+            lines.write_bytes(before)
+            server.start()
+            assert lines.read_bytes() == kept
+            server.kill()
+        server.start()
+        http.post(f"{path}/answer", json={"text": "Done."}).raise_for_status()
+    assert sorted(trace.member for trace in records(tmp_path)) == [0, 1]
+    replays(tmp_path)
+
+
+def test_a_full_disk_is_told_and_ends_no_call(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Full(RunFolder):
+        def add(self, rollout: Any) -> None:
+            raise PersistenceError("cannot write: no space left on device")
+
+    async def play() -> float | None:
+        with Full(tmp_path / "out", {}) as folder:
+            host = Host([counter], archive=Archive({"counter": folder}))
+            live = await host.create(Wanted(task=0), ANYONE)
+            answer = await live.answer("done")
+            host.crew.close()
+            return answer.reward
+
+    assert asyncio.run(play()) is not None
+    assert "is lost: cannot write: no space left" in caplog.text
+
+
+def test_a_day_of_another_run_is_another_attempt(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "out", {}) as folder:
+        archive = Archive({"shift": folder})
+        numbers = [archive.number("shift", "one", member=member, attempt=0, in_day=True) for member in (0, 1, 0, 1)]
+    assert [(one["member"], one["attempt"]) for one in numbers] == [(0, 0), (1, 0), (0, 1), (1, 2)]
+
+
+def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
+    with serving(tmp_path):
+        manifest = tmp_path / "out" / "counter" / "run.json"
+    manifest.write_text(manifest.read_text().replace('"fingerprint": "', '"fingerprint": "0'))
+    command = [sys.executable, "-m", "quintain", "serve", f"{ENVIRONMENTS}:counter", "--port", "0"]
+    done = subprocess.run([*command, "--out", tmp_path / "out"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "cannot be continued by this one" in done.stderr
+
+
+@pytest.mark.slow
+def test_each_of_several_processes_has_a_folder(tmp_path: Path) -> None:
+    with serving(tmp_path, "--workers", "2") as (served, _):
+        for _ in range(8):
+            with httpx.Client(base_url=served.url, timeout=30) as one:
+                one.post(f"{begin(one)}/answer", json={"text": "Done."}).raise_for_status()
+    assert sum(len(records(tmp_path, f"counter-{number}")) for number in range(2)) == 8
+    for number in range(2):
+        replays(tmp_path, f"counter-{number}")
