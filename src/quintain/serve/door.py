@@ -102,7 +102,7 @@ class Places:
             raise Denied(f"this server is not called {host!r}: start it with --name if it is", status=403)
         if origin and not self._may_ask(origin.lower(), host.lower()):
             raise Denied(f"pages of {origin!r} may not ask this server: start it with --origin if they may", status=403)
-        if len(self._known) < 1000:
+        if len(self._known) < 1000 and len(host) + len(origin) < 1000:
             self._known.add(seen)
 
     def _is_here(self, name: str) -> bool:

@@ -26,6 +26,20 @@ BODY_S = 60.0
 """Seconds from there to the end of its body."""
 LINGER_S = 5.0
 """Seconds that the rest of a request is listened to after its answer, so that the answer is read."""
+READ_S = 75.0
+"""Seconds that a client may leave unread what fills the buffers."""
+
+_BODY = (b"content-length", b"transfer-encoding")
+
+
+class _Trailers(list[tuple[bytes, bytes]]):
+    """Headers that come after a body: nobody here wants them, and they must not be taken for those before it."""
+
+    def append(self, _header: tuple[bytes, bytes]) -> None:
+        """Forget it."""
+
+
+_TRAILERS = _Trailers()
 
 
 class Http(HttpToolsProtocol):
@@ -42,6 +56,8 @@ class Http(HttpToolsProtocol):
     _is_feeding = False
     _coming: Exchange | None = None
     _late: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
+    _running: Exchange | None = None
     _status = HTTPStatus.BAD_REQUEST
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -50,8 +66,11 @@ class Http(HttpToolsProtocol):
         self._late = self.loop.call_later(HEAD_S, self._too_late)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has left."""
+        """The client has left; what it asked for behind the running request is not begun any more."""
         self._on_time()
+        self._drop()
+        self.resume_writing()
+        self.pipeline.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -66,6 +85,18 @@ class Http(HttpToolsProtocol):
             exchange, self._coming = self._coming, None
             self._answer(exchange)
 
+    def pause_writing(self) -> None:
+        """The buffers are full; a client that does not read is cut off."""
+        super().pause_writing()
+        self._unread = self.loop.call_later(READ_S, self._cut_off)
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+        super().resume_writing()
+
     def on_message_begin(self) -> None:
         """A request begins."""
         self._in_head = self._in_message = True
@@ -75,7 +106,7 @@ class Http(HttpToolsProtocol):
         """The head of a request is there.
 
         Raises:
-            ValueError: It is too long.
+            ValueError: It is too long, or asks for a WebSocket and has a body, which would never be answered.
         """
         self._in_head = False
         self._on_time()
@@ -87,9 +118,13 @@ class Http(HttpToolsProtocol):
         self._size = 0
         self._locate()
         if self.parser.should_upgrade() and self._should_upgrade():
+            if any(name in _BODY for name, _ in self.headers):
+                raise ValueError("a request for a WebSocket has no body")
             return
+        self.headers = _TRAILERS
         before, self.cycle = self.cycle, self._exchange()
         if before is None or before.response_complete:
+            self._running = self.cycle
             self._start_asgi_task(self.cycle, self.app)
         else:  # It came behind another one, and waits until that is answered.
             self.flow.pause_reading()
@@ -110,6 +145,8 @@ class Http(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """A request was answered; one whose body still comes will not be listened to for long."""
+        if self.pipeline:
+            self._running = self.pipeline[-1][0]
         super().on_response_complete()
         if self._in_message and not self.transport.is_closing():
             self._on_time()
@@ -170,6 +207,15 @@ class Http(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif self._late is None:
             self._late = self.loop.call_later(HEAD_S if self._in_head else BODY_S, self._too_late)
+
+    def _cut_off(self) -> None:
+        self._drop()
+        self.transport.abort()
+
+    def _drop(self) -> None:
+        """Have nothing more written; uvicorn tells so the request that came last, not the one that runs."""
+        if self._running is not None:
+            self._running.disconnected = True
 
     def _too_late(self) -> None:
         self._late = None

@@ -55,7 +55,7 @@ class Live(Shown):
 
     Attributes:
         first: What the agent was told before its first reply.
-        asked: Calls whose answer was not delivered yet, by key: the request's body, and whether its client has left.
+        asked: Calls whose answer was not delivered yet, by key: the request, and whether its client has left.
         touched: When somebody last asked for it, in seconds of `time.monotonic()`.
         status: "starting" until the first question, "open" until the end, "ended", and "closed" when it is gone.
     """
@@ -216,7 +216,7 @@ class Live(Shown):
             return None
         if index >= len(self.trace.turns) or key == self.broken:
             raise Void(self._failure)
-        return told.answers(self.id, self.env, self.trace, index=index, context=self.messages)
+        return told.answers(self, index=index, context=self.messages)
 
     def room(self, size: int) -> None:
         """Make sure that a call of so many bytes can be written down.
@@ -316,7 +316,7 @@ class Live(Shown):
 
     async def _act(self, reply: Reply, key: str) -> list[Answer]:
         if self.trace.failure is not None:
-            raise Void(self.trace.failure)
+            raise Void(self._failure)
         if self.status == "closed":
             raise Gone("this episode was closed")
         if self.status == "ended":
@@ -333,8 +333,8 @@ class Live(Shown):
             self._log.write(Done(self.id, digest(self.trace, index)))
         if self.trace.failure is not None:
             self.broken = key
-            raise Void(self.trace.failure)
-        return told.answers(self.id, self.env, self.trace, index=index, context=self.messages)
+            raise Void(self._failure)
+        return told.answers(self, index=index, context=self.messages)
 
     async def _play(self, reply: Reply) -> None:
         calls = reply.message.calls

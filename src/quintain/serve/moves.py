@@ -113,8 +113,11 @@ def recordable(reply: R) -> R:
     """The reply, or move, as a record will hold it.
 
     Raises:
-        Refused: None can.
+        Refused: None can; or it is no reply, but what somebody else would say.
     """
+    message = reply.message
+    if message.role != "assistant" or message.call_id is not None:
+        raise Refused(f"a reply is a message of the role 'assistant' that answers no call, not of {message.role!r}")
     try:
         return codec.loads(codec.dumps(reply), type(reply))
     except Exception as error:

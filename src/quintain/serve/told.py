@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -14,16 +14,20 @@ from quintain.episode import BROKEN, Episode
 from quintain.errors import Failure, Stage, blame
 from quintain.harness import Request
 from quintain.tools import Tool
-from quintain.trace import Content, End, Message, Step, Trace, Turn
+from quintain.trace import Content, End, Message, Reward, Step, Trace, Turn
 
 from .driven import Driven
 from .errors import Gone
+from .keys import Caller
 from .log import Log, Met, Missed
 
 PREFIX = "dev.quintain/"
 _EPISODE, _SEQ, _FINISHED, _REWARD, _VALIDITY, _STATE_DIGEST = (
     f"{PREFIX}{name}" for name in ("episode", "seq", "finished", "reward", "validity", "state_digest")
 )
+
+_OURS = frozenset({"EpisodeError", "DeadlineExceeded"})
+"""Types of exceptions that say nothing of a task."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -53,7 +57,7 @@ def reward(trace: Trace) -> float | None:
     return trace.score if trace.validity == "valid" else None
 
 
-def about(id: str, trace: Trace) -> dict[str, Any]:
+def about(id: str, trace: Trace, owner: Caller) -> dict[str, Any]:
     """What is told about an episode beside its answers, by prefixed key."""
     told: dict[str, Any] = {
         _EPISODE: id,
@@ -68,27 +72,36 @@ def about(id: str, trace: Trace) -> dict[str, Any]:
         told[f"{PREFIX}end"] = trace.end.value
     if trace.failure is not None:
         names = ("part", "kind", "stage", "message")
-        told[f"{PREFIX}failure"] = {name: getattr(trace.failure, name) for name in names}
+        told[f"{PREFIX}failure"] = {name: getattr(blamed(trace.failure, owner), name) for name in names}
     return told
 
 
-def answers(id: str, env: Environment[Any], trace: Trace, *, index: int, context: Sequence[Message]) -> list[Answer]:
+def blamed(failure: Failure, owner: Caller) -> Failure:
+    """A failure as the owner of the episode may know it.
+
+    What an author's code says when it breaks may be what the task hides. An agent could begin the same task again.
+    """
+    if owner.role != "agent" or failure.type in _OURS:
+        return failure
+    return msgspec.structs.replace(failure, message="what was said is not for agents: an admin reads it in the record")
+
+
+def answers(live: Shown, *, index: int, context: Sequence[Message]) -> list[Answer]:
     """What a turn led to: an answer for each of its steps, or one where it has none. The last one tells the end.
 
     Args:
-        id: Of the episode.
-        env: Whose tools were called.
-        trace: The record.
+        live: The episode.
         index: Of the turn.
         context: The agent's messages now.
     """
+    env, trace = live.env, live.trace
     turn = trace.turns[index]
     later = trace.turns[index + 1 :]
     is_last = not later or all(other.thread != turn.thread for other in later)  # Others may speak after it.
-    meta: dict[str, Any] = about(id, trace) if is_last else {_EPISODE: id}
+    meta: dict[str, Any] = live.meta if is_last else {_EPISODE: live.id}
     meta[_SEQ] = index
     if turn.rewards:
-        meta[f"{PREFIX}rewards"] = msgspec.to_builtins(turn.rewards)
+        meta[f"{PREFIX}rewards"] = msgspec.to_builtins(given(turn.rewards, live.owner))
     found = [
         Answer(index, step.observation, is_error=step.is_error, reason=_reason(env, step), meta=meta)
         for step in turn.steps
@@ -96,6 +109,13 @@ def answers(id: str, env: Environment[Any], trace: Trace, *, index: int, context
     if is_last and trace.end is not None:
         found[-1] = msgspec.structs.replace(found[-1], finished=True, reward=reward(trace))
     return found
+
+
+def given(rewards: Iterable[Reward], caller: Caller) -> tuple[Reward, ...]:
+    """Rewards as a caller may know them. Their reasons may say what is wanted, which an agent is to find out."""
+    if caller.role != "agent":
+        return tuple(rewards)
+    return tuple(msgspec.structs.replace(one, reason="") for one in rewards)
 
 
 def _said_after(trace: Trace, turn: Turn, context: Sequence[Message]) -> Content:
@@ -134,6 +154,7 @@ class Shown:
     broken: str = ""
     id: str
     env: Environment[Any]
+    owner: Caller
     trace: Trace
     _episode: Episode[Any] | None
     _driven: Driven | None
@@ -209,7 +230,12 @@ class Shown:
     @property
     def meta(self) -> dict[str, Any]:
         """What is told about the episode beside the answers, by prefixed key."""
-        return about(self.id, self.trace)
+        return about(self.id, self.trace, self.owner)
+
+    @property
+    def failure(self) -> Failure | None:
+        """Why there is no reward, as the owner may know it."""
+        return self.trace.failure and blamed(self.trace.failure, self.owner)
 
     def _forget(self) -> None:
         if self._episode is not None:
@@ -230,9 +256,10 @@ class Shown:
 
     @property
     def _failure(self) -> Failure:
-        if self.trace.failure is None:
+        failure = self.failure
+        if failure is None:
             raise Gone("this episode is not there any more")
-        return self.trace.failure
+        return failure
 
 
 def last_words(env: Environment[Any]) -> str:

@@ -15,6 +15,7 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Page = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=25)]
+Name = Annotated[str, msgspec.Meta(max_length=1000)]
 Role = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
 
 
@@ -37,20 +38,20 @@ class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         after: The episode in whose last world this one begins: the next task of a day.
     """
 
-    environment: str = ""
-    split: str = ""
-    task: str | None = None
+    environment: Name = ""
+    split: Name = ""
+    task: Name | None = None
     index: Whole = 0
     seed: Whole = 0
     member: Count = 0
     attempt: Count = 0
-    agent: str = ""
+    agent: Name = ""
     harness: Literal["server", "client"] = "server"
     led_by: str = ""
     everyone: bool = False
     config: Config | None = None
-    label: str | None = None
-    after: str | None = None
+    label: Name | None = None
+    after: Name | None = None
 
 
 class CallAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,7 +98,7 @@ class JoinAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TerminateAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The end, by the rules of the game or by a failure on the caller's side."""
 
-    reason: str = "the client ended it"
+    reason: Name = "the client ended it"
     failure: Failure | None = None
 
 

@@ -132,7 +132,7 @@ async def verify(asked: Asked) -> Verdict:
         if live.trace.end is None:
             raise Conflict("the episode goes on; terminate it first, or ask for the verdict now")
         await live.judge()
-        return telling.verdict(live.trace)
+        return telling.verdict(live.trace, live.owner)
     asked.need("trainer", "a verdict before the end")
 
     async def judged(episode: Episode[Any]) -> Trace:
@@ -141,7 +141,7 @@ async def verify(asked: Asked) -> Verdict:
         await twin.verify()
         return twin.trace
 
-    return telling.verdict(await live.work("verify", judged))
+    return telling.verdict(await live.work("verify", judged), live.owner)
 
 
 async def get_digest(asked: Asked) -> DigestTold:

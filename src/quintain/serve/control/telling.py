@@ -6,9 +6,12 @@ import weakref
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
+from quintain.serve.keys import Caller
 from quintain.serve.live import Live
-from quintain.serve.told import Answer
-from quintain.trace import Message, Trace
+from quintain.serve.told import Answer, blamed, given
+from quintain.trace import Message, Trace, Turn
 
 from .routes import Asked
 from .wire import Detail, Entry, JournalTold, Played, Question, Status, Verdict
@@ -25,11 +28,11 @@ def status(live: Live) -> Status:
 def detail(asked: Asked, live: Live) -> Detail:
     """How an episode stands, with what belongs to its moment."""
     trace = live.trace
-    # Reasons of rewards may say what is wanted, so an agent reads them when nothing can be done about it any more.
+    # An agent reads what it earned when nothing can be done about it any more.
     is_open = trace.end is None and not asked.has("trainer")
     return Detail(
         **_standing(live),
-        rewards=() if is_open else tuple(trace.every_reward()),
+        rewards=() if is_open else given(trace.every_reward(), asked.caller),
         question=_question(live, whole=True),
         prompt=tuple(live.messages) if live.led else (),
         roles=live.task.roles if live.led else {},
@@ -46,7 +49,7 @@ def played(asked: Asked, live: Live, *, first: int, answers: Sequence[Answer]) -
     last = answers[-1] if answers else None
     is_end = trace.end is not None
     return Played(
-        turns=tuple(turn for turn in turns if not turn.thread or asked.has("trainer")),
+        turns=tuple(_turn(turn, asked.caller) for turn in turns if not turn.thread or asked.has("trainer")),
         observation=last.content if last else "",
         is_error=last.is_error if last else is_end,
         finished=is_end,
@@ -56,13 +59,17 @@ def played(asked: Asked, live: Live, *, first: int, answers: Sequence[Answer]) -
     )
 
 
-def verdict(trace: Trace) -> Verdict:
+def _turn(turn: Turn, caller: Caller) -> Turn:
+    return msgspec.structs.replace(turn, rewards=given(turn.rewards, caller)) if turn.rewards else turn
+
+
+def verdict(trace: Trace, owner: Caller) -> Verdict:
     """What the criteria said."""
     return Verdict(
         validity=trace.validity,
-        failure=trace.failure,
+        failure=trace.failure and blamed(trace.failure, owner),
         score=trace.score,
-        rewards=tuple(trace.every_reward()),
+        rewards=given(trace.every_reward(), owner),
         state_digest=trace.turns[-1].state_digest if trace.turns else "",
     )
 
@@ -102,7 +109,7 @@ def _standing(live: Live) -> dict[str, Any]:
         "end": trace.end,
         "reason": trace.reason,
         "validity": trace.validity,
-        "failure": trace.failure,
+        "failure": live.failure,
         "score": trace.score,
         "state_digest": trace.turns[-1].state_digest if trace.turns else "",
         "task_digest": trace.task_digest,

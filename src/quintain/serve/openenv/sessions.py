@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections import Counter
 from typing import Any
@@ -21,6 +22,8 @@ from quintain.serve.told import PREFIX, Answer, last_words
 
 from .wire import Move, Reset
 
+_NUMBER = re.compile(r"[1-9][0-9]{0,17}")
+"""Of an episode in its session, at the end of its id. Others may have chosen an id that only looks like one."""
 SWEEP_S = 5.0
 """Seconds between two looks for sessions that nobody uses any more."""
 
@@ -347,7 +350,7 @@ class Sessions:
         if id in self._known:
             return None
         mine = [one for one in self._host.lives(caller) if one.id.startswith(f"{id}-") and one.env.name == env.name]
-        mine = [one for one in mine if one.id.removeprefix(f"{id}-").isdecimal()]
+        mine = [one for one in mine if _NUMBER.fullmatch(one.id, len(id) + 1)]
         if not id or not mine:
             return None
         last = max(mine, key=lambda one: int(one.id.rpartition("-")[2]))
@@ -385,5 +388,5 @@ async def _begun(live: Live) -> None:
         Gone: It was closed meanwhile.
     """
     await live.ready()
-    if live.trace.failure is not None:
-        raise Void(live.trace.failure)
+    if live.failure is not None:
+        raise Void(live.failure)

@@ -33,7 +33,9 @@ from . import frames, wire
 from .calling import SETUP_S, call
 
 SESSION = b"x-session-id"
-MOST_SECRETS = 64 << 10
+MOST_NAME = 255
+"""Characters of a session's name, which is the client's to choose."""
+MOST_SECRETS = 16 << 10
 """Characters of all that are confided to one session."""
 
 
@@ -182,6 +184,8 @@ async def _create_session(ors: Ors, asked: Asked) -> None:
 
 async def _create(ors: Ors, asked: Asked) -> None:
     name = session(asked.request)
+    if len(name) > MOST_NAME:
+        raise Refused(f"X-Session-ID has {len(name):,} characters, and may have {MOST_NAME}")
     body: wire.Create = await ors.body(asked.request, wire.Create)
     by_place = body.split is not None or body.index is not None
     if (body.task_spec is not None) == by_place or (by_place and (body.split is None or body.index is None)):

@@ -24,6 +24,8 @@ from . import frames, wire
 
 SETUP_S = 25.0
 """How long a request waits for its world before it is told that it is starting."""
+SHORT = 4096
+"""Bytes of a request that is remembered as it is, until its answer is delivered."""
 
 
 _NUMBERS = itertools.count()
@@ -52,7 +54,8 @@ async def call(live: Live, request: Request, *, most: int) -> None:
     if not bytes(asked.input).startswith(b"{"):
         raise msgspec.ValidationError("Expected `object` - at `$.input`")
     await live.ready(SETUP_S)
-    key = _lost(live, body) if asked.task_id is None else asked.task_id
+    said = body if len(body) <= SHORT else codec.digest(body).encode()
+    key = _lost(live, body, said) if asked.task_id is None else asked.task_id
     again = key is not None and (live.knows(key) or not live.gave(key))
     events = Events(request)
     if not again:
@@ -63,10 +66,11 @@ async def call(live: Live, request: Request, *, most: int) -> None:
         return
     if key is None:
         key = _key(body)
-    live.asked[key] = (body, request.gone)
+    live.asked[key] = (said, request.gone)
     await events.open(frames.task(key))
     *parts, last = await events.during(_answered(live, asked, key, again=again))
     if request.gone():
+        live.asked[key] = (said, _left)  # The request itself is not kept, for it may be large.
         live.missed(key)
         return
     live.asked.pop(key, None)
@@ -77,16 +81,20 @@ async def call(live: Live, request: Request, *, most: int) -> None:
         live.met(key)
 
 
-def _lost(live: Live, body: bytes) -> str | None:
+def _lost(live: Live, body: bytes, said: bytes) -> str | None:
     """The key of the same request that came before, when its client left without the answer, or its server did."""
     for key, (asked, gone) in live.asked.items():
-        if asked == body and gone():
+        if asked == said and gone():
             return key
     for key, is_open in live.lost.items():
         if is_open and key[16:24] == f"{zlib.crc32(body):08x}" and live.gave(key):
             live.lost[key] = False
             return key
     return None
+
+
+def _left() -> bool:
+    return True
 
 
 async def _answered(live: Live, asked: wire.Call, key: str, *, again: bool) -> list[bytes]:
