@@ -57,7 +57,7 @@ class Http(HttpToolsProtocol):
     _coming: Exchange | None = None
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
-    _running: Exchange | None = None
+    _running: Any = None  # An Exchange: that which is being answered.
     _status = HTTPStatus.BAD_REQUEST
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
