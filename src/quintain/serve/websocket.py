@@ -1,4 +1,7 @@
-"""uvicorn's WebSockets, with an end to each: a connection that was closed here is not kept for a client who stays."""
+"""uvicorn's WebSockets, with an end to each: a connection that was closed here is not kept for a client who stays.
+
+And what clients send wrongly is told to them, not to the log.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,33 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 LINGER_S = 15.0
 """Seconds in which a client may still read what it was sent; the 10 of the closing handshake are among them."""
 
+_UNREADABLE = (
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 24\r\n\r\n"
+    b'{"detail":"Bad Request"}'
+)
+
 
 class WebSocket(WebSocketsSansIOProtocol):
     """One connection."""
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes. A handshake that cannot be read is refused; uvicorn would leave it without any answer."""
+        super().data_received(data)
+        if self.conn.handshake_exc is not None and not self.handshake_initiated and not self.transport.is_closing():
+            self.transport.write(_UNREADABLE)
+            self.transport.close()
+
+    def send_receive_event_to_app(self) -> None:
+        """Take a message that is whole; text that is none breaks the protocol, and is no news for the log."""
+        if self.curr_msg_data_type == "text":
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self.frames = []
+                self.conn.send_close(1007)
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()
 
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
         """Let the connection go, when its client does not."""
