@@ -33,6 +33,7 @@ from quintain.serve.openenv import socket
 from tests.audit.subjects.serving import serving
 from tests.serve.environments import counter
 from tests.serve.openenv.frames import opened
+from tests.serve.ors.wire import vanish
 from tests.serve.serving import serve
 
 HANDSHAKE = b"""\
@@ -99,6 +100,17 @@ def test_episodes_end_with_their_sockets() -> None:
                 wire.ask("reset")
             assert host.open == 1
         eventually(lambda: host.open == 0)
+
+
+@pytest.mark.slow
+def test_episodes_end_when_a_client_is_gone_without_a_word() -> None:
+    with limited() as (url, host), sockets.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as gone:
+        gone.sendall(HANDSHAKE)
+        assert gone.recv(1000).startswith(b"HTTP/1.1 101")
+        gone.sendall(Frame(Opcode.TEXT, b'{"type": "reset"}').serialize(mask=True))
+        eventually(lambda: host.open == 1)
+        vanish(gone)
+        eventually(lambda: host.open == 0)  # After 20 s the server asks whether anybody is there.
 
 
 def test_an_episode_does_not_expire_while_its_socket_is_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.ors.wire import Ors, frames, text
+from tests.serve.ors.wire import (
+    Ors,
+    call_request,
+    connected,
+    frames,
+    read_until,
+    result,
+    task_id,
+    text,
+    vanish,
+)
 from tests.serve.serving import Served, serve
 
 pytestmark = pytest.mark.slow
@@ -32,6 +42,27 @@ def test_a_world_that_starts_late_says_so(ors: Ors, served: Served) -> None:
     served.gates.open("start")
     assert ors.get("/gated/prompt", sid).json()[0]["text"].startswith("Wait")
     assert text(ors.call(sid, "mark", env="gated", label="late")) == "Marked 1."
+
+
+def test_a_client_that_is_gone_without_a_word_loses_nothing(ors: Ors, served: Served) -> None:
+    sid, gate = ors.open("gated"), "vanished"
+    before = served.descriptors
+    with connected(served.port) as connection:
+        connection.sendall(call_request(sid, "hold", {"gate": gate}, env="gated"))
+        received = read_until(connection, b"event: task_id")
+        while received.count(b"\r\n", received.index(b"event: task_id")) < 2:
+            received += connection.recv(4096)
+        served.gates.await_entry(gate)
+        assert served.descriptors == before + 1
+        vanish(connection)
+    limit = time.monotonic() + 30
+    while served.descriptors > before:  # Its next comment, after 10 s, finds that nobody is there.
+        assert time.monotonic() < limit
+        time.sleep(0.1)
+    served.gates.open(gate)
+    body = {"name": "hold", "input": {"gate": gate}, "task_id": task_id(received)}
+    assert text(result(ors.post("/gated/call", body, sid).content)) == f"Through {gate}."
+    assert served.gates.entered(gate) == 1
 
 
 def test_a_session_that_nobody_asks_for_is_closed(tmp_path: Path) -> None:

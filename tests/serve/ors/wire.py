@@ -10,9 +10,12 @@ from collections.abc import Generator
 from typing import Any, NamedTuple
 
 import httpx
+import pytest
 
 Json = dict[str, Any]
 PREFIX = "dev.quintain/"
+TCP_REPAIR = 19
+"""Linux's name for connections that are taken down, and put up elsewhere, without a word on the wire."""
 
 
 class Frame(NamedTuple):
@@ -118,6 +121,15 @@ def call_request(sid: str, name: str, arguments: Json, *, env: str, **more: obje
 def connected(port: int) -> Generator[socket.socket]:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         yield connection
+
+
+def vanish(connection: socket.socket) -> None:
+    """Have a client that is gone without a word, as when its machine fails: the server's end stays open."""
+    try:
+        connection.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
+    except PermissionError:
+        pytest.skip("only root can close a connection silently")
+    connection.close()
 
 
 def read_until(connection: socket.socket, mark: bytes) -> bytes:
