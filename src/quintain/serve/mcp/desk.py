@@ -15,7 +15,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 import quintain
-from quintain.serve import words
+from quintain.serve import sdk, words
 from quintain.serve.errors import Finished, Gone, Refused, Void
 from quintain.serve.live import Live
 from quintain.serve.told import Answer, last_words
@@ -64,7 +64,7 @@ class Desk:
         self.server: Server[Any] = Server(
             "quintain",
             version=quintain.__version__,
-            get_tool_input_schema=_without_headers,
+            get_tool_input_schema=sdk.without_headers,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_prompts=self._list_prompts,
@@ -82,7 +82,7 @@ class Desk:
 
     async def _list_tools(self, context: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         live = await self._ready(context)
-        return types.ListToolsResult(tools=[*map(wire.tool, live.tools), wire.words_tool(live.env)])
+        return types.ListToolsResult(tools=[*map(sdk.tool, live.tools), wire.words_tool(live.env)])
 
     async def _list_prompts(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -178,7 +178,3 @@ def _key(line: str, context: Context, request: bytes) -> str:
     if not line:
         return f"mcp/{secrets.token_hex(8)}"
     return f"mcp/{line}/{json.dumps(context.request_id)}/{request.hex()}"
-
-
-def _without_headers(name: str) -> None:
-    """No tool of ours declares that arguments are repeated in headers."""

@@ -11,9 +11,8 @@ import secrets
 from collections import OrderedDict
 from typing import Any
 
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-
 from quintain import codec
+from quintain.serve import sdk
 from quintain.serve.asgi import JSON, STALLED_S, Event, Request, Send, Stalled
 from quintain.serve.errors import Unknown
 from quintain.serve.host import Host
@@ -25,7 +24,7 @@ _FORWARDED = (b"forwarded", b"x-forwarded-for", b"via")
 
 
 class Address:
-    """The protocol's part of a server's addresses. It starts with its first request, and ends with its event loop.
+    """The protocol's part of a server's addresses.
 
     Args:
         host: Whose episodes.
@@ -34,11 +33,7 @@ class Address:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._lines = Lines()
-        self._manager = StreamableHTTPSessionManager(
-            Desk(_asked).server, stateless=True, max_request_body_size=host.limits.body_bytes
-        )
-        self._running: asyncio.Task[None] | None = None
-        self._opened = asyncio.Event()
+        self._manager = sdk.Manager(Desk(_asked).server, most=host.limits.body_bytes)
 
     async def handle(self, request: Request) -> None:
         """Answer one request, whose path is `/e/{token}/mcp`."""
@@ -63,23 +58,11 @@ class Address:
         asked = Asked(live, self._lines.name(request), request.gone, named)
         headers = [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]
         scope = {**request.scope, "headers": headers, _ASKED: asked}
-        await self._open()
         try:
             async with asyncio.timeout(None) as patience:
-                await self._manager.handle_request(scope, request.receive, _sending(request.send, patience))
+                await self._manager.handle(scope, request.receive, _sending(request.send, patience))
         except TimeoutError:
             raise Stalled(f"the client has not read its answer for {STALLED_S:g} s") from None
-
-    async def _open(self) -> None:
-        if self._running is None:
-            self._running = asyncio.create_task(self._run())
-        await self._opened.wait()
-
-    async def _run(self) -> None:
-        """Hold the manager open, which must be left by the task that entered it."""
-        async with self._manager.run():
-            self._opened.set()
-            await asyncio.Event().wait()
 
 
 class Lines:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from typing import Any
 
 import mcp_types as types
 
 from quintain.environment import Environment
-from quintain.serve import words
+from quintain.serve import sdk, words
 from quintain.serve.live import Live
 from quintain.serve.told import PREFIX, Answer, last_words
-from quintain.tools import Tool
-from quintain.trace import Content, Image, Message, plain
+from quintain.trace import Message, plain
 
 PROMPT = types.Prompt(name="task", description="What is to be done in this episode.")
 """The one prompt that an episode has."""
-
-
-def tool(one: Tool) -> types.Tool:
-    """A tool as it is listed."""
-    return types.Tool(name=one.name, description=one.description, input_schema=one.parameters)
 
 
 def words_tool(env: Environment[Any]) -> types.Tool:
@@ -29,27 +22,15 @@ def words_tool(env: Environment[Any]) -> types.Tool:
     return types.Tool(name=last_words(env), description=words.DESCRIPTION, input_schema=words.SCHEMA)
 
 
-def blocks(content: Content) -> list[types.ContentBlock]:
-    """What an actor reads, and nothing else; models' endpoints refuse empty texts, so that these are no block."""
-    if isinstance(content, str):
-        return [types.TextContent(text=content)] if content else []
-    return [
-        types.ImageContent(data=base64.b64encode(block.data).decode(), mime_type=block.media_type)
-        if isinstance(block, Image)
-        else types.TextContent(text=block.text)
-        for block in content
-    ]
-
-
 def result(answer: Answer) -> types.CallToolResult:
     """What a call led to; the score stands in the metadata, which no agent shows to its model."""
     meta = {**answer.meta, f"{PREFIX}finished": answer.finished, f"{PREFIX}reward": answer.reward}
-    return types.CallToolResult(content=blocks(answer.content), is_error=answer.is_error, _meta=meta)
+    return types.CallToolResult(content=sdk.blocks(answer.content), is_error=answer.is_error, _meta=meta)
 
 
 def refusal(words: str, live: Live) -> types.CallToolResult:
     """Why nothing was done."""
-    return types.CallToolResult(content=blocks(words), is_error=True, _meta=unpaid(live))
+    return types.CallToolResult(content=sdk.blocks(words), is_error=True, _meta=unpaid(live))
 
 
 def unpaid(live: Live) -> dict[str, Any]:
@@ -65,7 +46,7 @@ def prompt(messages: Iterable[Message]) -> types.GetPromptResult:
             types.PromptMessage(role="assistant" if message.role == "assistant" else "user", content=block)
             for message in messages
             if message.role != "tool" and message.content
-            for block in blocks(message.content)
+            for block in sdk.blocks(message.content)
         ],
     )
 
