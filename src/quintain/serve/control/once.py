@@ -12,7 +12,9 @@ from quintain import codec
 from quintain.serve.errors import Conflict, Refused
 
 MOST = 20_000
+"""Answers that are kept."""
 MOST_BYTES = 128 << 20
+"""Of them together."""
 _KEY = re.compile(r"[!-~]{1,255}")
 
 
@@ -25,10 +27,11 @@ class Said(NamedTuple):
 
 
 class Once:
-    """The answers of late, by caller and key. The oldest are forgotten when there are too many."""
+    """The answers of late, by caller and key. The oldest are forgotten when there are too many; what runs, never."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], tuple[str, asyncio.Future[Said]]] = OrderedDict()
+        self._known: OrderedDict[tuple[str, str], tuple[str, Said]] = OrderedDict()
+        self._running: dict[tuple[str, str], tuple[str, asyncio.Future[Said]]] = {}
         self._bytes = 0
 
     async def do(self, name: tuple[str, str], request: bytes, work: Callable[[], Awaitable[Said]]) -> Said:
@@ -46,30 +49,28 @@ class Once:
         if not _KEY.fullmatch(name[1]):
             raise Refused("an Idempotency-Key has 1 to 255 printable ASCII characters, and no space among them")
         digest = codec.digest(request)
-        if name in self._known:
-            before, answer = self._known[name]
-            if before != digest:
-                raise Conflict("this Idempotency-Key was used for another request")
-            return await asyncio.shield(answer)
+        before, found = self._known.get(name) or self._running.get(name) or (digest, None)
+        if before != digest:
+            raise Conflict("this Idempotency-Key was used for another request")
+        if found is not None:
+            return found if isinstance(found, Said) else await asyncio.shield(found)
         answer = asyncio.get_running_loop().create_future()
-        self._known[name] = (digest, answer)
+        self._running[name] = (digest, answer)
         try:
             said = await work()
         except BaseException as error:
-            del self._known[name]
             if isinstance(error, Exception):
                 answer.set_exception(error)
                 answer.exception()  # Seen: nobody need be waiting.
             else:
                 answer.cancel()
             raise
+        finally:
+            del self._running[name]
         answer.set_result(said)
+        self._known[name] = (digest, said)
         self._bytes += len(said.body)
-        self._trim()
-        return said
-
-    def _trim(self) -> None:
         while len(self._known) > MOST or self._bytes > MOST_BYTES:
-            _, (_, answer) = self._known.popitem(last=False)
-            if answer.done() and not answer.cancelled() and answer.exception() is None:
-                self._bytes -= len(answer.result().body)
+            _, (_, old) = self._known.popitem(last=False)
+            self._bytes -= len(old.body)
+        return said

@@ -1,0 +1,42 @@
+"""Answers that are kept for who asks again are few and small enough; what still runs is not among those forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from quintain.serve.control import once
+from quintain.serve.control.once import Once, Said
+
+
+def test_what_runs_is_done_once_however_much_is_done_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(once, "MOST", 2)
+    monkeypatch.setattr(once, "MOST_BYTES", 100)
+
+    async def play() -> None:
+        known, gate, done = Once(), asyncio.Event(), list[str]()
+
+        async def slow() -> Said:
+            await gate.wait()
+            return await quick("slow", 50)
+
+        async def quick(name: str, size: int = 40) -> Said:
+            done.append(name)
+            return Said(200, name.encode().ljust(size), ())
+
+        first = asyncio.create_task(known.do(("me", "slow"), b"", slow))
+        await asyncio.sleep(0)
+        for number in range(9):
+            await known.do(("me", f"{number}"), b"", lambda name=f"{number}": quick(name))
+        again = asyncio.create_task(known.do(("me", "slow"), b"", slow))
+        await asyncio.sleep(0)
+        gate.set()
+        assert await first == await again
+        assert done == [*"012345678", "slow"]
+        for number in range(9):  # The size of what was kept is still known: as many as fit are kept, and no fewer.
+            await known.do(("me", f"later-{number}"), b"", lambda name=f"{number}": quick(name))
+        await known.do(("me", "later-7"), b"", slow)
+        assert len(done) == 19
+
+    asyncio.run(play())
