@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 
 import pytest
 
@@ -27,15 +28,15 @@ def test_what_runs_is_done_once_however_much_is_done_meanwhile(monkeypatch: pyte
 
         first = asyncio.create_task(known.do(("me", "slow"), b"", slow))
         await asyncio.sleep(0)
-        for number in range(9):
-            await known.do(("me", f"{number}"), b"", lambda name=f"{number}": quick(name))
+        for number in "012345678":
+            await known.do(("me", number), b"", functools.partial(quick, number))
         again = asyncio.create_task(known.do(("me", "slow"), b"", slow))
         await asyncio.sleep(0)
         gate.set()
         assert await first == await again
         assert done == [*"012345678", "slow"]
-        for number in range(9):  # The size of what was kept is still known: as many as fit are kept, and no fewer.
-            await known.do(("me", f"later-{number}"), b"", lambda name=f"{number}": quick(name))
+        for number in "012345678":  # The size of what was kept is still known: as many as fit are kept, and no fewer.
+            await known.do(("me", f"later-{number}"), b"", functools.partial(quick, number))
         await known.do(("me", "later-7"), b"", slow)
         assert len(done) == 19
 
