@@ -10,10 +10,14 @@ import msgspec
 
 from quintain import plugins
 from quintain.environment import Environment
+from quintain.errors import UsageError
 from quintain.harness import Agent
 from quintain.task import Task
 
 from . import folders, options, programs, selection
+
+ORACLE = "oracle"
+"""Who plays unless somebody is named; he reads the solutions."""
 
 
 class Wanted(msgspec.Struct, kw_only=True):
@@ -21,7 +25,7 @@ class Wanted(msgspec.Struct, kw_only=True):
 
     env: str
     split: str | None = None
-    agent: str = "oracle"
+    agent: str = ORACLE
     base_url: str | None = None
     user: str | None = None
     harness: str | None = None
@@ -81,6 +85,11 @@ def plan(wanted: Wanted) -> Plan:
         wanted.harness, tools=wanted.allow_tools, passed=wanted.pass_env, bound=not wanted.any_process
     )
     env = programs.played_by(env, program)
+    if env.elsewhere is not None and wanted.agent == ORACLE:
+        raise UsageError(
+            f"the solutions of {env.name}'s tasks stay at its server, so no {wanted.agent} can play them from here: "
+            "say who does, such as --agent random or --agent openai:MODEL"
+        )
     split = selection.split_of(env, wanted.split)
     tasks = selection.tasks_of(env, split, wanted.tasks)
     manifest = folders.Manifest(

@@ -42,10 +42,15 @@ def played_by(env: Environment[Any], program: dict[str, Any]) -> Environment[Any
     """The environment with a program for its agent; as it is where `program` is empty.
 
     Raises:
-        UsageError: The manifest says what no harness is.
+        UsageError: The manifest says what no harness is; or the environment's worlds are at a server.
     """
     if not program:
         return env
+    if env.elsewhere is not None:
+        raise UsageError(
+            f"a program plays beside its world, and {env.name} is at a server: run it there, beside its code; "
+            "or give it the address of an episode, which speaks MCP (see the page on serving over MCP)"
+        )
     from quintain.serve.model import CommandHarness
 
     try:

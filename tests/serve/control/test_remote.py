@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import quintain as qn
+from quintain.cli.plan import Wanted, plan
 from quintain.config import Config
 from quintain.context import Snapshot
 from quintain.environment import Environment
@@ -18,7 +19,9 @@ from quintain.models import Scripted
 from quintain.models.agents import oracle, random
 from quintain.models.cast import Cast
 from quintain.replay import Recorded
+from quintain.serve.client import world
 from quintain.serve.client.episode import RemoteEpisode
+from quintain.serve.model import CommandHarness
 from quintain.serve.moves import fingerprint
 from quintain.trace import Message, Reply, Tokens, ToolCall
 from tests.serve.control.conftest import here
@@ -352,5 +355,40 @@ def test_what_cannot_be_is_said_at_once(served: Served) -> None:
             qn.connect("localhost:80")
         with pytest.raises(UsageError, match=r"environment\(name\)"):
             qn.connect(f"{served.url}/counter")
+
+    run(play())
+
+
+def test_what_only_a_server_knows_or_does_is_said_before_a_run_begins(served: Served) -> None:
+    url = f"{served.url}/counter"
+    with pytest.raises(UsageError, match=r"solutions of counter's tasks stay at its server.* --agent random"):
+        plan(Wanted(env=url))
+    with pytest.raises(UsageError, match="a program plays beside its world, and counter is at a server"):
+        plan(Wanted(env=url, agent="random", harness="command:true"))
+    assert plan(Wanted(env=url, agent="random")).agent.name == "random"
+
+
+def test_a_program_does_not_play_at_a_server(served: Served) -> None:
+    async def play() -> None:
+        async with qn.connect(served.url) as server:
+            remote = (await server.environment("counter")).replace(harness=CommandHarness("true"))
+            trace = (await qn.rollout(remote, remote.tasks("train")[0], Scripted([]))).trace
+            assert trace.failure is not None
+            assert "a program plays beside its world" in trace.failure.message
+
+    run(play())
+
+
+def test_tasks_that_were_fetched_are_not_asked_for_again(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
+        async with qn.connect(served.url) as server:
+            remote = await server.environment("counter")
+            monkeypatch.setattr(world, "PAGE", 2)
+            fetched = await remote.fetch("train")
+            monkeypatch.setattr(remote.transport, "now", pytest.fail)
+            assert [task.id for task in fetched] == [task.id for task in here("counter").tasks("train")]
+            assert [task.id for task in remote.replace().tasks("train")] == [task.id for task in fetched]
+            with pytest.raises(UsageError, match="night"):
+                await remote.fetch("night")
 
     run(play())

@@ -64,6 +64,7 @@ class RemoteEnvironment(Environment[Far]):
         self._told = told
         self.transport = transport
         self._kept: list[str] = []
+        self._pages: dict[tuple[str, int], TasksTold] = {}
         self._path = f"/v1/environments/{urllib.parse.quote(told.name)}"
         super().__init__(
             told.name,
@@ -187,15 +188,32 @@ class RemoteEnvironment(Environment[Far]):
     def _fingerprint(self) -> str:
         return self._told.fingerprint  # Of the code that acts and judges, which is the server's.
 
+    async def fetch(self, split: str) -> Tasks[Far]:
+        """All tasks of a split. `tasks` asks for them when they are wanted, and the event loop stands still meanwhile.
+
+        Raises:
+            UsageError: There is no such split.
+            EpisodeError: The server cannot be reached.
+        """
+        count, number = 1, 0
+        while number * PAGE < count:
+            if (split, number) not in self._pages:
+                self._pages[split, number] = await self.transport.get(self._page(split, number), TasksTold)
+            count = self._pages[split, number].count
+            number += 1
+        return self._listed(split)
+
+    def _page(self, split: str, number: int) -> str:
+        query = urllib.parse.urlencode({"split": split, "offset": number * PAGE, "limit": PAGE})
+        return f"{self._path}/tasks?{query}"
+
     def _listed(self, split: str) -> Tasks[Far]:
         """The tasks of a split, asked for by the page."""
-        pages: dict[int, TasksTold] = {}
 
         def page(number: int) -> TasksTold:
-            if number not in pages:
-                query = urllib.parse.urlencode({"split": split, "offset": number * PAGE, "limit": PAGE})
-                pages[number] = self.transport.now(f"{self._path}/tasks?{query}", TasksTold)
-            return pages[number]
+            if (split, number) not in self._pages:
+                self._pages[split, number] = self.transport.now(self._page(split, number), TasksTold)
+            return self._pages[split, number]
 
         def make(index: int) -> Task[Far]:
             told = page(index // PAGE).tasks[index % PAGE]

@@ -94,7 +94,7 @@ def _beside(session: Session) -> ActorSession:
     Raises:
         UsageError: It is one over a wire.
     """
-    if not isinstance(session, ActorSession):
+    if not isinstance(session, ActorSession) or session.episode.env.elsewhere is not None:
         raise UsageError("a program plays beside its world, in one process: not through a session over a wire")
     return session
 
