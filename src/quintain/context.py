@@ -26,6 +26,7 @@ class Context:
         self.messages = list(messages)
         self._recorded = 0
         self._keep: int | None = None
+        self._seen = 0  # So many of them the model saw or said; what its calls gave is not among them yet.
         self._branch = 0
         # Token ids of the branch so far. Forks share the list and use its first `_known` entries, so that a fork costs
         # the same at any length; whoever appends first, at its very end, does so in place.
@@ -34,12 +35,12 @@ class Context:
 
     def fork(self) -> Context:
         twin = Context(self.role, self.thread, self.messages)
-        twin._recorded, twin._keep, twin._branch = self._recorded, self._keep, self._branch
-        twin._ids, twin._known = self._ids, self._known
+        twin._recorded, twin._keep, twin._seen = self._recorded, self._keep, self._seen
+        twin._branch, twin._ids, twin._known = self._branch, self._ids, self._known
         return twin
 
     def rewrite(self, messages: Sequence[Message]) -> None:
-        """Replace the context; what is no mere extension of what the record holds will start a branch."""
+        """Replace the context; what does not begin with all that the model has seen and said will start a branch."""
         kept = 0
         for old, new in zip(self.messages[: self._recorded], messages, strict=False):
             if old is not new and old != new:
@@ -52,7 +53,7 @@ class Context:
 
     def record(self, index: int, reply: Reply) -> Turn:
         """The turn that `reply` opens: what it adds to this thread's branch, no steps yet."""
-        if self._keep is not None:
+        if self._keep is not None and self._keep < self._seen:
             self._branch += 1
             self._ids, self._known = [], 0
         turn = Turn(
@@ -69,6 +70,7 @@ class Context:
 
     def close(self, turn: Turn) -> None:
         """Append what a finished turn put into the context."""
+        self._seen = len(self.messages) + 1
         self.messages.extend(turn.produced())
         self._recorded = len(self.messages)
 
@@ -97,7 +99,8 @@ class Context:
         turns = [turn for turn in trace.turns if turn.thread == frozen.thread]
         context = cls(frozen.role, frozen.thread, ())
         if turns:
-            context.messages = [*trace.context(turns[-1].index), *turns[-1].produced()]
+            context.messages = trace.context(turns[-1].index)
+            context.close(turns[-1])
             context._branch = turns[-1].branch
         for turn in turns:
             if turn.branch == context._branch and turn.reply.tokens is not None:

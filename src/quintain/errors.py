@@ -32,42 +32,17 @@ Part = Literal["T", "H", "V", "S", "C", "model"]
 Stage = Literal["admission", "seed", "agent", "verification", "cleanup"]
 """What the episode was doing when it broke."""
 
-KINDS = frozenset(
-    {
-        "transport_unreachable",
-        "transport_peer_drop",
-        "transport_timeout",
-        "transport_local_resource",
-        "agent_run_error",
-        "agent_request_failed",
-        "agent_timeout",
-        "agent_command_not_allowed",
-        "judge_failed",
-        "judge_unparseable",
-        "verifier_error",
-        "provider_unavailable",
-        "provider_quota_exhausted",
-        "provider_oom_killed",
-        "session_lost",
-        "session_expired",
-        "session_release_failed",
-        "cancelled",
-        "kill_shaped",
-        "shutdown",
-        "persistence_failed",
-        "cohort_incomplete",
-        "quintain:tool_bug",
-        "quintain:state_bug",
-        "quintain:tool_timeout",
-        "quintain:reset_failed",
-        "quintain:replay_diverged",
-        "quintain:invariant_violated",
-        "quintain:reward_out_of_range",
-        "quintain:model_reply_invalid",
-        "quintain:judge_missing",
-        "quintain:verifier_timeout",
-    }
-)
+KINDS = frozenset({
+    "transport_unreachable", "transport_peer_drop", "transport_timeout", "transport_local_resource",
+    "agent_run_error", "agent_request_failed", "agent_timeout", "agent_command_not_allowed",
+    "judge_failed", "judge_unparseable", "verifier_error",
+    "provider_unavailable", "provider_quota_exhausted", "provider_oom_killed",
+    "session_lost", "session_expired", "session_release_failed", "cancelled", "kill_shaped", "shutdown",
+    "persistence_failed", "cohort_incomplete",
+    "quintain:tool_bug", "quintain:state_bug", "quintain:tool_timeout", "quintain:reset_failed",
+    "quintain:replay_diverged", "quintain:invariant_violated", "quintain:reward_out_of_range",
+    "quintain:model_reply_invalid", "quintain:judge_missing", "quintain:verifier_timeout",
+})  # fmt: skip
 """What went wrong, and nothing else. Plain names are the field's shared vocabulary, ours carry a prefix."""
 
 WALL_CLOCK_KINDS = frozenset(

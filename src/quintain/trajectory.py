@@ -9,7 +9,7 @@ import msgspec
 
 from .errors import UsageError
 from .gate import enough
-from .trace import Trace, Turn
+from .trace import Tokens, Trace, Turn
 
 
 class Trajectory(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ def trajectories(group: Sequence[Trace], *, role: str = "agent") -> list[Traject
     baseline = sum(scores) / len(scores) if len(group) > 1 else 0.0
     found: list[Trajectory] = []
     for trace, score in zip(valid, scores, strict=True):
-        turns = [turn for turn in trace.turns if turn.role == role]
+        turns = [turn for turn in trace.turns if turn.role == role and turn.reply.tokens != Tokens([], [])]
         last = turns[-1] if turns else None
         ordered = sorted(turns, key=lambda turn: (turn.thread, turn.branch, turn.index))
         for _, branch in itertools.groupby(ordered, key=lambda turn: (turn.thread, turn.branch)):

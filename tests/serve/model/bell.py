@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 
 import quintain as qn
+from quintain import harness
 from quintain.episode import Episode
 from quintain.harness import Request
 from quintain.replay import Retold, rebuild, replay
@@ -163,7 +164,7 @@ async def retold(trace: Trace) -> None:
 
 @contextlib.asynccontextmanager
 async def talking(
-    model: Model, *allowed: str, listed: bool = False, config: qn.Config | None = None
+    model: harness.Model, *allowed: str, listed: bool = False, config: qn.Config | None = None
 ) -> AsyncGenerator[Talk]:
     """An episode at its beginning, with the endpoint open."""
     chosen = env.replace(config=config)

@@ -20,7 +20,7 @@ from quintain.episode import BROKEN, ActorSession
 from quintain.errors import EpisodeError
 from quintain.harness import Model
 from quintain.tools import Tool
-from quintain.trace import Message, Reply, Step, ToolCall
+from quintain.trace import Message, Reply, Step, Tokens, ToolCall
 
 from .asked import Asked, Refusal
 from .gate import Gate, gate
@@ -198,7 +198,7 @@ class Conversation:
         self._check()
         self._own_calls += 1
         call = ToolCall(f"program_{self._own_calls}", name, arguments)
-        turn = await self.session.step(Reply(Message("assistant", calls=(call,))))
+        turn = await self.session.step(Reply(Message("assistant", calls=(call,)), Tokens([], [])))
         return turn.steps[0]
 
     # The record.
