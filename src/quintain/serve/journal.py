@@ -238,7 +238,9 @@ def _entry(path: Path, body: bytes) -> Entry:
     try:
         found: Entry = codec.loads(body, _ENTRY)
     except msgspec.DecodeError as error:
-        raise UsageError(f"{path} was written by another version: {error}") from error
+        raise UsageError(
+            f"{path} was written by another version: go on with that one, or move the file away: {error}"
+        ) from error
     return found
 
 
@@ -256,7 +258,9 @@ def _locked(path: Path) -> int:
         except BlockingIOError as error:
             if time.monotonic() > limit:
                 os.close(lock)
-                raise UsageError(f"another server writes the journal in {path.parent}") from error
+                raise UsageError(
+                    f"another server writes the journal in {path.parent}: end it, or name another folder"
+                ) from error
             time.sleep(0.02)
         else:
             return lock

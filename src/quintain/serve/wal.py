@@ -49,13 +49,14 @@ class Wal:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             self._taken = os.fstat(self._file).st_size
-            self.end = len(MAGIC) if self._taken >= len(MAGIC) else 0
-            if self._taken < len(MAGIC):  # Killed while it was made, or fresh.
+            self.end = 0
+            begun = os.pread(self._file, len(MAGIC), 0).rstrip(b"\0")
+            if begun != MAGIC and MAGIC.startswith(begun):  # Killed while it was made, or fresh.
                 self._put(MAGIC)
-            else:
-                for place, body in self.records():
-                    self.end = place + _HEAD.size + len(body)
-                self._check_rest()
+            self.end = len(MAGIC)
+            for place, body in self.records():
+                self.end = place + _HEAD.size + len(body)
+            self._check_rest()
         except BaseException:
             os.close(self._file)
             raise
@@ -95,7 +96,10 @@ class Wal:
         """
         with mmap.mmap(self._file, 0, access=mmap.ACCESS_READ) as data:
             if data[: len(MAGIC)] != MAGIC:
-                raise Damaged(f"{self.path} is no journal of this version")
+                raise Damaged(
+                    f"{self.path} is no journal of this version: go on with the version that wrote it, "
+                    "or move the file away to begin without what it holds"
+                )
             place = since
             while (body := _body(data, place)) is not None:
                 yield place, body

@@ -69,9 +69,11 @@ def test_any_beginning_of_a_last_record_is_cut_off(path: Path) -> None:
 
 def test_a_file_that_was_being_made_is_made(path: Path) -> None:
     for end in range(len(MAGIC)):
-        path.write_bytes(MAGIC[:end])
-        assert bodies(path) == []
-        path.unlink()
+        for room in (b"", b"\0" * 50):
+            path.write_bytes(MAGIC[:end] + room)
+            assert bodies(path) == []
+            assert path.read_bytes().startswith(MAGIC)
+            path.unlink()
 
 
 @pytest.mark.parametrize("shift", range(0, 25, 3))
@@ -84,10 +86,12 @@ def test_damage_in_the_middle_is_told(path: Path, shift: int) -> None:
         Wal(path)
 
 
-def test_another_file_is_told(path: Path) -> None:
-    path.write_bytes(b"something else entirely")
-    with pytest.raises(Damaged, match="no journal"):
+@pytest.mark.parametrize("data", [b"something else entirely", b"short", MAGIC.replace(b"1", b"2") + b"\0" * 50])
+def test_another_file_is_told(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+    with pytest.raises(Damaged, match=r"no journal of this version: .* move the file away"):
         Wal(path)
+    assert path.read_bytes() == data
 
 
 def test_killed_at_any_moment_it_holds_whole_records(tmp_path: Path) -> None:
