@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import math
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +19,7 @@ from .folders import Manifest, opened
 
 if TYPE_CHECKING:
     from quintain.serve.archive import Archive
+    from quintain.serve.common import Common
     from quintain.serve.door import Door
     from quintain.serve.host import Host
     from quintain.serve.journal import Past
@@ -65,17 +65,16 @@ class Operation(msgspec.Struct, kw_only=True):
         return cls(**{name: given.pop(name) for name in cls.__struct_fields__})
 
     def limits(self) -> Limits:
-        """How much callers may use of each process."""
+        """How much callers may use."""
         from quintain.serve.limits import Limits
 
-        each = math.ceil(self.episodes / self.workers)
         return Limits(
-            episodes=each,
-            episodes_per_key=min(each, math.ceil((self.episodes_per_key or self.episodes) / self.workers)),
+            episodes=self.episodes,
+            episodes_per_key=self.episodes_per_key or self.episodes,
             idle_s=self.idle,
             body_bytes=self.body,
             episode_bytes=self.memory,
-            requests_per_s=self.rate and self.rate / self.workers,
+            requests_per_s=self.rate,
         )
 
     def check(self, offer: Offer) -> None:
@@ -95,7 +94,7 @@ class Operation(msgspec.Struct, kw_only=True):
                 continue
 
     @contextlib.contextmanager
-    def host(self, offer: Offer, shard: Shard) -> Generator[tuple[Host, Sequence[Past]]]:
+    def host(self, offer: Offer, shard: Shard, common: Common) -> Generator[tuple[Host, Sequence[Past]]]:
         """What one process serves, and the episodes that it has from the one before.
 
         Raises:
@@ -107,7 +106,13 @@ class Operation(msgspec.Struct, kw_only=True):
 
         with contextlib.ExitStack() as held:
             archive = held.enter_context(self.archive(offer, shard.number)) if self.out is not None else None
-            more: dict[str, Any] = {"limits": self.limits(), "user": offer.user, "shard": shard, "archive": archive}
+            more: dict[str, Any] = {
+                "limits": self.limits(),
+                "user": offer.user,
+                "shard": shard,
+                "archive": archive,
+                "common": common,
+            }
             if self.journal is None:
                 yield Host(offer.envs, log=Forgetful(), **more), ()
                 return
@@ -200,9 +205,9 @@ def serve(offer: Offer, wish: Operation, *, address: str, port: int) -> int:
     Raises:
         UsageError: Nothing can listen there; or as for the options.
     """
+    from quintain.serve.common import Common
     from quintain.serve.door import Places
     from quintain.serve.names import named, reachable
-    from quintain.serve.pinned import Mail
     from quintain.serve.server import Place, listen, run
     from quintain.serve.shard import Shard
     from quintain.serve.workers import Berth, Workers
@@ -217,18 +222,19 @@ def serve(offer: Offer, wish: Operation, *, address: str, port: int) -> int:
         if error.errno == errno.EADDRINUSE:
             why = "something listens there already; choose another --port, or 0 for any free one"
         raise UsageError(f"cannot listen on {address}:{port}: {why}") from error
-    mail = Mail(wish.workers) if wish.workers > 1 else None
+    common = Common.of(wish.workers, len(offer.envs))
 
     def work(berth: Berth) -> None:
-        place = Place(line=berth.line, mail=mail, orphaned=berth.orphaned, drain_s=wish.drain)
-        with wish.host(offer, berth.shard) as (host, pasts):
+        common.join(berth.shard.number)
+        place = Place(line=berth.line, orphaned=berth.orphaned, drain_s=wish.drain)
+        with wish.host(offer, berth.shard, common) as (host, pasts):
             run(host, door, places, place=place, ready=berth.ready, pasts=pasts)
 
     def ready() -> None:
         click.echo(f"listening on {url}")
 
-    if mail is None:
-        work(Berth(Shard(), line, ready, None))
-        return 0
-    with contextlib.closing(mail):
+    with contextlib.closing(common):
+        if wish.workers == 1:
+            work(Berth(Shard(), line, ready, None))
+            return 0
         return Workers(wish.workers, line, work).run(ready)

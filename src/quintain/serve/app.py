@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from typing import Protocol
+from typing import Any, Protocol
 
 from quintain import codec
 
 from .asgi import JSON, App, Receive, Request, Scope, Send, Stalled, again_headers
 from .control.app import Control
-from .door import Door, Keyed, Paces, Places
-from .errors import ServeError, Unavailable
+from .door import NOBODY, Door, Keyed, Paces, Places
+from .errors import ServeError
 from .host import Host
 from .keys import Caller
 from .mcp import Mcp
@@ -18,8 +18,10 @@ from .names import CONTROL, reachable
 from .openenv import OpenEnv
 from .ors import Ors
 from .shard import ELSEWHERE
+from .siblings import Elsewhere, told
 
 _log = logging.getLogger(__name__)
+_NOTHING: dict[str, Any] = {}
 
 
 class Mount(Protocol):
@@ -42,42 +44,63 @@ def build(host: Host, door: Door, places: Places | None = None) -> App:
         UsageError: The name of an environment is a path of the server's own.
     """
     reachable(host.environments)
-    places = places or Places("127.0.0.1")
-    rate = host.limits.requests_per_s
-    paces = None if rate is None else Paces(rate)
-    root: Mount = Ors(host)
-    mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
-    secrets = {"e": Mcp(host)}  # Below these, an address is leave enough.
-    control = Control(host, keyed=isinstance(door, Keyed))
+    return _Front(host, door, places or Places("127.0.0.1"))
 
-    def admit(request: Request) -> Caller:
-        caller = door.admit(request)
-        _pace(paces, request, caller.name)
-        return caller
 
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+class _Front:
+    """Where all requests come in."""
+
+    def __init__(self, host: Host, door: Door, places: Places) -> None:
+        rate = host.limits.requests_per_s
+        self._host = host
+        self._door = door
+        self._places = places
+        self._paces = None if rate is None else Paces(rate, host.common.held)
+        self._root: Mount = Ors(host)
+        self._mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
+        self._mcp = Mcp(host)
+        self._control = Control(host, keyed=isinstance(door, Keyed))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, as an ASGI application does."""
         if scope["type"] == "lifespan":
             return
         request = Request(scope, receive, send)
-        first = request.path[1:].partition("/")[0]
         try:
-            places.check(request)
-            if ELSEWHERE in scope.get("state", ()):
-                raise Unavailable("this came behind another request, for another process: ask again", retry_after_s=1)
-            if first in secrets:
-                _pace(paces, request, "/".join(request.segments[:2]))
-                await secrets[first].handle(request)
-            elif first in CONTROL:  # It has its own words for who is refused.
-                await control.enter(request, admit)
+            self._places.check(request)
+            if (number := scope.get("state", _NOTHING).get(ELSEWHERE)) is not None:
+                await self._host.siblings.forward(request, number)
             else:
-                await mounts.get(first, root).handle(request, admit(request))
+                await self._route(request)
         except ServeError as error:
             body = codec.json({"detail": str(error)})
             await request.answer(error.status, body, [JSON, *again_headers(error)])
         except Stalled as stalled:
             _log.warning("%s", stalled)
 
-    return app
+    async def _route(self, request: Request) -> None:
+        first = request.path[1:].partition("/")[0]
+        if first == "e":  # Below this, an address is leave enough.
+            owner = self._host.owner("".join(request.segments[1:2]))
+            if owner is not None:
+                _pace(self._paces, request, owner.name)
+            await self._mcp.handle(request)
+        elif first in CONTROL:  # It has its own words for who is refused.
+            await self._control.enter(request, self._admit)
+        else:
+            caller = self._admit(request)
+            try:
+                await self._mounts.get(first, self._root).handle(request, caller)
+            except Elsewhere as elsewhere:
+                await self._host.siblings.forward(request, elsewhere.number, caller)
+
+    def _admit(self, request: Request) -> Caller:
+        if (known := told(request)) is not None:
+            return known
+        caller = self._door.admit(request)
+        if caller is not NOBODY:
+            _pace(self._paces, request, caller.name)
+        return caller
 
 
 def _pace(paces: Paces | None, request: Request, name: str) -> None:

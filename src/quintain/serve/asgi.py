@@ -8,7 +8,16 @@ from __future__ import annotations
 import asyncio
 import functools
 import urllib.parse
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Iterable, MutableMapping
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Hashable,
+    Iterable,
+    MutableMapping,
+)
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -71,6 +80,14 @@ class Request:
         """The first value of a parameter; empty where it is absent."""
         values = urllib.parse.parse_qs(self.scope.get("query_string", b"").decode("latin-1")).get(name)
         return values[0] if values else ""
+
+    async def parts(self) -> AsyncGenerator[bytes]:
+        """The body as it comes, or whole where it was read already."""
+        event: Event = {"body": self._body} if self._body is not None else await self.receive()
+        yield event.get("body", b"")
+        while event.get("more_body"):
+            event = await self.receive()
+            yield event.get("body", b"")
 
     async def body(self, most: int) -> bytes:
         """The whole body.

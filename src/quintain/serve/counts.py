@@ -3,50 +3,52 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, get_args
 
 from quintain.episode import Episode
-from quintain.errors import Failure
+from quintain.errors import KINDS, Failure, Part
 from quintain.task import Task
 from quintain.trace import Timing, Trace
 
 from .archive import Archive
+from .tally import Tally
 
 LONGEST = 300
 """Characters of a failure's message that are said; the record has all of it."""
+VALIDITIES = ("valid", "invalid", "unknown")
+"""Of a Trace."""
 
+_PARTS: tuple[str, ...] = get_args(Part)
 _log = logging.getLogger(__name__)
 
 
 class Counts:
-    """Since the process began, by environment.
+    """Since the server began, by environment: what one process has counted stays when it dies.
 
     Args:
+        environments: Their names.
+        tally: Where the numbers are, with room for `slots` names; None for a place of its own.
         archive: Where records of ended episodes are kept; None where they go with their episodes.
-
-    Attributes:
-        begun: Episodes.
-        ended: Episodes, by environment and validity.
-        failed: Episodes, by environment and by part and kind of their failure.
-        turns: Turns of ended episodes, of all roles.
-        scores: Sum of the scores of valid episodes.
     """
 
-    def __init__(self, archive: Archive | None = None) -> None:
+    def __init__(
+        self, environments: Collection[str], tally: Tally | None = None, archive: Archive | None = None
+    ) -> None:
         self._archive = archive
-        self.begun: Counter[str] = Counter()
-        self.ended: Counter[tuple[str, str]] = Counter()
-        self.failed: Counter[tuple[str, str, str]] = Counter()
-        self.turns: Counter[str] = Counter()
-        self.scores: dict[str, float] = {}
+        self._environments = environments
+        self._tally = tally or Tally(slots=slots(len(environments)))
+
+    def begin(self, env: str) -> None:
+        """An episode has begun."""
+        self._tally.add(_begun(env), 1)
 
     def end(self, id: str, trace: Trace) -> None:
         """An episode has ended, and is judged."""
         env = trace.environment
-        self.ended[env, trace.validity] += 1
-        self.turns[env] += len(trace.turns)
-        self.scores[env] = self.scores.get(env, 0.0) + (trace.score or 0.0)
+        self._tally.add(_ended(env, trace.validity), 1)
+        self._tally.add(_turns(env), len(trace.turns))
+        self._tally.add(_scores(env), trace.score or 0.0)
         if trace.failure is not None:
             self._fail(id, trace, trace.failure)
 
@@ -68,8 +70,7 @@ class Counts:
             await self._archive.add(id, trace, episode.timing if episode is not None else Timing())
 
     def _fail(self, id: str, trace: Trace, failure: Failure) -> None:
-        self.failed[trace.environment, failure.part, failure.kind] += 1
-        count = self.failed[trace.environment, failure.part, failure.kind]
+        count = int(self._tally.add(_failed(trace.environment, failure.part, failure.kind), 1))
         if count & (count - 1) == 0:  # The 1st, 2nd, 4th, 8th, ...: many alike say no more than a few.
             _log.warning(
                 "episode %r of %s, task %r, is void: %s %s: %s: %r (%d such so far)",
@@ -82,3 +83,59 @@ class Counts:
                 failure.message[:LONGEST],
                 count,
             )
+
+    @property
+    def begun(self) -> Mapping[str, float]:
+        """Episodes, by environment."""
+        return self._tally.sums({_begun(env): env for env in self._environments})
+
+    @property
+    def ended(self) -> Mapping[tuple[str, str], float]:
+        """Episodes, by environment and validity."""
+        return self._tally.sums({_ended(env, how): (env, how) for env in self._environments for how in VALIDITIES})
+
+    @property
+    def failed(self) -> Mapping[tuple[str, str, str], float]:
+        """Episodes, by environment and by part and kind of their failure; those of which there are any."""
+        names = {
+            _failed(env, part, kind): (env, part, kind)
+            for env in self._environments
+            for part in _PARTS
+            for kind in KINDS
+        }
+        return {name: number for name, number in self._tally.sums(names).items() if number}
+
+    @property
+    def turns(self) -> Mapping[str, float]:
+        """Turns of ended episodes, of all roles, by environment."""
+        return self._tally.sums({_turns(env): env for env in self._environments})
+
+    @property
+    def scores(self) -> Mapping[str, float]:
+        """Sum of the scores of valid episodes, by environment."""
+        return self._tally.sums({_scores(env): env for env in self._environments})
+
+
+def slots(environments: int) -> int:
+    """Names that are counted for so many environments."""
+    return environments * (3 + len(VALIDITIES) + len(_PARTS) * len(KINDS))
+
+
+def _begun(env: str) -> str:
+    return f"begun/{env}"
+
+
+def _ended(env: str, validity: str) -> str:
+    return f"ended/{validity}/{env}"
+
+
+def _failed(env: str, part: str, kind: str) -> str:
+    return f"failed/{part}/{kind}/{env}"
+
+
+def _turns(env: str) -> str:
+    return f"turns/{env}"
+
+
+def _scores(env: str) -> str:
+    return f"scores/{env}"

@@ -6,7 +6,6 @@ import asyncio
 import ipaddress
 import math
 import re
-import time
 import urllib.parse
 from collections.abc import Collection
 from typing import Protocol
@@ -16,43 +15,14 @@ from quintain.errors import UsageError
 from .asgi import Event, Receive, Request
 from .errors import Denied, Full
 from .keys import ANYONE, Caller, Keys
+from .tally import Tally
 
 FREE = frozenset({"health", "healthz", "readyz"})
 """What is told to anybody, for it says nothing of an episode."""
-MOST_BUCKETS = 100_000
+NOBODY = Caller("", "agent")
+"""Who asks for that."""
 
-_NOBODY = Caller("", "agent")
 _LOCAL = frozenset({"localhost", "localhost.localdomain", "ip6-localhost"})
-
-
-class Bucket:
-    """How often somebody may ask: so many times a second, and as many at once.
-
-    Args:
-        rate: Per second.
-        burst: Most that may be saved up.
-    """
-
-    __slots__ = ("_burst", "_left", "_rate", "_then")
-
-    def __init__(self, rate: float, burst: float) -> None:
-        self._rate, self._burst = rate, burst
-        self._left = burst
-        self._then = time.monotonic()
-
-    def take(self, *, on_credit: bool = False) -> float:
-        """Take one; returns 0, or the seconds until there is one to take.
-
-        Args:
-            on_credit: Whether to take it at once, although it may be used only then.
-        """
-        now = time.monotonic()
-        self._left = min(self._burst, self._left + (now - self._then) * self._rate)
-        self._then = now
-        wait = max(0.0, (1 - self._left) / self._rate)
-        if not wait or on_credit:
-            self._left -= 1
-        return wait
 
 
 class Places:
@@ -146,7 +116,7 @@ class Keyed:
             Denied: Nobody who may.
         """
         if request.path.strip("/") in FREE:  # The whole of it: what is below may be an environment's.
-            return _NOBODY
+            return NOBODY
         caller = self._keys.caller(presented(request))
         if caller is None:
             raise Denied("a valid key is wanted, as `Authorization: Bearer KEY` or `X-API-Key: KEY`")
@@ -172,12 +142,14 @@ class Paces:
     """How often each may ask.
 
     Args:
-        rate: Requests per second of one key, or of one secret address; messages of a WebSocket count like requests.
+        rate: Requests per second of one key; messages of a WebSocket count like requests, and so does what is asked at
+            the secret addresses of the key's episodes.
+        tally: Where it is counted.
     """
 
-    def __init__(self, rate: float) -> None:
+    def __init__(self, rate: float, tally: Tally) -> None:
         self._rate = rate
-        self._buckets: dict[str, Bucket] = {}
+        self._tally = tally
 
     def take(self, name: str) -> None:
         """Somebody asks.
@@ -185,7 +157,7 @@ class Paces:
         Raises:
             Full: Too often.
         """
-        wait = self._bucket(name).take()
+        wait = self._tally.pace(f"asks/{name}", self._rate)
         if wait:
             raise Full(f"more than {self._rate:g} requests per second", retry_after_s=math.ceil(wait))
 
@@ -193,18 +165,10 @@ class Paces:
         """The same messages, no faster than they may come: one that is early is not refused, but read later."""
 
         async def receive_in_time() -> Event:
-            await asyncio.sleep(self._bucket(name).take(on_credit=True))
+            await asyncio.sleep(self._tally.pace(f"asks/{name}", self._rate, on_credit=True))
             return await receive()
 
         return receive_in_time
-
-    def _bucket(self, name: str) -> Bucket:
-        found = self._buckets.get(name)
-        if found is None:
-            if len(self._buckets) >= MOST_BUCKETS:
-                self._buckets.clear()  # Whoever had spent his share has it again; that beats keeping all forever.
-            found = self._buckets[name] = Bucket(self._rate, max(1.0, 2 * self._rate))
-        return found
 
 
 def is_loopback(name: str) -> bool:

@@ -21,20 +21,22 @@ from quintain.harness import Agent, Model
 from quintain.task import Task
 
 from .archive import Archive
+from .common import Common
 from .confided import NOTHING, Secrets
 from .counts import Counts
 from .crew import Crew, Place
-from .errors import Conflict, Full, Refused, Unavailable, Unknown
+from .errors import Conflict, Refused, Unavailable, Unknown
 from .journal import Past
 from .kept import Kept
 from .keys import Caller
-from .limits import Limits
+from .limits import Limits, Room
 from .live import Live
 from .log import FORGETFUL, Closed, Created, Log
 from .moves import LEFT, Stop, making
 from .names import named
 from .returned import Returned
 from .shard import Shard
+from .siblings import Siblings
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Live)
@@ -92,6 +94,7 @@ class Host:
         log: Where what is asked is written down first.
         shard: Which process this is, among several.
         archive: Where records are kept; None where they go with their episodes.
+        common: What it has in common with them.
 
     Raises:
         UsageError: No environment, or two of one name.
@@ -106,18 +109,21 @@ class Host:
         log: Log = FORGETFUL,
         shard: Shard = ALONE,
         archive: Archive | None = None,
+        common: Common | None = None,
     ) -> None:
         self.environments = named(environments)
         self.limits = limits or Limits()
         self.crew = Crew(self.limits.threads)
-        self.counts = Counts(archive)
+        self.common = common or Common.of(1, len(self.environments))
+        self.room = Room(self.limits, self.common.held)
+        self.counts = Counts([env.name for env in self.environments.values()], self.common.counted, archive)
+        self.siblings = Siblings(shard, self.common.mail)
         self.draining = False
         self.shard = shard
         self._user = user
         self._log = log
         self._lives: dict[str, Live] = {}
         self._tokens: dict[str, Live] = {}
-        self._owned: dict[str, int] = {}
         self._splits: dict[tuple[str, str], Any] = {}
         self._tasks: WeakValueDictionary[tuple[str, str, str | int], Task[Any]] = WeakValueDictionary()
         self._latest: deque[Task[Any]] = deque(maxlen=LATEST)
@@ -126,10 +132,6 @@ class Host:
     @property
     def default(self) -> Environment[Any]:
         return next(iter(self.environments.values()))
-
-    def new_id(self) -> str:
-        """A name for an episode that nobody can guess."""
-        return self.shard.new_id()
 
     @property
     def is_logged(self) -> bool:
@@ -254,23 +256,27 @@ class Host:
         env = self.environment(wanted.environment)
         split = self.split(env, wanted.split)
         task = await self.task(env, split, wanted.task)
-        self._admit(wanted.id, caller)
-        wanted = msgspec.structs.replace(
-            wanted,
-            environment=env.name,
-            split=split,
-            task=task.id,
-            id=wanted.id or self.new_id(),
-            config=wanted.config or env.config,
-            secrets=secrets.names,
-            **self.counts.number(env.name, task, member=wanted.member, attempt=wanted.attempt),
-        )
-        token = self.shard.new_token(wanted.id)
-        if self._log.keeps:
-            self._log.room(0)  # The last of it is for calls that run.
-            self._log.write(Created(wanted.id, token, caller, env.fingerprint, codec.dumps(wanted)))
-        live = self._live(Live, env, task, token=token, wanted=wanted, owner=caller, twin=twin, secrets=secrets)
-        self.counts.begun[env.name] += 1
+        if self.draining:
+            raise Unavailable("the server is shutting down")
+        if wanted.id in self._lives:
+            raise Conflict("Session already exists")
+        with self.room.entered("episodes", caller.name):
+            wanted = msgspec.structs.replace(
+                wanted,
+                environment=env.name,
+                split=split,
+                task=task.id,
+                id=wanted.id or self.shard.new_id(),
+                config=wanted.config or env.config,
+                secrets=secrets.names,
+                **self.counts.number(env.name, task, member=wanted.member, attempt=wanted.attempt),
+            )
+            token = self.shard.new_token(wanted.id)
+            if self._log.keeps:
+                self._log.room(0)  # The last of it is for calls that run.
+                self._log.write(Created(wanted.id, token, caller, env.fingerprint, codec.dumps(wanted)))
+            live = self._live(Live, env, task, token=token, wanted=wanted, owner=caller, twin=twin, secrets=secrets)
+        self.counts.begin(env.name)
         beginning = asyncio.create_task(live.begin())
         self._beginning.add(beginning)
         beginning.add_done_callback(self._beginning.discard)
@@ -298,6 +304,7 @@ class Host:
             live = self._live(Returned, env, task, **known, past=past, lost=lost, secrets=Secrets(lost=wanted.secrets))
             if lost is not None and past.settled is None:
                 self.counts.end(live.id, live.trace)
+            self.room.add("episodes", created.owner.name, 1)
 
     def _live(
         self,
@@ -337,7 +344,6 @@ class Host:
             **more,
         )
         self._lives[live.id] = self._tokens[live.token] = live
-        self._owned[owner.name] = self._owned.get(owner.name, 0) + 1
         return live
 
     def get(self, id: str, caller: Caller) -> Live:
@@ -364,6 +370,10 @@ class Host:
         live.touched = time.monotonic()
         return live
 
+    def owner(self, token: str) -> Caller | None:
+        """Whose episode has this secret name; None where none has."""
+        return self._tokens[token].owner if token in self._tokens else None
+
     async def close(self, id: str, caller: Caller, why: Stop = LEFT) -> None:
         """Close an episode; whoever waits for it is told so. Why, only the record says of one that goes on.
 
@@ -372,19 +382,9 @@ class Host:
         """
         live = self.get(id, caller)
         del self._lives[live.id], self._tokens[live.token]
-        self._owned[live.owner.name] -= 1
+        self.room.add("episodes", live.owner.name, -1)
         self._log.write(Closed(live.id))
         await live.close(why)
-
-    def _admit(self, id: str, caller: Caller) -> None:
-        if self.draining:
-            raise Unavailable("the server is shutting down")
-        if id and id in self._lives:
-            raise Conflict("Session already exists")
-        if len(self._lives) >= self.limits.episodes:
-            raise Full(f"all {self.limits.episodes} episodes of this server are open", retry_after_s=5)
-        if self._owned.get(caller.name, 0) >= self.limits.episodes_per_key:
-            raise Full(f"all {self.limits.episodes_per_key} episodes of this key are open", retry_after_s=5)
 
     def _others(self, task: Task[Any], wanted: Wanted) -> Model | None:
         if self._user is None:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Generator
+
 import msgspec
 
 from quintain.config import Config
+
+from .errors import Full
+from .tally import Tally
 
 GRACE_S = 5.0
 """Beyond a tool's own time limit, before its thread is given up."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a server its callers may use.
+    """How much of a server its callers may use, however many processes it has; only `threads` are of each.
 
     Attributes:
         episodes: Open at once.
@@ -35,3 +41,48 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 def patience_s(config: Config, calls: int) -> float | None:
     """Seconds that the calls of a reply may take together; None for any time."""
     return None if config.tool_timeout_s is None else config.tool_timeout_s * max(1, calls) + GRACE_S
+
+
+class Room:
+    """How many episodes and sessions are open, in all processes.
+
+    Args:
+        limits: How many may be.
+        tally: Where they are counted.
+    """
+
+    def __init__(self, limits: Limits, tally: Tally) -> None:
+        self._limits = limits
+        self._tally = tally
+
+    def enter(self, what: str, key: str) -> None:
+        """Count one more, such as one of the "episodes" of a key.
+
+        Raises:
+            Full: There are as many as may be, of the server or of the key.
+        """
+        most, each = self._limits.episodes, self._limits.episodes_per_key
+        full = self._tally.take((what, most), (f"{what}/{key}", each))
+        if full == what:
+            raise Full(f"all {most} {what} of this server are open", retry_after_s=5)
+        if full:
+            raise Full(f"all {each} {what} of this key are open", retry_after_s=5)
+
+    @contextlib.contextmanager
+    def entered(self, what: str, key: str) -> Generator[None]:
+        """The same, unless what is done now fails."""
+        self.enter(what, key)
+        try:
+            yield
+        except BaseException:
+            self.add(what, key, -1)
+            raise
+
+    def add(self, what: str, key: str, number: int) -> None:
+        """Count some that are there anyhow, or that are there no more."""
+        self._tally.add(what, number)
+        self._tally.add(f"{what}/{key}", number)
+
+    def open(self, what: str) -> int:
+        """How many there are."""
+        return int(self._tally.sum(what))

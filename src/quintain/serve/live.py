@@ -98,7 +98,7 @@ class Live(Shown):
         self._place = Place(secrets)
         self._others = others
         self._log = log
-        self._counts = counts or Counts()
+        self._counts = counts or Counts([env.name])
         self._is_copy = make is not None
         self._make: Make = make or (lambda: Episode[Any].begin(env, task, **names))
         self._started: asyncio.Event = asyncio.Event()

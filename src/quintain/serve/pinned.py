@@ -2,91 +2,26 @@
 
 What is handed over is the connection itself, with the bytes that were read of it. From then on the other process
 answers as if the connection had come to it: streams and WebSockets cost nothing more. A client that asks for
-episodes of two processes on one connection has it handed to and fro, at about half a millisecond each time.
+episodes of two processes on one connection has it handed to and fro, at about half a millisecond each time. Only a
+request that came behind another one, which is still being answered, is passed on and its answer passed back.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
-import socket
-from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
 from .http import Http
+from .mail import Mail, Parcel
 from .shard import ELSEWHERE, Shard
+from .siblings import INNER
 
-INLINE = 60_000
-"""Bytes that go with a connection in one message; more of them go by a file that is only in memory."""
-
-
-class Mail:
-    """By which processes hand each other connections. Made before they are, so that it outlives each of them.
-
-    Args:
-        count: How many there are.
-    """
-
-    def __init__(self, count: int) -> None:
-        self._boxes = [socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(count)]
-        for pair in self._boxes:
-            for end in pair:
-                end.settimeout(0)
-
-    def send(self, number: int, connection: int, data: bytes) -> bool:
-        """Hand over a connection; whether there was room for it.
-
-        Args:
-            number: To whom.
-            connection: Its descriptor, which stays the caller's to close.
-            data: What was read of it.
-        """
-        with contextlib.ExitStack() as stack:
-            descriptors = [connection]
-            if len(data) > INLINE:
-                descriptors.append(os.memfd_create("request"))
-                stack.callback(os.close, descriptors[1])
-                with os.fdopen(descriptors[1], "wb", closefd=False) as file:
-                    file.write(data)
-                data = b""
-            try:
-                socket.send_fds(self._boxes[number][1], [b"." + data], descriptors)
-            except BlockingIOError:
-                return False
-        return True
-
-    def read(self, number: int) -> tuple[socket.socket, bytes] | None:
-        """The next connection for somebody, and what was read of it; None where there is none."""
-        try:
-            data, descriptors, _, _ = socket.recv_fds(self._boxes[number][0], INLINE + 1, 2)
-        except BlockingIOError:
-            return None
-        connection = socket.socket(fileno=descriptors[0])
-        connection.settimeout(0)
-        if len(descriptors) == 1:
-            return connection, data[1:]
-        with os.fdopen(descriptors[1], "rb") as file:
-            file.seek(0)
-            return connection, file.read()
-
-    def close(self) -> None:
-        """Throw away what is still in the boxes."""
-        for number, pair in enumerate(self._boxes):
-            while (found := self.read(number)) is not None:
-                found[0].close()
-            for end in pair:
-                end.close()
-
-    def watch(self, number: int, loop: asyncio.AbstractEventLoop, take: Callable[[socket.socket, bytes], None]) -> None:
-        """Have a function called for each connection that comes for somebody."""
-
-        def come() -> None:
-            while (found := self.read(number)) is not None:
-                take(*found)
-
-        loop.add_reader(self._boxes[number][0].fileno(), come)
+AGAIN_S = 0.02
+"""Seconds until a connection is handed over again for which there was no room."""
+WAIT_S = 15.0
+"""Seconds until it is refused."""
 
 
 class Pinned(Http):
@@ -96,15 +31,18 @@ class Pinned(Http):
         shard: Which.
         mail: How others are reached.
         brought: What was read of it before it came here.
+        is_inner: Whether it is another process that asks.
     """
 
     shard: Shard
     mail: Mail
     brought = b""
+    is_inner = False
 
     _head = b""
     _begun = 0
     _owner: int | None = None
+    _until = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client has come, or was brought."""
@@ -119,6 +57,8 @@ class Pinned(Http):
             self._head, self._begun = b"", 0
         super().data_received(data)
         if self._owner is not None:
+            self._until = self.loop.time() + WAIT_S
+            self.transport.pause_reading()
             self._hand_over(self._owner, self._head + data)
         elif self._in_head:
             self._head += data
@@ -133,14 +73,16 @@ class Pinned(Http):
         """The head of a request is there, and says whose it is."""
         if self._owner is not None:
             return
-        owner = self.shard.owner(self.url, self.headers)
+        owner = None if self.is_inner else self.shard.owner(self.url, self.headers)
+        if self.is_inner:
+            self.scope.setdefault("state", {})[INNER] = True
         if owner is None or owner == self.shard.number:
             super().on_headers_complete()
         elif self._begun == 1 and not self._is_answering:
             self._owner = owner
             self._in_head = self._in_message = False  # How long it is, and how late, is seen to where it goes.
         else:  # It came behind another one, which is being answered here.
-            self.scope.setdefault("state", {})[ELSEWHERE] = True
+            self.scope.setdefault("state", {})[ELSEWHERE] = owner
             super().on_headers_complete()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -187,6 +129,8 @@ class Pinned(Http):
         if is_sent:
             self._in_message = self._in_head = False
             self.transport.abort()  # This end of it; the other process has its own.
+        elif self.loop.time() < self._until:
+            self._late = self.loop.call_later(AGAIN_S, self._hand_over, owner, data)
         else:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
 
@@ -196,13 +140,12 @@ def pinned(shard: Shard, mail: Mail) -> type[Pinned]:
     return type("PinnedHere", (Pinned,), {"shard": shard, "mail": mail})
 
 
-def accept(server: Any, connection: socket.socket, data: bytes) -> None:
-    """Go on with a connection that another process has brought.
+def accept(server: Any, parcel: Parcel) -> None:
+    """Go on with a connection that another process has handed over.
 
     Args:
         server: uvicorn's, which is running.
-        connection: The connection.
-        data: What was read of it.
+        parcel: The connection.
     """
     loop = asyncio.get_running_loop()
 
@@ -210,10 +153,10 @@ def accept(server: Any, connection: socket.socket, data: bytes) -> None:
         protocol: Pinned = server.config.http_protocol_class(
             config=server.config, server_state=server.server_state, app_state=server.lifespan.state, _loop=loop
         )
-        protocol.brought = data
+        protocol.brought, protocol.is_inner = parcel.data, parcel.is_inner
         return protocol
 
-    coming = loop.create_task(loop.connect_accepted_socket(make, connection))
+    coming = loop.create_task(loop.connect_accepted_socket(make, parcel.connection))
     _coming.add(coming)
     coming.add_done_callback(_coming.discard)
 

@@ -24,7 +24,7 @@ from .door import Door, Places
 from .host import Host
 from .journal import Past
 from .keys import ANYONE
-from .pinned import Mail, accept, pinned
+from .pinned import accept, pinned
 
 if TYPE_CHECKING:
     import uvicorn
@@ -47,13 +47,11 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         line: On which it listens.
-        mail: By which it is brought what came to others, where there are any.
         orphaned: A descriptor that can be read when the process is to end at once; None where there is none.
         drain_s: Seconds that running calls get once it is told to end.
     """
 
     line: socket.socket
-    mail: Mail | None = None
     orphaned: int | None = None
     drain_s: float = DRAIN_S
 
@@ -98,6 +96,8 @@ def run(
     """
     import uvicorn
 
+    mail = host.common.mail
+
     class Server(uvicorn.Server):
         @contextlib.contextmanager
         def capture_signals(self) -> Generator[None]:
@@ -106,9 +106,8 @@ def run(
 
         async def startup(self, sockets: list[Any] | None = None) -> None:
             await super().startup(sockets)
-            if place.mail is not None:
-                taking = functools.partial(accept, self)
-                place.mail.watch(host.shard.number, asyncio.get_running_loop(), taking)
+            if mail is not None:
+                mail.watch(host.shard.number, asyncio.get_running_loop(), functools.partial(accept, self))
             if not self.should_exit:
                 ready()
 
@@ -128,7 +127,7 @@ def _config(app: App, host: Host, place: Place) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="none",
-        http=Http if place.mail is None else pinned(host.shard, place.mail),
+        http=Http if host.common.mail is None else pinned(host.shard, host.common.mail),
         ws=WebSocket,
         lifespan="off",
         log_level="warning",

@@ -6,6 +6,7 @@ fall; requests find the way by the name that they bear.
 
 from __future__ import annotations
 
+import re
 import secrets
 import urllib.parse
 import zlib
@@ -13,8 +14,10 @@ from collections.abc import Iterable
 
 import msgspec
 
+_OF_SESSION = re.compile("([0-9a-f]{32})-[0-9]+")
+
 ELSEWHERE = "quintain.elsewhere"
-"""In the state of a request that another process should have."""
+"""In the state of a request that another process should have: which."""
 
 
 class Shard(msgspec.Struct, frozen=True):
@@ -25,7 +28,15 @@ class Shard(msgspec.Struct, frozen=True):
 
     def owns(self, id: str) -> bool:
         """Whether an episode of this id is here."""
-        return zlib.crc32(id.encode()) % self.count == self.number
+        return self.of(id) == self.number
+
+    def of(self, name: str) -> int:
+        """Whose what has this name is."""
+        return _number(name) % self.count
+
+    def session_of(self, name: str) -> int | None:
+        """Whose the session is that has an episode of this name; None where the name was not given here."""
+        return self.of(name) if _OF_SESSION.fullmatch(name) else None
 
     def new_id(self) -> str:
         """A name for an episode that nobody can guess, and that is here."""
@@ -35,7 +46,7 @@ class Shard(msgspec.Struct, frozen=True):
 
     def new_token(self, id: str) -> str:
         """A secret name for an episode, which leads where its id does."""
-        return f"{secrets.token_urlsafe(24)}{zlib.crc32(id.encode()):08x}"
+        return f"{secrets.token_urlsafe(24)}{_number(id):08x}"
 
     def owner(self, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> int | None:
         """Whose a request is; None where anybody may answer.
@@ -49,18 +60,13 @@ class Shard(msgspec.Struct, frozen=True):
             case ["e" | "m", token, *_]:
                 return self._of_token(token)
             case ["v1", "episodes", id, *_] if id != "restore":
-                return self._of(urllib.parse.unquote(id))
+                return self.of(urllib.parse.unquote(id))
             case ["v1", "episodes", *_]:
                 key = _header(headers, b"idempotency-key")
-                return self._of(key) if key else None
-            case ["openenv", *_]:
-                return self._of_openenv(headers, query)
+                return self.of(key) if key else None
             case _:
-                session = _header(headers, b"x-session-id")
-                return self._of(session) if session else None
-
-    def _of(self, name: str) -> int:
-        return zlib.crc32(name.encode()) % self.count
+                session = _header(headers, b"x-session-id") or _session(query)
+                return self.of(session) if session else None
 
     def _of_token(self, token: str) -> int:
         """Of what is no token of ours, anybody can say so."""
@@ -69,14 +75,16 @@ class Shard(msgspec.Struct, frozen=True):
         except ValueError:
             return self.number
 
-    def _of_openenv(self, headers: Iterable[tuple[bytes, bytes]], query: str) -> int | None:
-        """Whose a request of OpenEnv is.
 
-        A WebSocket is its own episode. Sessions are named in bodies, too, which come too late to decide by: all of them
-        are the first process's.
-        """
-        is_socket = any(name == b"upgrade" for name, _ in headers)
-        return None if is_socket and "session_id=" not in query else 0
+def _number(name: str) -> int:
+    """Of what a name says where it is. The episodes of a session that was named here are where the session is."""
+    ours = _OF_SESSION.fullmatch(name)
+    return zlib.crc32((ours[1] if ours else name).encode())
+
+
+def _session(query: str) -> str:
+    """The session that a query names; others are named in bodies, which come too late to decide by."""
+    return urllib.parse.parse_qs(query).get("session_id", [""])[0] if "session_id=" in query else ""
 
 
 def _header(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:

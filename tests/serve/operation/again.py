@@ -48,14 +48,19 @@ class Mortal:
         folder: With its journal, its gates and its error stream.
         targets: What it serves.
         options: More arguments of `quintain serve`.
+        before: Python that it runs first.
+        keeps: Whether it has a journal.
     """
 
-    def __init__(self, folder: Path, *targets: str, options: tuple[str, ...] = (), before: str = "") -> None:
+    def __init__(
+        self, folder: Path, *targets: str, options: tuple[str, ...] = (), before: str = "", keeps: bool = True
+    ) -> None:
         self.folder = folder
         self.targets = targets
         self.options = options
         self.gates = Gates(folder)
         self.before = before
+        self.keeps = keeps
         self.port = 0
         self.process: subprocess.Popen[str] | None = None
 
@@ -66,7 +71,7 @@ class Mortal:
         names = [one if ":" in one else f"{ENVIRONMENTS}:{one}" for one in targets or self.targets]
         begin = ["-c", f"{self.before}\nfrom quintain.cli import main\nmain()"] if self.before else ["-m", "quintain"]
         command = [sys.executable, *begin, "serve", *names, "--port", str(self.port)]
-        command += ["--journal", str(self.folder / "journal"), *self.options]
+        command += [*(("--journal", str(self.folder / "journal")) if self.keeps else ()), *self.options]
         with (self.folder / "stderr").open("a") as errors:
             self.process = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(self.folder), cwd=self.folder
@@ -121,14 +126,21 @@ class Mortal:
         return found
 
     @property
+    def workers(self) -> list[int]:
+        """The processes behind its port, when there are several."""
+        assert self.process
+        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=True)
+        return [int(pid) for pid in found.stdout.split()]
+
+    @property
     def said(self) -> str:
         return (self.folder / "stderr").read_text()
 
 
 @contextlib.contextmanager
-def mortal(folder: Path, *targets: str, options: tuple[str, ...] = (), before: str = "") -> Generator[Mortal]:
+def mortal(folder: Path, *targets: str, **more: Any) -> Generator[Mortal]:
     """A server that may be killed; it is gone afterwards."""
-    server = Mortal(folder, *targets, options=options, before=before)
+    server = Mortal(folder, *targets, **more)
     try:
         yield server.start()
     finally:

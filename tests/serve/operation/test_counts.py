@@ -27,7 +27,7 @@ def test_a_failure_is_said_with_its_episode(tmp_path: Path) -> None:
 
 
 def test_many_alike_are_said_a_few_times(caplog: pytest.LogCaptureFixture) -> None:
-    counts = Counts()
+    counts = Counts(["desk"])
     for number in range(1000):
         counts.end(f"e{number}", failed("x" * 1000))
     assert counts.failed["desk", "V", "verifier_error"] == 1000

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from quintain.serve.door import Bucket, is_loopback
+from quintain.serve.door import is_loopback
 from tests.serve.operation.raw import ask, dial, rest
 from tests.serve.serving import Served, serve
 
@@ -214,16 +214,6 @@ def test_those_who_linger_keep_nobody_waiting(served: Served) -> None:
 # --- how often
 
 
-def test_a_bucket_fills_at_its_rate() -> None:
-    bucket = Bucket(10.0, 3.0)
-    assert [bucket.take() > 0 for _ in range(4)] == [False, False, False, True]
-    wait = bucket.take()
-    assert 0 < wait <= 0.1
-    time.sleep(wait)
-    assert bucket.take() == 0
-    assert 0 < bucket.take(on_credit=True) <= 0.1 < bucket.take(on_credit=True) <= 0.2
-
-
 def test_who_asks_too_often_is_told_when_to_come_again(
     served: Served, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -234,8 +224,17 @@ def test_who_asks_too_often_is_told_when_to_come_again(
         assert refused
         assert all(int(headers["retry-after"]) >= 1 for headers in refused)
         assert ask(slow.port, "GET", "/healthz")[0] == 200
-        token = ask(slow.port, "POST", "/e/nobody/mcp")[0]
-        assert token == 404  # An address that is a secret has a rate of its own.
+        assert ask(slow.port, "POST", "/e/nobody/mcp")[0] == 404  # An address of nobody's costs nobody anything.
+
+
+def test_what_is_asked_at_an_address_counts_for_its_owner(tmp_path_factory: pytest.TempPathFactory) -> None:
+    with serve("counter", folder=tmp_path_factory.mktemp("pace"), options=("--rate", "2")) as slow:
+        said = ask(slow.port, "POST", "/v1/episodes", body={"environment": "counter"})[2]
+        path = "/e/" + json.loads(said)["mcp_url"].partition("/e/")[2]
+        answers = [ask(slow.port, "GET", path)[0] for _ in range(8)]
+        assert answers[:3] == [405] * 3
+        assert 429 in answers
+        assert ask(slow.port, "GET", "/list_environments")[0] == 429
 
 
 def test_messages_that_come_too_fast_wait(tmp_path_factory: pytest.TempPathFactory) -> None:

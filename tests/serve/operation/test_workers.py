@@ -7,7 +7,6 @@ import http.client
 import json
 import os
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -16,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from quintain.serve.pinned import Mail
+from quintain.serve.mail import Mail
 from quintain.serve.shard import Shard
 from tests.serve.operation.again import Mortal, mortal
-from tests.serve.operation.raw import dial, result
+from tests.serve.operation.raw import dial, rest, result
 
 COUNT = 3
 
@@ -28,12 +27,6 @@ COUNT = 3
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
     with mortal(tmp_path_factory.mktemp("many"), "counter", "gated", options=("--workers", str(COUNT))) as many:
         yield many
-
-
-def workers(server: Mortal) -> list[int]:
-    assert server.process
-    found = subprocess.run(["pgrep", "-P", str(server.process.pid)], capture_output=True, text=True, check=True)
-    return [int(pid) for pid in found.stdout.split()]
 
 
 def count_of(document: dict[str, Any]) -> str:
@@ -75,8 +68,8 @@ def test_a_connection_goes_by_mail_with_what_was_read_of_it(size: int) -> None:
     one.close()
     found = mail.read(1)
     assert found is not None
-    connection, brought = found
-    assert brought == data
+    connection, brought, is_inner = found
+    assert (brought, is_inner) == (data, False)
     other.sendall(b"still the same")
     connection.settimeout(5)
     assert connection.recv(100) == b"still the same"
@@ -138,22 +131,71 @@ def test_long_bodies_and_slow_heads_are_handed_over_whole(server: Mortal) -> Non
         assert b'"text":"slow"' in said
 
 
-def test_what_comes_behind_a_request_for_another_is_told_to_come_again(server: Mortal) -> None:
-    shards = {number: Shard(number, COUNT).new_id() for number in range(2)}
-    for name in shards.values():
+def answers(stream: bytes) -> list[bytes]:
+    """The answers of one connection, which has the length of each in its head, or sends it in one chunk."""
+    found = []
+    while stream:
+        head, _, rest = stream.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200"), head
+        if b"content-length" in head:
+            length = int(head.lower().partition(b"content-length: ")[2].split()[0])
+            body, stream = rest[:length], rest[length:]
+        else:
+            body, _, stream = rest.partition(b"\r\n0\r\n\r\n")
+        found.append(body)
+    return found
+
+
+def test_what_comes_behind_a_request_for_another_is_answered_in_its_place(server: Mortal) -> None:
+    names = [Shard(number % COUNT, COUNT).new_id() for number in range(7)]
+    asked = b""
+    for name in names:
         server.create(name, index=4)
-    asked = b"".join(
-        f"GET /prompt HTTP/1.1\r\nhost: localhost\r\nx-session-id: {name}\r\n\r\n".encode() for name in shards.values()
-    )
+        head = f"\r\nhost: localhost\r\nx-session-id: {name}\r\n"
+        body = json.dumps({"name": "echo", "input": {"text": name * 20}})
+        asked += f"GET /prompt HTTP/1.1{head}\r\n".encode()
+        asked += f"POST /call HTTP/1.1{head}content-length: {len(body)}\r\n\r\n{body}".encode()
+        asked += f"POST /call HTTP/1.1{head}transfer-encoding: chunked\r\n\r\n".encode()
+        asked += f"{len(body):x}\r\n{body}\r\n0\r\n\r\n".encode()
+    asked += b"GET /health HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
     with dial(server.port) as line:
-        line.sendall(asked)
-        said = b""
-        while said.count(b"HTTP/1.1 ") < 2 or not said.rstrip().endswith((b"]", b"}")):
-            said += line.recv(65536)
-    first, _, second = said.partition(b"HTTP/1.1 ")[2].partition(b"HTTP/1.1 ")
-    assert first.startswith(b"200")
-    assert second.startswith(b"503")
-    assert b"retry-after: 1" in second
+        threading.Thread(target=line.sendall, args=(asked,)).start()
+        said = answers(rest(line))
+    assert len(said) == 3 * len(names) + 1
+    for number, name in enumerate(names):
+        prompt, *calls = said[3 * number : 3 * number + 3]
+        assert b"Count to 5" in prompt
+        assert [name.encode() * 20 in call for call in calls] == [True, True]
+        assert server.told(name)["turns"] == 2
+    assert b"ok" in said[-1]
+
+
+def sockets(server: Mortal) -> int:
+    """How many all of its processes hold."""
+    return sum(
+        str(one.readlink()).startswith("socket:") for pid in server.workers for one in Path(f"/proc/{pid}/fd").iterdir()
+    )
+
+
+def test_who_leaves_a_request_that_was_passed_on_may_ask_again(tmp_path: Path) -> None:
+    with mortal(tmp_path, "gated", options=("--workers", "2")) as server:
+        names = [Shard(number, 2).new_id() for number in range(2)]
+        asked = ""
+        for name, gate in zip(names, "ab", strict=True):
+            server.create(name, index=0)
+            body = json.dumps({"name": "hold", "input": {"gate": gate}})
+            asked += f"POST /call HTTP/1.1\r\nhost: localhost\r\nx-session-id: {name}\r\n"
+            asked += f"content-length: {len(body)}\r\n\r\n{body}"
+        before = sockets(server)
+        server.gates.open("a")
+        with dial(server.port) as line:
+            line.sendall(asked.encode())
+            server.gates.await_entry("b")
+        while sockets(server) > before:
+            time.sleep(0.01)
+        server.gates.open("b")
+        assert count_of(server.call(names[1], "hold", gate="b")) == "Through b."
+        assert server.gates.entered("b") == 1
 
 
 def test_websockets_and_control_planes_find_their_process(server: Mortal) -> None:
@@ -205,10 +247,10 @@ def test_who_dies_is_replaced_and_his_episodes_go_on(tmp_path: Path) -> None:
         for name in names:
             server.create(name, index=4)
             server.call(name, "add", by=2)
-        before = workers(server)
+        before = server.workers
         os.kill(before[0], 9)
         limit = time.monotonic() + 30
-        while len(set(workers(server)) - {before[0]}) < 2:
+        while len(set(server.workers) - {before[0]}) < 2:
             assert time.monotonic() < limit
             time.sleep(0.02)
         for name in names:

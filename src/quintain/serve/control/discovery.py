@@ -8,6 +8,7 @@ from quintain import codec
 from quintain.serve import lists
 from quintain.serve.asgi import JSON
 from quintain.serve.errors import Unknown
+from quintain.serve.siblings import is_inner
 from quintain.task import Task
 
 from . import metrics
@@ -53,8 +54,13 @@ async def get_readiness(asked: Asked) -> Said:
 
 
 async def get_metrics(asked: Asked) -> Said:
-    """Counters and gauges for Prometheus."""
-    return Said(200, metrics.text(asked.host).encode(), ((b"content-type", metrics.TYPE.encode()),))
+    """Counters and gauges for Prometheus, of all processes of the server together."""
+    own = metrics.part(asked.host)
+    if is_inner(asked.request):
+        return Said(200, codec.json(own), (JSON,))
+    others = await asked.host.siblings.all("/metrics", metrics.Part, asked.caller)
+    parts = [own, *(one for one in others.values() if one is not None)]
+    return Said(200, metrics.text(asked.host, parts).encode(), ((b"content-type", metrics.TYPE.encode()),))
 
 
 def _named(task: Task[Any], _split: str, _place: int) -> TaskTold:

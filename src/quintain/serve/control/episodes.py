@@ -19,6 +19,7 @@ from quintain.serve.errors import Conflict, Refused, Starting, Unknown, Void
 from quintain.serve.host import Wanted
 from quintain.serve.live import Live
 from quintain.serve.moves import Change, Fail, Join, Move, Terminate, fingerprint
+from quintain.serve.siblings import is_inner
 from quintain.trace import Message, Reply, ToolCall, Trace
 
 from . import telling
@@ -61,7 +62,11 @@ async def create_episode(asked: Asked) -> Detail:
 
 async def list_episodes(asked: Asked) -> EpisodesTold:
     """The caller's episodes; an admin's are all."""
-    return EpisodesTold(tuple(telling.status(live) for live in asked.host.lives(asked.caller)))
+    own = EpisodesTold(tuple(telling.status(live) for live in asked.host.lives(asked.caller)))
+    if is_inner(asked.request):
+        return own
+    others = await asked.host.siblings.all("/v1/episodes", EpisodesTold, asked.caller)
+    return EpisodesTold(tuple(one for told in (own, *others.values()) if told is not None for one in told.episodes))
 
 
 async def get_episode(asked: Asked) -> Detail:

@@ -20,6 +20,7 @@ from quintain.serve.errors import Conflict, Refused, ServeError, TooLarge, Unkno
 from quintain.serve.host import Host
 from quintain.serve.keys import Caller
 from quintain.serve.problems import problems
+from quintain.serve.siblings import is_inner
 from quintain.serve.told import Answer
 from quintain.task import Task
 
@@ -122,13 +123,14 @@ class Asked(NamedTuple):
         """The session that the request names.
 
         Raises:
+            Elsewhere: It is another process's.
             Refused: It names none.
             Unknown: There is none of that name.
         """
         if id:
             return await self.all.sessions.find(id, self.env, self.caller)
         if label:
-            return await self.all.sessions.labelled(label, self.env, self.caller)
+            return await self.all.sessions.labelled(label, self.env, self.caller, here=is_inner(self.request))
         raise Refused("which episode? send the X-Session-ID that /reset answered with, or its episode_id")
 
     async def answer(self, body: bytes, session: Session) -> None:
@@ -208,18 +210,21 @@ def _told(task: Task[Any], split: str, index: int) -> dict[str, Any]:
 async def _reset(asked: Asked) -> None:
     wanted = await asked.body(wire.ResetBody)
     sessions, named = asked.all.sessions, asked.request.header(SESSION) or wanted.session_id or ""
+    old = await asked.session(named, "") if named else None
     if wanted.episode_id:
-        other = sessions.playing(wanted.episode_id, asked.env, asked.caller)
-        if other is not None and other.id != named:  # Two callers that choose the same name must not meet.
+        if old is None:  # Whoever chooses the same name at the same time is sent to the same process.
+            sessions.siblings.belongs(wanted.episode_id)
+        player = await sessions.player(wanted.episode_id, asked.env, asked.caller)
+        if player is not None and player != named:  # Two callers that choose the same name must not meet.
             raise Conflict(f"the episode {wanted.episode_id!r} is being played: name another, or send its X-Session-ID")
-    session = await asked.session(named, "") if named else sessions.open(asked.env, asked.caller)
+    session = old or sessions.open(asked.env, asked.caller)
     try:
         live = await session.reset(wanted)
     except BaseException:
         if not named:
             await sessions.close(session)
         raise
-    sessions.label(session)
+    sessions.labels.put(session)
     told = session.told | wire.ignored(await asked.body(dict[str, msgspec.Raw]), wire.ResetBody)
     await asked.answer(wire.opened(live, told), session)
 

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import re
 import time
-from collections import Counter
 from typing import Any
 
 from quintain.environment import Environment
@@ -18,8 +17,10 @@ from quintain.serve.errors import Finished, Full, Gone, Refused, ServeError, Unk
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
 from quintain.serve.live import Live
+from quintain.serve.siblings import Siblings
 from quintain.serve.told import PREFIX, Answer, last_words
 
+from .labels import Labels
 from .wire import Move, Reset
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
@@ -245,7 +246,7 @@ class Session:
 
 
 class Sessions:
-    """All sessions of a server.
+    """All sessions of a process; `labels` finds them by what their episodes are called.
 
     Args:
         host: Its episodes.
@@ -254,12 +255,11 @@ class Sessions:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._known: dict[str, Session] = {}
-        self._owned: Counter[str] = Counter()
-        self._labels: dict[tuple[str, str, str], Session] = {}
+        self.labels = Labels(host.siblings)
         self._swept = time.monotonic()
 
     def __len__(self) -> int:
-        return len(self._known)
+        return self._host.room.open("sessions")
 
     @property
     def most(self) -> int:
@@ -270,6 +270,11 @@ class Sessions:
     def draining(self) -> bool:
         """Whether the server is shutting down."""
         return self._host.draining
+
+    @property
+    def siblings(self) -> Siblings:
+        """The other processes."""
+        return self._host.siblings
 
     @property
     def frame_bytes(self) -> int:
@@ -290,21 +295,20 @@ class Sessions:
         self._sweep()
         if self._host.draining:
             raise Full("the server is shutting down", retry_after_s=5)
-        if len(self._known) >= self.most:
-            raise Full(f"all {self.most} sessions of this server are open", retry_after_s=5)
-        if self._owned[caller.name] >= self._host.limits.episodes_per_key:
-            raise Full(f"all {self._host.limits.episodes_per_key} sessions of this key are open", retry_after_s=5)
-        session = Session(self._host, env, caller, id=self._host.new_id())
+        self._host.room.enter("sessions", caller.name)
+        session = Session(self._host, env, caller, id=self._host.shard.new_id())
         session.attached = attached
-        self._add(session)
+        self._known[session.id] = session
         return session
 
     async def find(self, id: str, env: Environment[Any], caller: Caller) -> Session:
         """A session by its id; one of an earlier run of this server when its episode is there again.
 
         Raises:
+            Elsewhere: It is another process's.
             Unknown: There is none for this caller and environment.
         """
+        self._host.siblings.belongs(id)
         session = self._known.get(id) or self._resumed(id, env, caller)
         if session is None or session.env is not env or not caller.may(session.caller):
             raise Unknown(f"Unknown session_id: {id}")
@@ -312,33 +316,37 @@ class Sessions:
         await session.catch_up()
         return session
 
-    async def labelled(self, label: str, env: Environment[Any], caller: Caller) -> Session:
+    async def labelled(self, label: str, env: Environment[Any], caller: Caller, *, here: bool) -> Session:
         """A session by what its caller calls the episode.
 
+        Args:
+            label: That.
+            env: The environment.
+            caller: He.
+            here: Whether to look in this process only.
+
         Raises:
+            Elsewhere: It is another process's.
             Unknown: There is none.
         """
-        session = self._labels.get((caller.name, env.name, label))
-        if session is not None and session.label == label and session.id in self._known:
+        session = self.labels.get(label, env, caller)
+        if session is not None:
             session.touched = time.monotonic()
             return session
-        with_id = label.rpartition("-")[0]
-        session = self._resumed(with_id, env, caller) if with_id and with_id not in self._known else None
+        session = self._resumed(label.rpartition("-")[0], env, caller)
         if session is None or session.label != label:
+            if not here:
+                await self.labels.elsewhere(label, env, caller)
             raise Unknown(f"there is no episode {label!r}: POST /reset begins one")
         await session.catch_up()
         return session
 
-    def playing(self, label: str, env: Environment[Any], caller: Caller) -> Session | None:
-        """The session that plays an episode of this name over HTTP; None where none does."""
-        session = self._labels.get((caller.name, env.name, label))
-        if session is None or session.id not in self._known or session.label != label or session.live is None:
-            return None
-        return session if session.live.status in {"starting", "open"} else None
-
-    def label(self, session: Session) -> None:
-        """Have a session found by what its episode is called."""
-        self._labels[session.caller.name, session.env.name, session.label] = session
+    async def player(self, label: str, env: Environment[Any], caller: Caller) -> str | None:
+        """The id of the session that plays an episode of this name over HTTP; None where none does."""
+        session = self.labels.get(label, env, caller)
+        if session is None or session.live is None:
+            return await self.labels.player(label, env, caller)
+        return session.id if session.live.status in {"starting", "open"} else None
 
     async def close(self, session: Session) -> None:
         """Close a session and its episode."""
@@ -356,17 +364,15 @@ class Sessions:
         last = max(mine, key=lambda one: int(one.id.rpartition("-")[2]))
         session = Session(self._host, env, last.owner, id=id)
         session.resume(last)
-        self._add(session)
-        self.label(session)
+        self._host.room.add("sessions", session.caller.name, 1)
+        self._known[id] = session
+        self.labels.put(session)
         return session
-
-    def _add(self, session: Session) -> None:
-        self._known[session.id] = session
-        self._owned[session.caller.name] += 1
 
     def _remove(self, session: Session) -> None:
         if self._known.pop(session.id, None) is not None:
-            self._owned[session.caller.name] -= 1
+            self.labels.drop(session)
+            self._host.room.add("sessions", session.caller.name, -1)
 
     def _sweep(self) -> None:
         now = time.monotonic()
@@ -377,7 +383,6 @@ class Sessions:
         for session in [one for one in self._known.values() if not one.attached and one.touched < before]:
             # Its episode expires with the host's, which looks at the same clock.
             self._remove(session)
-        self._labels = {key: one for key, one in self._labels.items() if one.id in self._known}
 
 
 async def _begun(live: Live) -> None:

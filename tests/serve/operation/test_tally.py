@@ -1,0 +1,137 @@
+"""What several processes count together."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import pytest
+
+from quintain.serve.common import Common
+from quintain.serve.errors import Full
+from quintain.serve.limits import Limits, Room
+from quintain.serve.tally import Tally
+
+
+def forked(work: Callable[[], None]) -> int:
+    """What became of a process that does this."""
+    pid = os.fork()
+    if not pid:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def test_all_processes_together_take_no_more_than_there_is() -> None:
+    tally = Tally(5)
+
+    def greedy(number: int) -> None:
+        tally.number = number
+        for _ in range(400):
+            tally.take(("all", 1000), (f"key {number}", 300))
+
+    pids = []
+    for number in range(1, 5):
+        pid = os.fork()
+        if not pid:
+            try:
+                greedy(number)
+            finally:
+                os._exit(0)
+        pids.append(pid)
+    for pid in pids:
+        os.waitpid(pid, 0)
+    each = [tally.sum(f"key {number}") for number in range(1, 5)]
+    assert sum(each) == tally.sum("all") == 1000
+    assert max(each) <= 300
+    tally.close()
+
+
+def test_one_that_is_full_takes_nothing_of_the_others() -> None:
+    tally = Tally()
+    assert tally.take(("all", 5), ("key", 1)) == ""
+    assert tally.take(("all", 5), ("key", 1)) == "key"
+    assert (tally.sum("all"), tally.sum("key"), tally.sum("nobody")) == (1, 1, 0)
+
+
+def test_what_the_dead_held_goes_with_them_and_what_they_counted_stays() -> None:
+    common = Common.of(2, 1)
+
+    def live_and_die() -> None:
+        common.join(1)
+        common.held.add("episodes", 3)
+        common.counted.add("begun", 3)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert forked(live_and_die) == -signal.SIGKILL
+    common.held.add("episodes", 1)
+    assert common.held.sum("episodes") == 4
+    forked(lambda: common.join(1))
+    assert common.held.sum("episodes") == 1
+    assert common.counted.sum("begun") == 3
+    common.close()
+
+
+def test_who_dies_with_the_lock_locks_nobody_out() -> None:
+    tally = Tally(2)
+
+    def die() -> None:
+        with tally._held():
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    assert forked(die) == -signal.SIGKILL
+    tally.add("still", 1)
+    assert tally.sum("still") == 1
+    tally.close()
+
+
+def test_a_pace_is_of_all_processes() -> None:
+    tally = Tally(2)
+
+    def ask() -> None:
+        for _ in range(15):
+            tally.pace("key", 10.0)
+
+    forked(ask)
+    waits = [tally.pace("key", 10.0) for _ in range(10)]
+    assert waits[:5] == [0.0] * 5  # 20 are saved up, of which another process had 15.
+    assert 0 < waits[-1] <= 0.1
+    time.sleep(waits[-1])
+    assert tally.pace("key", 10.0) == 0
+    assert 0 < tally.pace("key", 10.0, on_credit=True) <= 0.1 < tally.pace("key", 10.0, on_credit=True) <= 0.2
+    tally.close()
+
+
+def test_names_that_nobody_needs_make_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    tally = Tally(slots=4)
+    now = time.monotonic()
+    for number in range(20):
+        tally.add(f"one {number}", 1)
+        tally.give(f"one {number}")
+    for number in range(3):
+        assert tally.pace(f"key {number}", 1.0) == 0
+    tally.add("open", 1)
+    with pytest.raises(Full, match="4 callers"):
+        tally.pace("another", 1.0)
+    monkeypatch.setattr("quintain.serve.tally.time.monotonic", lambda: now + 10)  # Their buckets are full again.
+    assert tally.pace("another", 1.0) == 0
+    assert tally.sum("open") == 1
+
+
+def test_what_does_not_come_to_be_takes_no_room() -> None:
+    room = Room(Limits(episodes=2, episodes_per_key=1), Tally())
+    with pytest.raises(OSError, match="disk"), room.entered("episodes", "a"):
+        raise OSError("disk")
+    room.enter("episodes", "a")
+    with pytest.raises(Full, match="all 1 episodes of this key"):
+        room.enter("episodes", "a")
+    room.enter("episodes", "b")
+    with pytest.raises(Full, match="all 2 episodes of this server"):
+        room.enter("episodes", "c")
+    room.add("episodes", "a", -1)
+    room.enter("episodes", "a")
+    assert room.open("episodes") == 2
