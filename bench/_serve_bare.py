@@ -1,6 +1,6 @@
 """What the server below ours costs by itself: a handler that reads the body and sends the frames of a tool call.
 
-Arguments: the port, and the frames as JSON.
+Arguments: the port, the frames as JSON, and what uvicorn is to have for its connections.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if __name__ == "__main__":
         host="127.0.0.1",
         port=int(sys.argv[1]),
         loop="uvloop",
-        http="httptools",
+        http=sys.argv[3],
         lifespan="off",
         log_level="warning",
         access_log=False,
