@@ -170,8 +170,9 @@ def _check(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None)
 
 def find_divergence(expected: Trace, found: Trace) -> ReplayDivergence | None:
     """The first place where two traces differ: in the order turn, step, field."""
-    if expected.failure is not None and expected.failure.kind in WALL_CLOCK_KINDS:
-        complete = expected.failure.turn
+    failure = expected.failure  # What was not admitted holds nothing that was played.
+    if failure is not None and (failure.kind in WALL_CLOCK_KINDS or failure.stage == "admission"):
+        complete = failure.turn
         return _in_turns(expected.turns[:complete], found.turns[:complete])
     diverged = _in_turns(expected.turns, found.turns)
     if diverged is None and expected.to_bytes() != found.to_bytes():

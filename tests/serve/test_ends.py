@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 import quintain as qn
-from quintain.episode import Episode
-from quintain.errors import Failure, ReplayDivergence
+from quintain.episode import Episode, blank
+from quintain.errors import EpisodeError, Failure, ReplayDivergence, UsageError, blame
 from quintain.harness import instruct
 from quintain.replay import rebuild
 from quintain.serve.confided import NOTHING, Secrets
@@ -20,8 +20,9 @@ from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
 from quintain.serve.live import Live
+from quintain.serve.model import CommandHarness
 from quintain.serve.moves import Fail, Move, Tell, Terminate
-from quintain.trace import Message, Reply, Step, ToolCall, Trace
+from quintain.trace import End, Message, Reply, Step, ToolCall, Trace
 from tests.serve.environments import counter, rough, words
 
 TORN = Failure(
@@ -177,3 +178,35 @@ def test_a_turn_of_a_program_that_made_half_its_calls_goes_on_at_a_server() -> N
     trace = asyncio.run(play())
     assert [len(turn.steps) for turn in trace.turns] == [1, 1]
     assert (trace.led_by, trace.cut, trace.reason) == ("", msgspec.UNSET, "enough")
+
+
+def test_a_harness_that_asks_from_a_task_of_its_own_is_told_why_it_cannot() -> None:
+    class Both(qn.ToolLoop, frozen=True):
+        async def play(self, session: qn.Session, model: Any) -> None:
+            await asyncio.gather(model(session.request()), model(session.request()))
+
+    async def play() -> Trace:
+        host = Host([counter.replace(harness=Both())])
+        live = await host.create(Wanted(task=0), ANYONE)
+        await live.ready()
+        host.crew.close()
+        return live.trace
+
+    trace = asyncio.run(play())
+    assert trace.failure is not None
+    assert (trace.failure.part, trace.failure.kind) == ("H", "agent_run_error")
+    assert "await the model in `play` itself" in trace.failure.message
+
+
+def test_an_environment_whose_agent_is_a_program_is_not_served() -> None:
+    with pytest.raises(UsageError, match="the agent of counter is a program already, by its CommandHarness"):
+        Host([counter.replace(harness=CommandHarness("true"))])
+
+
+def test_a_record_of_what_was_never_admitted_agrees_with_any_replay() -> None:
+    """Such as that of an open episode whose environment was another one when its server came back."""
+    trace = blank(counter, counter.tasks("test")[0], split="test")
+    lost = EpisodeError("the environment is of another version now", part="C", kind="session_lost")
+    trace.failure = blame(lost, part="C", kind="session_lost", stage="admission", turn=0)
+    trace.end, trace.reason = End.FAILED, "session_lost"
+    asyncio.run(qn.replay(counter, counter.tasks("test")[0], trace))

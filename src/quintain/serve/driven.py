@@ -6,6 +6,7 @@ from any of them. What it awaits beside its model reaches the event loop of whoe
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Generator, Sequence
 from typing import Any, overload
 
@@ -36,6 +37,7 @@ class Driven:
         self.done = False
         self._role = None if everyone else session.role
         self._others = others
+        self._task: asyncio.Task[Any] | None = None
         self._play: Generator[Any, Any, None] = harness.play(_Side(session), self._model).__await__()
 
     async def run(self, reply: Reply | None = None) -> None:
@@ -54,6 +56,7 @@ class Driven:
 
     async def _model(self, request: Request) -> Reply:
         if self._role in {None, request.role}:
+            self._check_place()
             return await _Question(request)
         if self._others is None:
             raise EpisodeError(
@@ -68,8 +71,24 @@ class Driven:
         except Exception as error:
             raise ModelError(f"the {request.role}: {type(error).__name__}: {error}") from error
 
+    def _check_place(self) -> None:
+        """Make sure that a question stops the harness and not a task beside it.
+
+        Raises:
+            EpisodeError: It would not.
+        """
+        if asyncio.current_task() is not self._task:
+            raise EpisodeError(
+                "the harness asks its model from a task of its own, as asyncio.gather makes one, and only what is "
+                "awaited directly can wait for an answer over a wire: await the model in `play` itself, or have the "
+                "environment played by `quintain run`",
+                part="H",
+                kind="agent_run_error",
+            )
+
     def _go(self, reply: Reply | None) -> Generator[Any, Any, None]:
         """Send what was answered in, and hand out what it awaits, until it asks."""
+        self._task = asyncio.current_task()
         try:
             wish = self._play.send(reply)
             while not isinstance(wish, _Question):

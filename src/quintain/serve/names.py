@@ -24,6 +24,12 @@ def named(environments: Iterable[Environment[Any]]) -> dict[str, Environment[Any
     for env in environments:
         if env.name.lower() in found:
             raise UsageError(f"two environments are called {env.name.lower()!r}; serve one of them elsewhere")
+        if hasattr(env.harness, "retell"):
+            kind = type(env.harness).__name__
+            raise UsageError(
+                f"the agent of {env.name} is a program already, by its {kind}, so no client can be: serve it with the "
+                "harness that stands within, and have the program play it over MCP"
+            )
         found[env.name.lower()] = env
     if not found:
         raise UsageError("nothing to serve: name at least one environment")

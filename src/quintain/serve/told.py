@@ -248,6 +248,7 @@ class Shown:
     def _fail(self, error: BaseException, *, part: Any, kind: str, stage: Stage = "agent") -> None:
         if self._episode is not None:
             self._episode.fail(error, part=part, kind=kind, stage=stage)
+            self._episode.trace.cut = True  # The harness knows nothing of it.
             # A thread that was given up may still be at work on that record; this one it cannot reach.
             self.trace = msgspec.structs.replace(self._episode.trace, turns=list(self._episode.trace.turns))
             return
