@@ -71,7 +71,6 @@ class Workers:
             ready()
         else:
             self._leave(signal.SIGTERM)
-            self._status = 1
         while self._lives:
             number = signal.sigwait(_SIGNALS)
             if number == signal.SIGCHLD:
@@ -80,7 +79,7 @@ class Workers:
                 self._tell(number)
             else:
                 self._leave(number)
-        return self._status
+        return self._status or int(not all(answers))
 
     def _start(self, number: int) -> int:
         """Start one; the descriptor on which it says that it is ready."""
@@ -103,7 +102,7 @@ class Workers:
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 1
         except QuintainError as error:
-            print(f"error: {error}", file=sys.stderr)  # noqa: T201  # It ends here, and nobody else can say why.
+            print(f"Error: {error}", file=sys.stderr)  # noqa: T201  # It ends here, and nobody else can say why.
             status = 2
         except BaseException:  # noqa: BLE001  # Nothing of this process may go on in what was forked.
             traceback.print_exc()
@@ -121,7 +120,8 @@ class Workers:
             number, born = self._lives.pop(pid)
             status = os.waitstatus_to_exitcode(code)
             if self._leaving:
-                self._status = self._status or abs(status)
+                if status != -signal.SIGTERM:  # One that was told before it could hear has nothing to say.
+                    self._status = self._status or abs(status)
                 continue
             self._quick_deaths = self._quick_deaths + 1 if time.monotonic() - born < QUICK_S else 0
             if self._quick_deaths >= TRIES:

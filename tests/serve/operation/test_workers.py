@@ -7,6 +7,8 @@ import http.client
 import json
 import os
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from quintain.serve.mail import Mail
 from quintain.serve.shard import Shard
 from tests.serve.operation.again import Mortal, mortal
 from tests.serve.operation.raw import dial, rest, result
+from tests.serve.serving import ENVIRONMENTS, environment
 
 COUNT = 3
 
@@ -269,6 +272,18 @@ def test_who_dies_is_replaced_and_his_episodes_go_on(tmp_path: Path) -> None:
                 other.start()
             finally:
                 other.kill()
+
+
+def test_what_one_of_them_cannot_use_is_said_and_ends_all(tmp_path: Path) -> None:
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / "1.journal").write_bytes(b"something else entirely")
+    options = ("--port", "0", "--workers", "3", "--journal", str(tmp_path / "journal"))
+    command = [sys.executable, "-m", "quintain", "serve", f"{ENVIRONMENTS}:counter", *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment(tmp_path), timeout=60)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: the journal in")
+    assert "1.journal is no journal of this version" in line
 
 
 def test_all_end_in_order_while_a_call_runs(tmp_path: Path) -> None:
