@@ -82,11 +82,20 @@ def test_an_agent_reads_no_truth(clients: dict[str, Client], plays: tuple[str, .
     said = [client.call(sid, tool, **({"word": "break"} if tool == "say" else {})) for tool in plays]
     for one in (*said, *everything(client, sid)):
         assert sealed(one), one
-    mcp = json.loads(client.ask("GET", f"/v1/episodes/{sid}")[1])["mcp_url"].partition(":")[2].partition("/e/")[2]
+
+
+@pytest.mark.parametrize("owner", ROLES)
+@pytest.mark.parametrize("last", [("shake", {}), ("say", {"word": "break"})])
+def test_nor_by_an_address_that_was_given_to_it(clients: dict[str, Client], owner: str, last: tuple[str, Any]) -> None:
+    sid = clients[owner].open()
+    path = json.loads(clients[owner].ask("GET", f"/v1/episodes/{sid}?wait=20")[1])["mcp_url"].partition("/e/")[2]
     headers = {"Accept": "application/json, text/event-stream", "MCP_Protocol_Version": "2025-11-25"}
-    for method, params in (("tools/list", {}), ("tools/call", {"name": "look"}), ("tools/call", {"name": "shake"})):
-        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        assert sealed(client.ask("POST", f"/e/{mcp}", body, **headers)[1])
+    for number, (name, arguments) in enumerate((("look", {}), last, ("look", {}))):
+        params = {"name": name, "arguments": arguments}
+        body = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+        said = clients["other"].ask("POST", f"/e/{path}", body, **headers)[1]
+        assert sealed(said), said
+        assert b"dev.quintain/episode" in said, said
 
 
 def test_nor_over_openenv(clients: dict[str, Client]) -> None:

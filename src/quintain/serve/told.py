@@ -26,6 +26,7 @@ _EPISODE, _SEQ, _FINISHED, _REWARD, _VALIDITY, _STATE_DIGEST = (
     f"{PREFIX}{name}" for name in ("episode", "seq", "finished", "reward", "validity", "state_digest")
 )
 
+WITHHELD = "what was said is not for agents: it stands in the record"
 _OURS = frozenset({"EpisodeError", "DeadlineExceeded"})
 """Types of exceptions that say nothing of a task."""
 
@@ -83,7 +84,7 @@ def blamed(failure: Failure, owner: Caller) -> Failure:
     """
     if owner.role != "agent" or failure.type in _OURS:
         return failure
-    return msgspec.structs.replace(failure, message="what was said is not for agents: an admin reads it in the record")
+    return msgspec.structs.replace(failure, message=WITHHELD)
 
 
 def answers(live: Shown, *, index: int, context: Sequence[Message]) -> list[Answer]:

@@ -10,7 +10,7 @@ import mcp_types as types
 from quintain.environment import Environment
 from quintain.serve import sdk, words
 from quintain.serve.live import Live
-from quintain.serve.told import PREFIX, Answer, last_words
+from quintain.serve.told import PREFIX, WITHHELD, Answer, last_words
 from quintain.trace import Message, plain
 
 PROMPT = types.Prompt(name="task", description="What is to be done in this episode.")
@@ -24,7 +24,7 @@ def words_tool(env: Environment[Any]) -> types.Tool:
 
 def result(answer: Answer) -> types.CallToolResult:
     """What a call led to; the score stands in the metadata, which no agent shows to its model."""
-    meta = {**answer.meta, f"{PREFIX}finished": answer.finished, f"{PREFIX}reward": answer.reward}
+    meta = {**_bare(answer.meta), f"{PREFIX}finished": answer.finished, f"{PREFIX}reward": answer.reward}
     return types.CallToolResult(content=sdk.blocks(answer.content), is_error=answer.is_error, _meta=meta)
 
 
@@ -35,7 +35,18 @@ def refusal(words: str, live: Live) -> types.CallToolResult:
 
 def unpaid(live: Live) -> dict[str, Any]:
     """What is told about an episode, without the score: that was told by the call that ended it."""
-    return {**live.meta, f"{PREFIX}reward": None}
+    return {**_bare(live.meta), f"{PREFIX}reward": None}
+
+
+def _bare(meta: dict[str, Any]) -> dict[str, Any]:
+    """The metadata without an author's words, whosever the episode is: its address is given to agents' programs."""
+    failure, rewards = f"{PREFIX}failure", f"{PREFIX}rewards"
+    bare = dict(meta)
+    if failure in meta:
+        bare[failure] = {**meta[failure], "message": WITHHELD}
+    if rewards in meta:
+        bare[rewards] = [{name: value for name, value in one.items() if name != "reason"} for one in meta[rewards]]
+    return bare
 
 
 def prompt(messages: Iterable[Message]) -> types.GetPromptResult:
