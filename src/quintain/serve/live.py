@@ -280,6 +280,7 @@ class Live(Shown):
     async def close(self, why: Stop = LEFT) -> None:
         """Forget the world; whoever waits is told so. What runs now cannot be undone, and nobody waits for it."""
         self.status = "closed"
+        self._log = FORGETFUL  # Its name may be another's from now on.
         self._started.set()
         if self._lock.locked():
             self._closing = asyncio.create_task(self._unwind(why))
