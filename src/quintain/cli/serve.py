@@ -49,9 +49,15 @@ def serve(
     wish = operation.Operation.taken(more)
     over_stdio, chosen = more.pop("stdio"), stdio.Single(**more)
     _nothing_in_vain(over_stdio=over_stdio)
+    from quintain.serve.mcp import too_old
+
     if over_stdio:
+        if words := too_old():
+            raise UsageError(words)
         stdio.serve(envs, chosen, user=user, options=given)
         return
+    if words := too_old():
+        click.echo(f"nothing is served over MCP: {words}", err=True)
     served = [plugins.environment(spec, **given) for spec in envs]
     manifests = [folders.of_served(env, spec, given, user=user) for env, spec in zip(served, envs, strict=True)]
     offer = operation.Offer(served, manifests, plugins.agent(user) if user else None)

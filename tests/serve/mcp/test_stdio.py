@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import mcp_types as types
 import pytest
 from mcp import Client, StdioServerParameters
@@ -19,7 +20,7 @@ from quintain.record import read_traces
 from quintain.replay import replay
 from tests.serve.environments import Gates
 from tests.serve.mcp.episodes import MODES
-from tests.serve.serving import ENVIRONMENTS, environment
+from tests.serve.serving import ENVIRONMENTS, environment, serve
 
 SECONDS = 60
 
@@ -238,3 +239,21 @@ def test_what_cannot_be_served_is_said_at_once(options: tuple[str, ...], words: 
     assert not done.stdout
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_an_sdk_that_is_too_old_is_told_and_all_else_is_served(tmp_path: Path) -> None:
+    """As when `openenv` was installed beside the server, which wants mcp 1."""
+    about = tmp_path / "mcp-1.30.0.dist-info" / "METADATA"
+    about.parent.mkdir()
+    about.write_text("Metadata-Version: 2.1\nName: mcp\nVersion: 1.30.0\n")
+    before = f"import sys; sys.path.insert(0, {str(tmp_path)!r})"
+    start = ("-c", f"{before}\nfrom quintain.cli import main\nmain()")
+    done = run(tmp_path, *start, "serve", f"{ENVIRONMENTS}:counter", "--stdio")
+    assert done.returncode == 2
+    assert "mcp 2 or newer, and here is mcp 1.30.0" in done.stderr
+    assert "Traceback" not in done.stderr
+    with serve("counter", folder=tmp_path, before=before) as served:
+        answer = httpx.post(f"{served.url}/e/x/mcp", json={})
+        assert (answer.status_code, "here is mcp 1.30.0" in answer.json()["detail"]) == (503, True)
+        assert httpx.get(f"{served.url}/counter/splits").status_code == 200
+    assert "here is mcp 1.30.0" in served.said

@@ -7,9 +7,11 @@ sees tools, a prompt named `task`, and nothing of rewards: these stand in the me
 from __future__ import annotations
 
 import asyncio
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from quintain.serve.asgi import Request
+from quintain.serve.errors import Unavailable
 from quintain.serve.host import Host
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ class Mcp:
         if request.scope["type"] != "http":
             await request.send({"type": "websocket.close"})
             return
+        if words := too_old():
+            raise Unavailable(words)
         await (await self._loaded()).handle(request)
 
     async def _loaded(self) -> Address:
@@ -43,6 +47,17 @@ class Mcp:
 
                 self._address = Address(self._host)
             return self._address
+
+
+def too_old() -> str:
+    """What to say where another package has brought an SDK that is older than ours; empty where none has."""
+    installed = version("mcp")
+    if int(installed.partition(".")[0]) >= 2:
+        return ""
+    return (
+        f"MCP is served by mcp 2 or newer, and here is mcp {installed}, which another package wants: "
+        "install 'quintain[serve]' into an environment of its own"
+    )
 
 
 def _load() -> None:
