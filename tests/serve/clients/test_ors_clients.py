@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.program import quintain
+from tests.docs.test_docs import blocks
 from tests.serve.clients.venvs import INSPECT, OPENREWARD, ORS, TRL, Venv
 from tests.serve.serving import Served, serve
 
@@ -22,6 +23,7 @@ pytestmark = pytest.mark.slow
 
 Install = Callable[[Sequence[Sequence[str]]], Venv]
 Facts = dict[str, Any]
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "serve-ors.md"
 TOOLS = ["add", "submit", "peek", "echo", "repeat", "source"]
 
 
@@ -150,6 +152,23 @@ def test_trl(installed: Install, served: Served) -> None:
     assert told["changed"]
     assert [one[-1]["dev.quintain/validity"] for one in told["metadata"][1:]] == ["valid"] * 3
     assert "episode_finished" in told["after_the_end"]
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "told"),
+    [
+        ("session.py", ORS, {"printed": ["The lamp is red. ['press', 'answer']", "1.0"]}),
+        ("train.py", TRL, {"steps": 1, "tools": ["answer", "press"], "prompts": 3}),
+        ("evaluate.py", INSPECT, {"status": "success", "mean": pytest.approx(1 / 3)}),
+    ],
+)
+def test_the_pages_blocks_for_clients_work_when_pasted(
+    installed: Install, tmp_path: Path, name: str, steps: Sequence[Sequence[str]], told: Facts
+) -> None:
+    found = {block.title: block.code for block in blocks(PAGE.read_text()) if block.title}
+    (tmp_path / "panel.py").write_text(found["panel.py"])
+    with serve("env", folder=tmp_path, file=tmp_path / "panel.py") as panel:
+        assert installed(steps).facts("ors_page.py", panel.url, name, found[name], folder=tmp_path) == told
 
 
 @pytest.mark.parametrize(("steps", "sdk"), [(ORS, "ors"), (OPENREWARD, "openreward")])

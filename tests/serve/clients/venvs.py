@@ -66,10 +66,18 @@ class Venv:
         if done.returncode:
             pytest.skip(f"cannot install {' '.join(step)}: {done.stderr.strip().splitlines()[-1:]}")
 
-    def facts(self, driver: str, *arguments: str) -> dict[str, Any]:
-        """What a driver says that it saw."""
+    def facts(self, driver: str, *arguments: str, folder: Path | None = None) -> dict[str, Any]:
+        """What a driver says that it saw.
+
+        Args:
+            driver: Its file.
+            arguments: Its arguments.
+            folder: Where it runs; None for here.
+        """
         command = [str(self.python), str(DRIVERS / driver), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False, env=clean())
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=RUN_S, check=False, env=clean(), cwd=folder
+        )
         lines = [line for line in done.stdout.splitlines() if line.startswith("FACTS ")]
         assert lines, f"{driver} ended with {done.returncode}:\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
         told: dict[str, Any] = json.loads(lines[-1].removeprefix("FACTS "))
