@@ -6,6 +6,7 @@ is read once, to learn which episodes are open; what they did is read when someb
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import functools
 import logging
@@ -24,7 +25,7 @@ from quintain.errors import UsageError
 
 from .errors import Unavailable
 from .log import Acted, Closed, Created, Done, Ended, Entry, Met, Missed, Opened, Settled, mark
-from .wal import Damaged, Wal
+from .wal import Damaged, Wal, settle
 
 WASTE = 64 << 20
 """Bytes of closed episodes that a journal may hold, beside as many as there are of open ones."""
@@ -83,18 +84,26 @@ class Journal:
         self._places: dict[str, list[int]] = {}
         self._acted: set[str] = set()
         self._pressing: threading.Thread | None = None
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._lock = _locked(folder / f"{number}.lock")
-            self._path.with_suffix(".new").unlink(missing_ok=True)
-            self._wal = Wal(self._path, sync=sync)
-        except (OSError, Damaged) as error:
-            raise UsageError(f"the journal in {folder} cannot be used: {error}") from error
-        self.marks: list[str] = []
-        self._pasts = self._read()
-        if self._waste > min(WASTE, sum(self._size.values())):
-            self._press()
-        self.write(Opened(mark()))
+        with contextlib.ExitStack() as undo:
+            try:
+                folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._lock = _locked(folder / f"{number}.lock")
+                undo.callback(os.close, self._lock)
+                self._path.with_suffix(".new").unlink(missing_ok=True)
+                self._wal = Wal(self._path, sync=sync)
+                if sync:  # What is in a file is worth as much as its name.
+                    settle(folder)
+                    settle(folder.absolute().parent)
+            except (OSError, Damaged) as error:
+                raise UsageError(f"the journal in {folder} cannot be used: {error}") from error
+            undo.pop_all()
+            undo.callback(self.close)
+            self.marks: list[str] = []
+            self._pasts = self._read()
+            if self._waste > min(WASTE, sum(self._size.values())):
+                self._press()
+            self.write(Opened(mark()))
+            undo.pop_all()
 
     def pasts(self) -> list[Past]:
         """The episodes that were open when the journal was read."""
@@ -198,9 +207,12 @@ class Journal:
                     self._wal = new
                     self._places = {name: [moved[one] for one in places] for name, places in self._places.items()}
                     self._waste = 0
+                    if self._sync:  # Before anything is written to it, its name must lead to it for good.
+                        settle(self._path.parent)
             except BaseException:
-                new.close()
-                path.unlink(missing_ok=True)
+                if self._wal is not new:
+                    new.close()
+                    path.unlink(missing_ok=True)
                 raise
             old.close(tidy=False)
         except OSError as error:
@@ -226,12 +238,26 @@ def agree(folder: Path, count: int) -> None:
     file = folder / "workers"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        before = int(file.read_text()) if file.exists() else count
-        file.write_text(f"{count}\n" if before == count else f"{before}\n")
+        if not file.exists():
+            _put(file, f"{count}\n")
+        before = int(file.read_text())
     except (OSError, ValueError) as error:
         raise UsageError(f"the journal in {folder} cannot be used: {error}") from error
     if before != count:
-        raise UsageError(f"the journal in {folder} is of {before} processes: go on with --workers {before}")
+        raise UsageError(
+            f"the journal in {folder} is of {before} processes, each with its own episodes: "
+            f"go on with --workers {before}, or name another folder and begin without them"
+        )
+
+
+def _put(file: Path, text: str) -> None:
+    """Have a file with this text, or none, whenever the process is killed or the power goes."""
+    part = file.with_suffix(".new")
+    with part.open("w") as written:
+        written.write(text)
+        written.flush()
+        os.fsync(written.fileno())
+    part.replace(file)
 
 
 def _entry(path: Path, body: bytes) -> Entry:

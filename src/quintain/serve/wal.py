@@ -144,11 +144,21 @@ class Wal:
         torn = _HEAD.size + (_length(rest) or 0)
         if rest[torn:].strip(b"\0"):
             raise Damaged(
-                f"{self.path} is damaged at byte {self.end}: no killed process leaves that behind; "
-                "move the file away to begin without what it holds"
+                f"{self.path} is damaged at byte {self.end}, as a loss of power may leave it, and no killed process: "
+                f"`truncate --size={self.end} {self.path}` keeps what was written before; "
+                "or move the file away to begin without what it holds"
             )
         if rest.strip(b"\0"):
             os.pwrite(self._file, bytes(min(torn, len(rest))), self.end)
+
+
+def settle(folder: Path) -> None:
+    """Wait until the disk has the names of what is in a folder."""
+    place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(place)
+    finally:
+        os.close(place)
 
 
 def _length(data: bytes) -> int | None:

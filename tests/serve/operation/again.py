@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tests.serve.environments import Gates
@@ -50,10 +51,17 @@ class Mortal:
         options: More arguments of `quintain serve`.
         before: Python that it runs first.
         keeps: Whether it has a journal.
+        variables: More of its process environment.
     """
 
     def __init__(
-        self, folder: Path, *targets: str, options: tuple[str, ...] = (), before: str = "", keeps: bool = True
+        self,
+        folder: Path,
+        *targets: str,
+        options: tuple[str, ...] = (),
+        before: str = "",
+        keeps: bool = True,
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.folder = folder
         self.targets = targets
@@ -61,6 +69,7 @@ class Mortal:
         self.gates = Gates(folder)
         self.before = before
         self.keeps = keeps
+        self.variables = variables
         self.port = 0
         self.process: subprocess.Popen[str] | None = None
 
@@ -74,7 +83,12 @@ class Mortal:
         command += [*(("--journal", str(self.folder / "journal")) if self.keeps else ()), *self.options]
         with (self.folder / "stderr").open("a") as errors:
             self.process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, text=True, env=environment(self.folder), cwd=self.folder
+                command,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**environment(self.folder), **self.variables},
+                cwd=self.folder,
             )
         self.port = int(ready(self.process, self.folder).rpartition(":")[2])
         return self
@@ -139,7 +153,7 @@ class Mortal:
 
 @contextlib.contextmanager
 def mortal(folder: Path, *targets: str, **more: Any) -> Generator[Mortal]:
-    """A server that may be killed; it is gone afterwards."""
+    """A server that may be killed, made as a `Mortal`; it is gone afterwards."""
     server = Mortal(folder, *targets, **more)
     try:
         yield server.start()

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from quintain import codec
 from quintain.errors import UsageError
 from quintain.serve import journal as made
 from quintain.serve.errors import Unavailable
-from quintain.serve.journal import Journal
+from quintain.serve.journal import Journal, agree
 from quintain.serve.keys import ANYONE
 from quintain.serve.log import Acted, Closed, Created, Done, Ended, Entry, Settled, mark
 from quintain.serve.wal import Wal
@@ -77,6 +83,71 @@ def test_a_damaged_one_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "0.journal").write_bytes(data)
     with pytest.raises(UsageError, match="cannot be used"):
         Journal(tmp_path)
+
+
+def test_of_one_that_lost_its_power_what_was_before_can_be_kept(tmp_path: Path) -> None:
+    keep(tmp_path, created("a"), acted("a", "x" * 9000), acted("a"), Done("a", "d"))
+    path = tmp_path / "0.journal"
+    data = bytearray(path.read_bytes())
+    data[4096:8192] = bytes(4096)  # A page that never came to the disk, unlike the one after it.
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match="truncate") as refused:
+        Journal(tmp_path)
+    command = str(refused.value).partition("`")[2].partition("`")[0]
+    subprocess.run(command.split(), check=True)
+    assert told(tmp_path) == {"a": []}
+
+
+def entries(name: str) -> st.SearchStrategy[Entry]:
+    calls = st.builds(acted, st.just(name), st.text(max_size=300))
+    others = (created(name), Done(name, "digest"), Settled(name, b"trace"), Closed(name))
+    return st.one_of(calls, st.sampled_from(others))
+
+
+@given(
+    written=st.lists(st.sampled_from("ab").flatmap(entries), min_size=1, max_size=8),
+    lost=st.integers(0, 600),
+    room=st.sampled_from([0, 1, 500]),
+)
+def test_cut_off_at_any_byte_it_holds_what_was_whole(written: list[Entry], lost: int, room: int) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name, "0.journal")
+        wal = Wal(path)
+        places = [wal.append(codec.dumps(entry)) for entry in written]
+        wal.close()
+        data = path.read_bytes()
+        cut = max(places[0], len(data) - lost)
+        path.write_bytes(data[: max(end for end in (*places, len(data)) if end <= cut)])
+        whole = told(Path(name))
+        path.write_bytes(data[:cut] + bytes(room))
+        assert told(Path(name)) == whole
+
+
+def test_with_sync_the_disk_has_the_names_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, synced = tmp_path / "new" / "journal", list[str]()
+    fsync = os.fsync
+
+    def watching(place: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{place}").readlink()))
+        fsync(place)
+
+    monkeypatch.setattr("os.fsync", watching)
+    monkeypatch.setattr(made, "WASTE", 1000)
+    journal = Journal(folder, sync=True)
+    assert {str(folder), str(folder.parent)} <= {*synced}
+    synced.clear()
+    for entry in _life("a", "x" * 5000):
+        journal.write(entry)
+    journal.close()
+    assert str(folder) in synced  # Another file has taken its place.
+
+
+def test_a_number_of_processes_that_was_being_written_is_none(tmp_path: Path) -> None:
+    (tmp_path / "workers.new").touch()
+    agree(tmp_path, 3)
+    agree(tmp_path, 3)
+    with pytest.raises(UsageError, match="--workers 3, or name another folder"):
+        agree(tmp_path, 2)
 
 
 def test_a_record_of_another_version_is_refused(tmp_path: Path) -> None:

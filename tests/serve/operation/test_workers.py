@@ -21,6 +21,7 @@ from quintain.serve.mail import Mail
 from quintain.serve.shard import Shard
 from tests.serve.operation.again import Mortal, mortal
 from tests.serve.operation.raw import dial, rest, result
+from tests.serve.operation.test_recovery import until
 from tests.serve.serving import ENVIRONMENTS, environment
 
 COUNT = 3
@@ -284,6 +285,42 @@ def test_what_one_of_them_cannot_use_is_said_and_ends_all(tmp_path: Path) -> Non
     (line,) = done.stderr.splitlines()
     assert line.startswith("Error: the journal in")
     assert "1.journal is no journal of this version" in line
+
+
+@pytest.mark.slow
+def test_who_dies_in_a_call_is_replaced_and_the_others_do_not_notice(tmp_path: Path) -> None:
+    with mortal(tmp_path, "gated", options=("--workers", "2")) as server:
+        names = [Shard(number, 2).new_id() for number in range(2)]
+        for name in names:
+            server.create(name, index=0)
+        answers: dict[int, list[str]] = {0: [], 1: []}
+        lost: list[Exception] = []
+
+        def hold(number: int) -> None:
+            """The call, sent again until it is answered."""
+            while not answers[number]:
+                try:
+                    answers[number].append(count_of(server.call(names[number], "hold", gate=f"g{number}")))
+                except (OSError, http.client.HTTPException, KeyError, AssertionError) as error:
+                    lost.append(error)
+                    time.sleep(0.05)
+
+        callers = [threading.Thread(target=hold, args=(number,)) for number in range(2)]
+        for caller in callers:
+            caller.start()
+        for number in range(2):
+            server.gates.await_entry(f"g{number}")
+        os.kill(min(server.workers), 9)  # The first one that was started.
+        until(lambda: server.gates.entered("g0") == 2)
+        for number in range(2):
+            server.gates.open(f"g{number}")
+        for caller in callers:
+            caller.join()
+        assert answers == {number: [f"Through g{number}."] for number in range(2)}
+        assert lost
+        assert server.gates.entered("g1") == 1
+        for name in names:
+            assert count_of(server.call(name, "mark", label="after")) == "Marked 2."
 
 
 def test_all_end_in_order_while_a_call_runs(tmp_path: Path) -> None:

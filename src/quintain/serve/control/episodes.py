@@ -316,6 +316,8 @@ async def _acted(asked: Asked, live: Live, reply: Reply, *, whoever: bool = Fals
     question = live.question
     if before is None and not whoever and question is not None and question.role != "agent":
         raise Conflict(f"the open question is for the {question.role}: answer it by a whole reply")
+    if before is None:
+        live.room(2 * len(await asked.request.body(asked.host.limits.body_bytes)))
     first = len(live.trace.turns) if before is None else before
     had = live.trace.failure if before is None else None
     if live.led and not isinstance(reply, Move):

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 
 import quintain
 from quintain.serve import sdk, words
-from quintain.serve.errors import Finished, Gone, Refused, Void
+from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Void
 from quintain.serve.live import Live
 from quintain.serve.told import Answer, last_words
 
@@ -103,10 +103,10 @@ class Desk:
         request = hashlib.blake2b(json.dumps([params.name, arguments]).encode(), digest_size=16).digest()
         try:
             await asked.live.ready()
-            question = asked.live.question
-            if question is not None and question.role != "agent":
-                return wire.refusal(ANOTHERS_TURN, asked.live)
             key = f"mcp/{asked.key}" if asked.key else _lost(asked.live, request) or _key(asked.line, context, request)
+            question = asked.live.question
+            if question is not None and question.role != "agent" and not asked.live.knows(key):
+                return wire.refusal(ANOTHERS_TURN, asked.live)
             answer = await self._made(asked, params.name, arguments, key=key, request=request)
         except Finished:
             return wire.refusal(OVER, asked.live)
@@ -116,11 +116,15 @@ class Desk:
             return wire.refusal(f"error: {error}", asked.live)
         except Gone as error:
             raise MCPError(types.INVALID_REQUEST, str(error)) from error
+        except Unavailable as error:
+            raise MCPError(types.INTERNAL_ERROR, str(error)) from error
         return wire.result(answer)
 
     async def _made(self, asked: Asked, name: str, arguments: str, *, key: str, request: bytes) -> Answer:
         """Make a call, which goes on when whoever waits for it leaves: a world cannot stop halfway."""
         live = asked.live
+        if not live.knows(key):
+            live.room(2 * len(arguments))
         if name == last_words(live.env):
             making = live.answer(words.said(arguments), key=key)
         else:
