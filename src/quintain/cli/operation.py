@@ -173,7 +173,7 @@ def operated(command: Any) -> Any:
         click.option("--body", type=click.IntRange(min=1024), default=4 << 20, show_default=True, metavar="BYTES",
                      help="Longest body or frame of a request."),
         click.option("--memory", type=click.IntRange(min=1024), default=256 << 20, show_default=True, metavar="BYTES",
-                     help="That the record and the plain data of an episode may take before it is void."),
+                     help="That the record and the world of an episode may take before it is void."),
         click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
                      help="Requests per second of one key.  [default: any number]"),
         click.option("--episodes-per-key", type=click.IntRange(min=1), metavar="N",

@@ -9,10 +9,12 @@ again from its beginning on a thread.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import math
 import threading
 import time
+import weakref
 from collections.abc import Callable, Coroutine, Generator, Hashable
 from typing import Any, Generic, TypeVar
 
@@ -27,6 +29,10 @@ QUICK_S = 0.002
 """Work that holds its thread no longer, on average, may be done on the event loop."""
 TRIALS = 8
 """Times it is done on a thread before."""
+IDLE_S = 30.0
+"""Seconds after which a thread without work is let go."""
+FEW = 4
+"""Threads that are kept nevertheless."""
 _FADE = 1 / 16
 """Weight of the latest time in the average: one hiccup of the machine is not taken for slow work, a hang is."""
 
@@ -127,6 +133,7 @@ class Crew:
             raise
         finally:
             hand.load -= 1
+            hand.used = time.monotonic()
             if watched.waited:
                 place.hand = hand
             pace.note(watched.held_s)
@@ -136,8 +143,15 @@ class Crew:
         """Stop all threads that are not at work; the others end with the process."""
         self._watchdog.close()
         for hand in self._hands:
-            hand.loop.call_soon_threadsafe(hand.loop.stop)
+            _stop(hand.loop)
         self._hands = []
+
+    def rest(self) -> None:
+        """Let go of threads that nobody has needed in a while, but for a few; one that an episode needs goes on."""
+        before = time.monotonic() - IDLE_S
+        kept = [hand for hand in self._hands if hand.load or hand.used > before]
+        idle = [hand for hand in self._hands if not (hand.load or hand.used > before)]
+        self._hands = kept + idle[: max(0, FEW - len(kept))]
 
     def _idle(self) -> _Hand:
         best = min(self._hands, key=lambda hand: hand.load, default=None)
@@ -173,29 +187,38 @@ class _Pace:
 
 
 class _Hand:
-    """A thread with an event loop."""
+    """A thread with an event loop. It ends when nobody holds this any more: neither the crew nor an episode."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.load = 0
-        self._thread = threading.Thread(target=self._run, name="quintain-world", daemon=True)
+        self.used = time.monotonic()
+        self._thread = threading.Thread(target=_turn, args=(self.loop,), name="quintain-world", daemon=True)
         self._thread.start()
+        weakref.finalize(self, _stop, self.loop).atexit = False
 
     def interrupt(self) -> None:
         """Raise Overdue in the thread, as soon as it runs Python; then its loop ends."""
         ident = self._thread.ident
         if ident is not None:
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(Overdue))
-        self.loop.call_soon_threadsafe(self.loop.stop)
+        _stop(self.loop)
 
-    def _run(self) -> None:
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_forever()
-        except Overdue:
-            return  # It came between two pieces of work; there is nothing to undo.
-        finally:
-            self.loop.close()
+
+def _turn(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped."""
+    asyncio.set_event_loop(loop)
+    try:
+        loop.run_forever()
+    except Overdue:
+        return  # It came between two pieces of work; there is nothing to undo.
+    finally:
+        loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop) -> None:
+    with contextlib.suppress(RuntimeError):  # It has ended already.
+        loop.call_soon_threadsafe(loop.stop)
 
 
 class _Watched(Generic[T]):

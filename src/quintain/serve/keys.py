@@ -189,13 +189,17 @@ def _held(path: Path) -> Generator[None]:
 
 
 def _write(path: Path, lines: list[Line]) -> None:
-    """Put a whole new file in the place of the old one, readable for its owner alone."""
+    """Put a whole new file in the place of the old one, readable for its owner alone, who stays the same."""
     new = path.with_name(f".{path.name}.new")
     try:
         new.unlink(missing_ok=True)
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
             file.writelines(msgspec.json.encode(line) + b"\n" for line in lines)
             file.flush()
+            with contextlib.suppress(FileNotFoundError):  # It is the first one.
+                old = path.stat()
+                if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(file.fileno(), old.st_uid, old.st_gid)
             os.fsync(file.fileno())
         new.replace(path)
     except OSError as error:

@@ -23,7 +23,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         episodes: Open at once.
         episodes_per_key: Open at once of one key.
         idle_s: Seconds without a request or a ping before an episode is closed.
-        episode_bytes: Of the record and the plain data of the world of one episode; None for any number.
+        episode_bytes: Of the record and the world of one episode, see `Scale`; None for any number.
         body_bytes: Longest body or frame of a request.
         threads: For worlds whose tools are not quick.
         requests_per_s: Of one key; None for any number.

@@ -7,16 +7,21 @@ from typing import Any
 from quintain import codec, resource
 from quintain.episode import Episode
 from quintain.errors import EpisodeError
+from quintain.table import Table
 from quintain.trace import Content
+
+EVERY = 8
+"""Turns after which a world is weighed again. Its digest, which every turn needs, costs about as much as that."""
 
 
 class Scale:
-    """Weighs one episode: its record turn by turn, its world as often as the record doubles.
+    """Weighs one episode: its record turn by turn, its world in the first turns and then now and then.
 
-    The world's weight is that of its plain data. What a Resource holds, it bounds by itself (a Workspace has quotas).
+    A Resource is weighed that has a `weight()`, its own bytes in memory, which it does not share with
+    where it began. Any other has to bound by itself what it holds.
 
     Args:
-        most: Bytes of both together; None for any number.
+        most: Bytes of all together; None for any number.
     """
 
     __slots__ = ("_most", "_record", "_turns", "_world")
@@ -42,8 +47,8 @@ class Scale:
             for step in turn.steps:
                 self._record += _size(step.observation)
         self._turns = len(turns)
-        if self._turns & (self._turns - 1) == 0:
-            self._world = len(resource.split(episode.state).plain)
+        if self._turns % EVERY == 0 or self._turns & (self._turns - 1) == 0:
+            self._world = _weight(episode.state)
         if self._record + self._world > self._most:
             episode.trace.cut = True
             raise EpisodeError(
@@ -51,6 +56,13 @@ class Scale:
                 part="S",
                 kind="provider_oom_killed",
             )
+
+
+def _weight(world: object) -> int:
+    plain, held = resource.split(world)
+    tables = (len(one.dump()) for one in held if isinstance(one, Table))
+    own: list[int] = [one.weight() for one in held if hasattr(one, "weight")]
+    return len(plain) + sum(tables) + sum(own)
 
 
 def _size(content: Content) -> int:

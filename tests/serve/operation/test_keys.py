@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import stat
 import subprocess
@@ -252,3 +253,12 @@ def test_nobody_listens_to_the_world_without_keys(tmp_path: Path, address: str) 
     done = subprocess.run(command, check=False, capture_output=True, text=True, cwd=tmp_path, env=environment(tmp_path))
     assert done.returncode == 2
     assert "--keys" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file to somebody else")
+def test_a_change_leaves_the_file_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "keys.jsonl"
+    made.add(path, "one", "agent")
+    os.chown(path, 10001, 10002)
+    made.add(path, "two", "agent")
+    assert (path.stat().st_uid, path.stat().st_gid, path.stat().st_mode & 0o777) == (10001, 10002, 0o600)

@@ -230,6 +230,10 @@ class Database(Holder):
             image = image.write(layer, count, base.schema if same else object())
         return cls._on(image)
 
+    def weight(self) -> int:
+        """Bytes in memory that are its own: of the pages that were written since the base."""
+        return self.image.weight()
+
     def digest(self) -> str:
         """Names the bytes, in O(pages written since it was last asked): equal for equal histories, 32 hex digits.
 

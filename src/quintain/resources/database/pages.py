@@ -132,6 +132,10 @@ class Image:
                 return page
         return None
 
+    def weight(self) -> int:
+        """Bytes of the pages that were written since the base, in O(log n)."""
+        return SIZE * sum(len(layer) for layer in self.layers)
+
     def page(self, number: int) -> bytes:
         """The bytes of page `number`, from 0."""
         for layer in self.layers:

@@ -202,6 +202,10 @@ class Database(sqlite.Database):
             raise ImageError(f"template {dump.template} is not on {dump.url}; build the same database there first")
         return cast(Self, cls.on(Image(there, dump.template, dump.facts, dump=dump)))
 
+    def weight(self) -> int:
+        """Nothing: its bytes are the server's to hold."""
+        return 0
+
     def digest(self) -> str:
         """Names schema, rows and sequences, however they came to be: 32 hex digits. Reads everything after a write."""
         self._held.still("digest")

@@ -148,6 +148,10 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
         """All rows; equal queues give equal bytes."""
         return self._table.dump()
 
+    def weight(self) -> int:
+        """Bytes of its rows."""
+        return len(self.dump())
+
     def digest(self) -> str:
         """Names the rows and the order in which they were put."""
         return self._table.digest()

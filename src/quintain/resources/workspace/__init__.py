@@ -209,6 +209,10 @@ class Workspace:
         """
         return cls._on(*dumps.load(data))
 
+    def weight(self) -> int:
+        """Bytes that its files have beyond those of its base, in O(1)."""
+        return max(0, self.image.stored - self.image.base.stored)
+
     def digest(self) -> str:
         """Names paths, contents, permissions, times and quota, in O(1): 32 hex digits, the same in every process."""
         return dumps.digest(self.image, self.quota)

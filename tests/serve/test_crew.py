@@ -1,0 +1,59 @@
+"""Threads come when they are needed, and go when they are not."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from quintain.serve import crew as module
+from quintain.serve.crew import FEW, Crew, Place
+
+
+def threads() -> int:
+    return sum(thread.name == "quintain-world" for thread in threading.enumerate())
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    limit = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def test_threads_that_nobody_needs_end_but_for_a_few_and_those_of_episodes_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = threads()
+
+    async def block() -> int:
+        time.sleep(0.05)  # noqa: ASYNC251  # that is what it is about
+        return threading.get_ident()
+
+    async def wait() -> int:
+        await asyncio.sleep(0.01)
+        return threading.get_ident()
+
+    async def play() -> None:
+        crew, bound = Crew(), Place()
+        crew._watchdog.close()
+        await asyncio.gather(*(crew.run(Place(), number, block) for number in range(40)))
+        home = await crew.run(bound, "wait", wait)
+        assert threads() - before == 40
+        crew.rest()
+        assert threads() - before == 40
+        monkeypatch.setattr(module, "IDLE_S", 0.0)
+        crew.rest()
+        await asyncio.to_thread(eventually, lambda: threads() - before <= FEW + 1)
+        assert await crew.run(bound, "wait", wait) == home
+        await asyncio.gather(*(crew.run(Place(), number, block) for number in range(10)))
+        del bound
+        crew.rest()
+        await asyncio.to_thread(eventually, lambda: threads() - before <= FEW)
+        crew.close()
+
+    asyncio.run(play())
+    eventually(lambda: threads() == before)
