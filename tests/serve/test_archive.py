@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from quintain.record import PersistenceError, RunFolder, read_traces
@@ -118,7 +119,7 @@ def test_a_folder_is_gone_on_with_and_a_group_is_numbered(tmp_path: Path) -> Non
         with serving(tmp_path) as (_, http):
             for asked in ({"member": 1}, {}):
                 http.post(f"{begin(http, **asked)}/answer", json={"text": "Done."}).raise_for_status()
-    assert [trace.member for trace in records(tmp_path)] == [1, 0, 2, 3]
+    assert [(trace.member, trace.attempt) for trace in records(tmp_path)] == [(1, 0), (0, 0), (1, 1), (2, 0)]
 
 
 @pytest.mark.slow
@@ -161,11 +162,26 @@ def test_a_full_disk_is_told_and_ends_no_call(tmp_path: Path, caplog: pytest.Log
     assert "is lost: cannot write: no space left" in caplog.text
 
 
-def test_a_day_of_another_run_is_another_attempt(tmp_path: Path) -> None:
-    with RunFolder(tmp_path / "out", {}) as folder:
-        archive = Archive({"shift": folder})
-        numbers = [archive.number("shift", "one", member=member, attempt=0, in_day=True) for member in (0, 1, 0, 1)]
-    assert [(one["member"], one["attempt"]) for one in numbers] == [(0, 0), (1, 0), (0, 1), (1, 2)]
+def test_a_run_that_is_played_again_is_told_its_own_numbers_and_kept_as_other_attempts(tmp_path: Path) -> None:
+    """And an episode of a day is kept as one that began after the one of its own run."""
+
+    async def play() -> None:
+        with RunFolder(tmp_path / "out" / "counter", {}) as folder:
+            host = Host([counter], archive=Archive({"counter": folder}))
+            for _ in range(2):
+                for task, after in ((0, None), (1, (counter.tasks("test")[0].id, 0))):
+                    live = await host.create(Wanted(split="test", task=task, member=1, after=after), ANYONE)
+                    await live.answer("done")
+                    assert (live.trace.member, live.trace.attempt) == (1, 0)
+            host.crew.close()
+
+    asyncio.run(play())
+    assert [(trace.attempt, trace.after and trace.after[1]) for trace in records(tmp_path)] == [
+        (0, msgspec.UNSET),
+        (0, 0),
+        (1, msgspec.UNSET),
+        (1, 1),
+    ]
 
 
 def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
 from quintain import codec
-from quintain.record import PersistenceError, Rollout, RunFolder, read_traces
+from quintain.record import Key, PersistenceError, Rollout, RunFolder, read_traces
 from quintain.trace import Timing, Trace
 
 from .journal import Past
@@ -19,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class Archive:
-    """Keeps what has ended. A run folder has each member and attempt of a task once, so they are numbered here.
+    """Keeps what has ended. A run folder has each member and attempt of a task once, so members are numbered here.
 
     Args:
         folders: By the name of the environment; they stay the caller's to close.
@@ -31,52 +32,65 @@ class Archive:
     def __init__(self, folders: Mapping[str, RunFolder]) -> None:
         self._folders = folders
         self._lock = asyncio.Lock()
-        self._taken: defaultdict[tuple[str, str], set[tuple[int, int]]] = defaultdict(set)
+        self._taken: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         self._free: Counter[tuple[str, str]] = Counter()
+        self._moved: dict[tuple[str, Key], int] = {}
         for folder in folders.values():
             for trace in read_traces(folder.path):
-                self._taken[trace.environment, trace.task].add((trace.member, trace.attempt))
+                self._taken[trace.environment, trace.task].add(trace.member)
 
-    def number(self, env: str, task: str, *, member: int, attempt: int, in_day: bool) -> dict[str, int]:
-        """The numbers of a new episode: those that are asked for, or the next that are free.
-
-        Another episode of a task is another member of its group; in a day, where a member goes on in a world of his
-        own, it is another attempt.
-        """
+    def member(self, env: str, task: str, wanted: int | None) -> int:
+        """Which member of its task's group a new episode is: the one that is asked for, else the next that is free."""
         taken = self._taken[env, task]
-        while (member, attempt) in taken:
-            self._free[env, task] += 1
-            free = self._free[env, task]
-            member, attempt = (member, free) if in_day else (free, attempt)
-        taken.add((member, attempt))
-        return {"member": member, "attempt": attempt}
+        member = self._free[env, task] if wanted is None else wanted
+        while wanted is None and member in taken:
+            member += 1
+        if wanted is None:
+            self._free[env, task] = member + 1
+        taken.add(member)
+        return member
 
     def recover(self, pasts: Iterable[Past]) -> None:
-        """Keep what had ended when a process was killed, and was not kept yet; the numbers of what goes on are taken.
+        """Keep what had ended when a process was killed, and was not kept yet; the members of what goes on are taken.
 
         Raises:
             PersistenceError: It cannot be kept.
         """
         pasts = list(pasts)
         for one in (codec.loads(past.created.wanted, _Numbered) for past in pasts if past.settled is None):
-            self._taken[one.environment, one.task].add((one.member, one.attempt))
+            self._taken[one.environment, one.task].add(one.member)
         for trace in (codec.loads(past.settled, Trace) for past in pasts if past.settled is not None):
             folder = self._folders.get(trace.environment)
             if folder is None:
                 continue
             known = folder.find((trace.task, trace.member, trace.attempt))
             if known is None or known.to_bytes() != trace.to_bytes():
-                asked = {"member": trace.member, "attempt": trace.attempt}
-                numbers = self.number(trace.environment, trace.task, **asked, in_day=bool(trace.after))
-                folder.add(Rollout(msgspec.structs.replace(trace, **numbers), Timing()))
+                self._add(Rollout(trace, Timing()))
 
     async def add(self, id: str, trace: Trace, timing: Timing) -> None:
         """Keep the record of an episode; when this returns it is on disk, or the log says why not."""
         try:
             async with self._lock:
-                await asyncio.to_thread(self._folders[trace.environment].add, Rollout(trace, timing))
+                await asyncio.to_thread(self._add, Rollout(trace, timing))
         except PersistenceError as error:
             _log.error("the record of episode %r, task %r, is lost: %s", id, trace.task, error)
+
+    def _add(self, done: Rollout) -> None:
+        """Write a record; where there is one of its numbers, such as of an earlier run, as another attempt.
+
+        So is what it says of the episode after which it began, where that was written as another.
+        """
+        trace, folder = done.trace, self._folders[done.trace.environment]
+        attempt = trace.attempt
+        while folder.find((trace.task, trace.member, attempt)) is not None:
+            attempt += 1
+        changed: dict[str, Any] = {"attempt": attempt}
+        if trace.after:
+            before = (trace.environment, (trace.after[0], trace.member, trace.after[1]))
+            changed["after"] = (trace.after[0], self._moved.get(before, trace.after[1]))
+        if attempt != trace.attempt:
+            self._moved[trace.environment, done.key] = attempt
+        folder.add(Rollout(msgspec.structs.replace(trace, **changed), done.timing))
 
 
 class _Numbered(msgspec.Struct):
@@ -85,4 +99,3 @@ class _Numbered(msgspec.Struct):
     environment: str
     task: str
     member: int = 0
-    attempt: int = 0

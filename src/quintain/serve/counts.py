@@ -8,7 +8,6 @@ from typing import Any, get_args
 
 from quintain.episode import Episode
 from quintain.errors import KINDS, Failure, Part
-from quintain.task import Task
 from quintain.trace import Timing, Trace
 
 from .archive import Archive
@@ -59,10 +58,9 @@ class Counts:
         """
         return self._archive is not None and bool(trace.turns) and not trace.criteria
 
-    def number(self, env: str, task: Task[Any], *, member: int, attempt: int) -> dict[str, int]:
-        """The numbers that a new episode has among those that are kept."""
-        asked = {"member": member, "attempt": attempt}
-        return asked if self._archive is None else self._archive.number(env, task.id, **asked, in_day=bool(task.day))
+    def member(self, env: str, task: str, wanted: int | None) -> int:
+        """Which member of its task's group a new episode is, among those that are kept."""
+        return (wanted or 0) if self._archive is None else self._archive.member(env, task, wanted)
 
     async def keep(self, id: str, trace: Trace, episode: Episode[Any] | None) -> None:
         """Have the record of an ended episode kept, before anybody is told of the end."""

@@ -56,7 +56,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         split: Whose tasks; empty for the environment's "test", or its last one where it has none of that name.
         task: Id, or place in the split, from the end where it is negative.
         id: How the caller will call it; empty for a fresh one.
-        seed, member, attempt, agent, after: Fields of the Trace.
+        seed, member, attempt, agent, after: Fields of the Trace; without a member it is the next of its group.
         led, everyone: Whether a harness of the caller's plays; whether he answers for all roles.
         led_by: What the record says of that harness; None where it is the environment's own.
         config: Limits and dials; None for the environment's own.
@@ -70,7 +70,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     task: str | int
     id: str = ""
     seed: int = 0
-    member: int = 0
+    member: int | None = None
     attempt: int = 0
     agent: str = ""
     after: tuple[str, int] | None = None
@@ -269,7 +269,7 @@ class Host:
                 id=wanted.id or self.shard.new_id(),
                 config=wanted.config or env.config,
                 secrets=secrets.names,
-                **self.counts.number(env.name, task, member=wanted.member, attempt=wanted.attempt),
+                member=self.counts.member(env.name, task.id, wanted.member),
             )
             token = self.shard.new_token(wanted.id)
             if self._log.keeps:

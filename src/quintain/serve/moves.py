@@ -308,7 +308,7 @@ def making(
         led: Whether no harness plays it here, that would have to find its place.
         names: Fields of the Trace.
 
-    An episode that somebody goes on to lead is led by him, whoever did before; a copy has numbers of its own.
+    An episode that somebody goes on to lead is led by him, whoever did before.
     """
 
     async def make() -> Episode[S]:
@@ -316,8 +316,8 @@ def making(
             world = None if start is None else await resource.loaded(env.state, start)
             return await Episode[S].begin(env, task, world, **names)
         found = twin if twin is not None else await thawed(env, task, origin or b"")
-        for name in names.keys() & {"led_by", "member", "attempt"}:
-            setattr(found.trace, name, names[name])
+        if "led_by" in names:
+            found.trace.led_by = names["led_by"]
         return found if led else resumable(found)
 
     return make

@@ -27,7 +27,8 @@ class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         split: Whose tasks; empty for "test", or the last split where there is no such.
         task: Its id; where there is none, `index` counts.
         index: Its place in the split; from the end where it is negative.
-        seed, member, attempt, agent: What the record will say of the episode.
+        seed, member, attempt, agent: What the record will say of the episode; without a member it is the next of its
+            task's group, or of the episode that it comes after.
         harness: "server" has the environment's own harness play, and asks for replies; "client" leaves that to the
             caller, who tells, steps and ends.
         led_by: With "client": the fingerprint of the harness that plays, for the record; the environment's own is not
@@ -43,7 +44,7 @@ class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     task: Name | None = None
     index: Whole = 0
     seed: Whole = 0
-    member: Count = 0
+    member: Count | None = None
     attempt: Count = 0
     agent: Name = ""
     harness: Literal["server", "client"] = "server"

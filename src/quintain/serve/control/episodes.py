@@ -46,7 +46,7 @@ async def create_episode(asked: Asked) -> Detail:
         task=body.task if body.task is not None else body.index,
         id=_id(asked),
         seed=body.seed,
-        member=body.member,
+        member=after.trace.member if after is not None and body.member is None else body.member,
         attempt=body.attempt,
         agent=body.agent,
         led=body.harness == "client",
