@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 import quintain as qn
@@ -204,3 +205,25 @@ def test_twins_and_restored_episodes_outlive_the_server(tmp_path: Path) -> None:
 
     with mortal(tmp_path, f"{TALK}:talk") as server:
         asyncio.run(play(server))
+
+
+def test_a_rollout_that_was_broken_off_leaves_no_episode_behind(served: Served) -> None:
+    async def never(_request: Request) -> Reply:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    begun = asyncio.Event()
+
+    async def play() -> None:
+        async with httpx.AsyncClient(base_url=served.url) as http:
+            before = {one["id"] for one in (await http.get("/v1/episodes")).json()["episodes"]}
+            async with qn.connect(served.url) as server:
+                counter = await server.environment("counter")
+                playing = asyncio.create_task(qn.rollout(counter, counter.tasks("train")[0], never, split="train"))
+                await begun.wait()
+                playing.cancel()
+                await asyncio.wait({playing})
+            assert {one["id"] for one in (await http.get("/v1/episodes")).json()["episodes"]} == before
+
+    asyncio.run(play())

@@ -7,7 +7,6 @@ plays here, and the server does what it is told.
 
 from __future__ import annotations
 
-import contextlib
 import urllib.parse
 from typing import Any, Literal
 
@@ -63,7 +62,7 @@ class RemoteEnvironment(Environment[Far]):
     def __init__(self, told: EnvironmentTold, transport: Transport) -> None:
         self._told = told
         self.transport = transport
-        self._kept: list[str] = []
+        self._held: set[str] = set()
         self._pages: dict[tuple[str, int], TasksTold] = {}
         self._path = f"/v1/environments/{urllib.parse.quote(told.name)}"
         super().__init__(
@@ -156,16 +155,19 @@ class RemoteEnvironment(Environment[Far]):
 
     async def close(self, episode: RemoteEpisode) -> None:
         """Have the server forget an episode whose record is here; one of a day is kept for the one after it."""
-        if episode.task.day:
-            self._kept.append(episode.id)
-        else:
+        if not episode.task.day:
+            self._held.discard(episode.id)
             await episode.aclose()
 
     async def forget(self) -> None:
-        """Close the episodes that were kept for those which began in their last worlds."""
-        while self._kept:
-            with contextlib.suppress(EpisodeError, UsageError):  # Gone already, or going with the server.
-                await self.transport.ask("DELETE", f"/v1/episodes/{self._kept.pop()}")
+        """Close the episodes that a rollout began and did not come to close, and those kept for the ones after them."""
+        while self._held:
+            try:
+                await self.transport.ask("DELETE", f"/v1/episodes/{self._held.pop()}")
+            except UsageError:
+                continue  # Gone already.
+            except EpisodeError:
+                self._held.clear()  # The server is away; to wait for it once is enough.
 
     async def aclose(self) -> None:
         """`forget`, and close the connections of the running event loop."""
@@ -183,6 +185,7 @@ class RemoteEnvironment(Environment[Far]):
             names["led_by"] = fingerprint(self.harness) if led_by is msgspec.UNSET else led_by
         episode = await self.begin(split, task, harness=mode, label=label, **names)
         episode.is_passing = True
+        self._held.add(episode.id)
         return episode
 
     def _fingerprint(self) -> str:
