@@ -178,11 +178,17 @@ def _life(id: str, text: str) -> list[Entry]:
 
 
 def test_it_is_pressed_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pressed, press = threading.Event(), Journal._press
+
+    def noted(journal: Journal) -> None:
+        press(journal)
+        pressed.set()
+
     monkeypatch.setattr(made, "WASTE", 100_000)
     keep(tmp_path, created("old"), acted("old", "before"))
     journal = Journal(tmp_path)
+    monkeypatch.setattr(Journal, "_press", noted)
     journal.write(created("a"))
-    first = (tmp_path / "0.journal").stat().st_ino
 
     def write(name: str) -> None:
         for n in range(200):
@@ -195,8 +201,8 @@ def test_it_is_pressed_while_it_is_written(tmp_path: Path, monkeypatch: pytest.M
         thread.start()
     for thread in threads:
         thread.join()
-    limit = time.monotonic() + 30
-    while (tmp_path / "0.journal").stat().st_ino == first:  # Pressing takes its time, beside the writing.
+    limit = time.monotonic() + 60
+    while not pressed.wait(0.02):  # Pressing takes its time, beside the writing, and must get some.
         assert time.monotonic() < limit
         for entry in _life("more", "x" * 1000):
             journal.write(entry)
