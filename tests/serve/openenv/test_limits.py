@@ -108,9 +108,10 @@ def test_episodes_end_when_a_client_is_gone_without_a_word() -> None:
         gone.sendall(HANDSHAKE)
         assert gone.recv(1000).startswith(b"HTTP/1.1 101")
         gone.sendall(Frame(Opcode.TEXT, b'{"type": "reset"}').serialize(mask=True))
-        eventually(lambda: host.open == 1)
+        assert b"observation" in gone.recv(65_536)
+        assert host.open == 1
         vanish(gone)
-        eventually(lambda: host.open == 0)  # After 20 s the server asks whether anybody is there.
+        eventually(lambda: host.open == 0)
 
 
 def test_an_episode_does_not_expire_while_its_socket_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
