@@ -19,7 +19,7 @@ from quintain.serve.keys import Caller
 from .once import Once, Said
 from .openapi import REFUSED
 from .routes import OCTETS, Asked, Method, Route, queried, said
-from .table import TABLE
+from .table import ROUTER
 from .wire import Problem
 
 _log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ class Control:
 
 
 def _found(request: Request) -> tuple[Route, dict[str, str]] | None:
-    return TABLE.find(request.method, request.path.strip("/").split("/"))
+    return ROUTER.find(request.method, request.path.strip("/").split("/"))
 
 
 def _blamed(error: Exception) -> tuple[int, str]:

@@ -98,7 +98,7 @@ class Route(NamedTuple):
         return self.handle.__name__.strip("_")
 
 
-class Table:
+class Router:
     """Finds the route of a request."""
 
     def __init__(self, routes: tuple[Route, ...]) -> None:

@@ -9,7 +9,7 @@ from . import asking, metrics, openapi, wire
 from . import discovery as d
 from . import episodes as e
 from .once import Said
-from .routes import Asked, Route, Table
+from .routes import Asked, Route, Router
 
 EPISODES = "/v1/episodes"
 ONE = f"{EPISODES}/{{id}}"
@@ -19,13 +19,13 @@ ENVIRONMENT = f"{ENVIRONMENTS}/{{environment}}"
 
 async def get_openapi(asked: Asked) -> Said:
     """This document."""
-    return Said(200, openapi.document(TABLE.routes, keyed=asked.keyed), (JSON,))
+    return Said(200, openapi.document(ROUTER.routes, keyed=asked.keyed), (JSON,))
 
 
 _DONE = (404, 409)
 """There is no such episode for this caller; or what was asked does not go with how it stands."""
 
-TABLE = Table(
+ROUTER = Router(
     (
         Route("GET", "/healthz", d.get_health, wire.Health, role=""),
         Route("GET", "/readyz", d.get_readiness, wire.Health, role=""),
