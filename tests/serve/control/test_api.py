@@ -299,6 +299,23 @@ def test_the_document_names_every_path_and_every_reference_is_there(document: di
     assert qn.__version__ == document["info"]["version"]
 
 
+@pytest.mark.parametrize("what", ["replies", "step"])
+def test_the_document_takes_the_replies_that_the_server_takes(
+    api: httpx.Client, document: dict[str, Any], what: str
+) -> None:
+    checker = pytest.importorskip("jsonschema").Draft202012Validator
+    asked = document["paths"][f"/v1/episodes/{{id}}/{what}"]["post"]["requestBody"]["content"]["application/json"]
+    checked = checker({**document, **asked["schema"]})
+    for message in (
+        *({"role": role, "content": "Hello."} for role in ("system", "user", "assistant", "tool")),
+        *({"role": "assistant", "call_id": call} for call in (None, "", "c")),
+    ):
+        episode = begun(api, harness="client" if what == "step" else "server")
+        body = {"reply": {"message": message}}
+        status = api.post(f"/v1/episodes/{episode['id']}/{what}", json=body).status_code
+        assert status == (200 if checked.is_valid(body) else 400), message
+
+
 def test_an_agent_plays_over_mcp_while_a_trainer_looks_on(api: httpx.Client) -> None:
     from mcp import Client
 

@@ -26,6 +26,8 @@ _SECURE = {
 }
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 _ALWAYS = (400, 405, 429, 503)
+_OWN = {"properties": {"role": {"const": "assistant"}, "call_id": {"type": "null"}}}
+"""What a model itself says is nobody else's, and answers no call."""
 
 
 @functools.cache
@@ -70,6 +72,9 @@ def _bound(components: dict[str, Any]) -> None:
         config[name]["minimum" if edges[0] == "[" else "exclusiveMinimum"] = low
         if math.isfinite(high):
             config[name]["maximum" if edges[1] == "]" else "exclusiveMaximum"] = high
+    for name in ("ReplyAsked", "StepAsked"):
+        asked = components[name]["properties"]
+        asked["reply"] = {"allOf": [asked["reply"], {"properties": {"message": _OWN}}]}
     for schema in _schemas(components):
         if schema.get("type") == "integer":  # As many bits as a record holds.
             schema.setdefault("minimum", -(2**63))
