@@ -56,6 +56,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         split: Whose tasks; empty for the environment's "test", or its last one where it has none of that name.
         task: Id, or place in the split, from the end where it is negative.
         id: How the caller will call it; empty for a fresh one.
+        request: Digest of the request whose key gave that name; empty where none did.
         seed, member, attempt, agent, after: Fields of the Trace; without a member it is the next of its group.
         led, everyone: Whether a harness of the caller's plays; whether he answers for all roles.
         led_by: What the record says of that harness; None where it is the environment's own.
@@ -69,6 +70,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     split: str = ""
     task: str | int
     id: str = ""
+    request: str = ""
     seed: int = 0
     member: int | None = None
     attempt: int = 0
@@ -343,6 +345,7 @@ class Host:
             **names,
             **more,
         )
+        live.request = wanted.request
         self._lives[live.id] = self._tokens[live.token] = live
         return live
 

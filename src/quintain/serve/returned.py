@@ -40,6 +40,7 @@ class Returned(Live):
         super().__init__(*rest, **named)
         self._past = past
         self.is_new = past.is_new
+        self._requests: dict[str, str] = {}
         self._waking: asyncio.Task[None] | None = None
         self._settled = None if past.settled is None else codec.loads(past.settled, Trace)
         if self._settled is not None:
@@ -82,6 +83,11 @@ class Returned(Live):
     def gave(self, key: str) -> bool:
         """Whether a process gave this key to a call, and was killed before it began with it."""
         return key[:16] in self._log.marks
+
+    def clashes(self, key: str) -> bool:
+        """Whether a process that is gone did something under this key, but for its last word: another request."""
+        name, _, request = key.rpartition(" ")
+        return self._requests.get(name, request) != request
 
     async def begin(self) -> None:
         """Play it again; where that does not lead to where it was, it has failed."""
@@ -130,6 +136,8 @@ class Returned(Live):
         reply = codec.loads(entry.reply, Move) if entry.led else codec.loads(entry.reply, Reply)
         is_change = isinstance(reply, Move) and not reply.plays
         if entry.key:
+            name, _, request = entry.key.rpartition(" ")
+            self._requests[name] = request
             self._turns[entry.key] = len(self._episode.sessions) if is_change and self._episode else index
         if self._settled is not None and index >= len(self._settled.turns) and not is_change:
             return

@@ -149,10 +149,12 @@ class Shown:
         lost: Keys of calls whose answers nobody got, and whether the same request without its key is still to come.
         is_new: Whether a process was killed before anybody acted in it: who asked for it may not know that it is there.
         broken: Key of the call over which it failed; empty where there is none.
+        request: Digest of the request by whose key it has its name; empty where it has it otherwise.
     """
 
     is_new: bool = False
     broken: str = ""
+    request: str = ""
     id: str
     env: Environment[Any]
     owner: Caller
@@ -178,6 +180,10 @@ class Shown:
 
     def gave(self, key: str) -> bool:
         """Whether this key may have been given to a call of which nothing is known any more, not even that it began."""
+        return False
+
+    def clashes(self, key: str) -> bool:
+        """Whether a process that is gone did something under this key, but for its last word: another request."""
         return False
 
     def missed(self, key: str) -> None:

@@ -26,18 +26,18 @@ def test_what_runs_is_done_once_however_much_is_done_meanwhile(monkeypatch: pyte
             done.append(name)
             return Said(200, name.encode().ljust(size), ())
 
-        first = asyncio.create_task(known.do(("me", "slow"), b"", slow))
+        first = asyncio.create_task(known.do(("me", "slow"), "", slow))
         await asyncio.sleep(0)
         for number in "012345678":
-            await known.do(("me", number), b"", functools.partial(quick, number))
-        again = asyncio.create_task(known.do(("me", "slow"), b"", slow))
+            await known.do(("me", number), "", functools.partial(quick, number))
+        again = asyncio.create_task(known.do(("me", "slow"), "", slow))
         await asyncio.sleep(0)
         gate.set()
         assert await first == await again
         assert done == [*"012345678", "slow"]
         for number in "012345678":  # The size of what was kept is still known: as many as fit are kept, and no fewer.
-            await known.do(("me", f"later-{number}"), b"", functools.partial(quick, number))
-        await known.do(("me", "later-7"), b"", slow)
+            await known.do(("me", f"later-{number}"), "", functools.partial(quick, number))
+        await known.do(("me", "later-7"), "", slow)
         assert len(done) == 19
 
     asyncio.run(play())

@@ -160,6 +160,40 @@ def test_a_join_that_comes_again_is_one(tmp_path: Path) -> None:
     assert died == {("/{0}/join", "before the answer")}
 
 
+def test_a_key_outlives_its_process_with_the_request_that_it_is_of(tmp_path: Path) -> None:
+    """Whatever was made or done under it, the same request gets the same answer, and another one none."""
+    path = "/v1/episodes/{0}"
+    asked = (
+        ("", {"environment": "counter"}, {"environment": "counter", "seed": 1}),
+        (f"{path}/fork", None, {"fork": "me"}),
+        (f"{path}/calls", {"name": "add", "arguments": {"by": 2}}, {"name": "add", "arguments": {"by": 1}}),
+        (f"{path}/replies", {"reply": call("add", '{"by": 1}')}, {"reply": call("add", '{"by": 2}')}),
+        (f"{path}/terminate", {"reason": "enough"}, {"reason": "too much"}),
+    )
+    with mortal(tmp_path, "counter") as server:
+        names: list[str] = []
+
+        def ask(number: int, body: Any) -> tuple[int, Any]:
+            what = asked[number][0].format(*names) or "/v1/episodes"
+            status, _, said = server.ask("POST", what, body=body, headers={"idempotency-key": f"key-{number}"})
+            return status, json.loads(said)
+
+        told: list[Any] = []
+        for number, (_, first, _) in enumerate(asked):
+            told.append(ask(number, first))
+            assert told[-1][0] in {200, 201}, told
+            names += [told[0][1]["id"]] if not names else []
+        before = server.trace(names[0])
+        for _ in range(2):
+            for number, (_, first, other) in enumerate(asked):
+                status, said = ask(number, other)
+                assert (status, said["detail"]) == (409, "this Idempotency-Key was used for another request"), number
+                assert ask(number, first)[0] == told[number][0]
+            assert server.trace(names[0]) == before
+            assert len(json.loads(server.ask("GET", "/v1/episodes")[2])["episodes"]) == 2
+            server.again()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("steps", [HERE, THERE], ids=["here", "there"])
 def test_whatever_the_moment_nothing_is_done_twice(tmp_path: Path, steps: Sequence[Step]) -> None:

@@ -99,7 +99,6 @@ class Control:
             names,
             query=queried(request.scope.get("query_string", b"").decode("latin-1"), route.query),
             body=None,
-            key=f"{request.path} {key}" if key else "",
             keyed=self._keyed,
         )
         if route.role:
@@ -107,13 +106,14 @@ class Control:
         asked = asked._replace(body=await self._body(request, route))
         if not key or request.method != "POST":
             return said(route, await route.handle(asked))
+        body = await self._raw(request, route)
+        whole = b"\n".join((request.path.encode(), request.scope.get("query_string", b""), body))
+        asked = asked._replace(name=f"{request.path} {key}", digest=codec.digest(whole))
 
         async def work() -> Said:
             return said(route, await route.handle(asked))
 
-        body = await self._raw(request, route)
-        whole = b"\n".join((request.path.encode(), request.scope.get("query_string", b""), body))
-        return await self._once.do((caller.name, key), whole, work)
+        return await self._once.do((caller.name, key), asked.digest, work)
 
     async def _raw(self, request: Request, route: Route) -> bytes:
         most = self._host.limits.body_bytes

@@ -24,7 +24,7 @@ from quintain.trace import Message, Reply, ToolCall, Trace
 
 from . import telling
 from .asking import Create
-from .once import Said
+from .once import USED, Said
 from .routes import OCTETS, Asked
 from .wire import Detail, DigestTold, Divergence, EpisodesTold, Joined, JournalTold, Played, Replayed, Verdict
 
@@ -45,6 +45,7 @@ async def create_episode(asked: Asked) -> Detail:
         split=body.split,
         task=body.task if body.task is not None else body.index,
         id=_id(asked),
+        request=asked.digest,
         seed=body.seed,
         member=after.trace.member if after is not None and body.member is None else body.member,
         attempt=body.attempt,
@@ -181,6 +182,7 @@ async def restore(asked: Asked) -> Detail:
         split=await _split(asked, env, trace),
         task=trace.task,
         id=_id(asked),
+        request=asked.digest,
         led=asked.query.harness == "client",
         led_by="" if asked.query.harness == "client" else None,
         everyone=asked.query.everyone,
@@ -206,6 +208,7 @@ async def fork(asked: Asked) -> Detail:
         split=live.split,
         task=live.task.id,
         id=_id(asked),
+        request=asked.digest,
         led=live.led,
         led_by=None if trace.led_by is msgspec.UNSET else trace.led_by,
         everyone=live.everyone,
@@ -259,6 +262,8 @@ async def delete_episode(asked: Asked) -> None:
 async def _live(asked: Asked) -> Live:
     live = asked.host.get(asked.names["id"], asked.caller)
     await live.woken(READY_S)
+    if asked.key and live.clashes(asked.key):
+        raise Conflict(USED)
     return live
 
 
@@ -276,9 +281,9 @@ def _led_by(env: Environment[Any], body: Create) -> str | None:
 
 def _id(asked: Asked) -> str:
     """The same for the same request, even when the server died in between."""
-    if not asked.key:
+    if not asked.name:
         return ""
-    whole = f"{asked.caller.name}/{asked.key}"
+    whole = f"{asked.caller.name}/{asked.name}"
     ids = (codec.digest(f"{whole}/{number}".encode() if number else whole.encode()) for number in itertools.count())
     return next(name for name in ids if asked.host.shard.owns(name))
 
@@ -293,10 +298,15 @@ async def _created(asked: Asked, wanted: Wanted, twin: Episode[Any] | None = Non
 
 def _made(asked: Asked) -> Live | None:
     """What this very request made before the server died."""
-    if asked.key:
-        with contextlib.suppress(Unknown):
-            return asked.host.get(_id(asked), asked.caller)
-    return None
+    if not asked.name:
+        return None
+    try:
+        live = asked.host.get(_id(asked), asked.caller)
+    except Unknown:
+        return None
+    if live.request != asked.digest:
+        raise Conflict(USED)
+    return live
 
 
 async def _shown(asked: Asked, live: Live) -> Detail:

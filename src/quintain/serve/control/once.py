@@ -8,13 +8,13 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
 
-from quintain import codec
 from quintain.serve.errors import Conflict, Refused
 
 MOST = 20_000
 """Answers that are kept."""
 MOST_BYTES = 128 << 20
 """Of them together."""
+USED = "this Idempotency-Key was used for another request"
 _KEY = re.compile(r"[!-~]{1,255}")
 
 
@@ -34,12 +34,12 @@ class Once:
         self._running: dict[tuple[str, str], tuple[str, asyncio.Future[Said]]] = {}
         self._bytes = 0
 
-    async def do(self, name: tuple[str, str], request: bytes, work: Callable[[], Awaitable[Said]]) -> Said:
+    async def do(self, name: tuple[str, str], digest: str, work: Callable[[], Awaitable[Said]]) -> Said:
         """Do what a request asks for, unless that was done already.
 
         Args:
             name: The caller's, and the key.
-            request: All that the request says.
+            digest: Of all that the request says.
             work: Does it; what it raises is told to everybody who asks meanwhile, and not kept.
 
         Raises:
@@ -48,10 +48,9 @@ class Once:
         """
         if not _KEY.fullmatch(name[1]):
             raise Refused("an Idempotency-Key has 1 to 255 printable ASCII characters, and no space among them")
-        digest = codec.digest(request)
         before, found = self._known.get(name) or self._running.get(name) or (digest, None)
         if before != digest:
-            raise Conflict("this Idempotency-Key was used for another request")
+            raise Conflict(USED)
         if found is not None:
             return found if isinstance(found, Said) else await asyncio.shield(found)
         answer = asyncio.get_running_loop().create_future()

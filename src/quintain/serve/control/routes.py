@@ -36,8 +36,9 @@ class Asked(NamedTuple):
         names: The parts of the path that stand in braces in its pattern.
         query: As the route's type.
         body: As the route's type; None where it has none.
-        key: Idempotency-Key; empty where there is none.
         keyed: Whether the server asks for keys.
+        name: The path and the Idempotency-Key; empty where there is none.
+        digest: Of all that a request with such a key says.
     """
 
     host: Host
@@ -46,8 +47,14 @@ class Asked(NamedTuple):
     names: dict[str, str]
     query: Any
     body: Any
-    key: str
     keyed: bool
+    name: str = ""
+    digest: str = ""
+
+    @property
+    def key(self) -> str:
+        """Under which the next process knows this very request, too; empty where it has no Idempotency-Key."""
+        return f"{self.name} {self.digest}" if self.name else ""
 
     def has(self, role: str) -> bool:
         """Whether the caller's role is this one, or one above it."""
