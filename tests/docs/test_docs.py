@@ -103,8 +103,11 @@ def run(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         MISSING[need["what"]]()
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
-    before = set(sys.modules)
     todo = [block for block in blocks(page.read_text()) if block.spared is None]
+    for name in {Path(block.title).parts[0].removesuffix(".py") for block in todo if block.title}:
+        # Another test's file may be called so, too.
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    before = set(sys.modules)
     module = _module(page, folder, [block for block in todo if block.language == "python"])
     try:
         for block in todo:
@@ -206,6 +209,8 @@ def _page(folder: Path, text: str) -> Path:
 
 
 def test_blocks_share_a_module_and_their_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("lamp", "desk"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))  # Somebody else's, imported before.
     run(_page(tmp_path, GOOD), tmp_path, monkeypatch)
     assert not {"lamp", "desk", "page_page"} & set(sys.modules)
 
