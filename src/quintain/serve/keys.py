@@ -121,6 +121,8 @@ def read(path: Path) -> list[Line]:
         lines = [msgspec.json.decode(text, type=Line) for text in path.read_bytes().splitlines() if text.strip()]
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is no file of keys, such as `quintain keys add` writes: {error}") from error
+    for line in lines:
+        _checked(line.name)
     for what in ("name", "number"):
         twice = [one for one, count in Counter(getattr(line, what) for line in lines).items() if count > 1]
         if twice:
@@ -135,8 +137,7 @@ def add(path: Path, name: str, role: Role) -> str:
         UsageError: There is one of that name; or the name has signs beside letters, digits and ``._-``; or the file
             cannot be written.
     """
-    if not re.fullmatch(r"[\w.-]{1,64}", name, re.ASCII) or name == ANYONE.name:
-        raise UsageError(f"a key's name has 1 to 64 letters, digits or ._-, and is not {ANYONE.name!r}; got {name!r}")
+    _checked(name)
     number, salt = secrets.token_hex(6), secrets.token_hex(16)
     key = f"qn_{number}.{secrets.token_urlsafe(32)}"
     with _held(path):
@@ -158,6 +159,16 @@ def remove(path: Path, name: str) -> None:
         if all(line.name != name for line in lines):
             raise UsageError(f"{path} has no key called {name!r}")
         _write(path, [line for line in lines if line.name != name])
+
+
+def _checked(name: str) -> None:
+    """Nothing, if a key may have this name, which the processes of a server tell each other as one word of a header.
+
+    Raises:
+        UsageError: It may not.
+    """
+    if not re.fullmatch(r"[\w.-]{1,64}", name, re.ASCII) or name == ANYONE.name:
+        raise UsageError(f"a key's name has 1 to 64 letters, digits or ._-, and is not {ANYONE.name!r}; got {name!r}")
 
 
 def _hash(salt: str, key: str) -> str:

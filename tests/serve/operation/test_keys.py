@@ -57,8 +57,11 @@ def test_a_number_that_nobody_has_is_not_told_by_its_digest(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "anyone", "ä", "a/b", "a\n"])
 def test_a_name_is_a_word(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UsageError, match="name"):
+    with pytest.raises(UsageError, match="a key's name"):
         made.add(tmp_path / "keys", name, "agent")
+    (tmp_path / "keys").write_text(json.dumps(LINE | {"name": name}))
+    with pytest.raises(UsageError, match="a key's name"):  # Nor one that was written by hand.
+        Keys(tmp_path / "keys")
 
 
 def test_a_name_has_one_key(tmp_path: Path) -> None:
