@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any, Protocol
 
 from quintain import codec
 
-from .asgi import JSON, App, Receive, Request, Scope, Send, Stalled, again_headers
+from .asgi import JSON, App, Receive, Request, Scope, Send, again_headers
 from .control.app import Control
 from .door import NOBODY, Door, Keyed, Paces, Places
 from .errors import ServeError
@@ -20,7 +19,6 @@ from .ors import Ors
 from .shard import ELSEWHERE
 from .siblings import Elsewhere, told
 
-_log = logging.getLogger(__name__)
 _NOTHING: dict[str, Any] = {}
 
 
@@ -75,8 +73,6 @@ class _Front:
         except ServeError as error:
             body = codec.json({"detail": str(error)})
             await request.answer(error.status, body, [JSON, *again_headers(error)])
-        except Stalled as stalled:
-            _log.warning("%s", stalled)
 
     async def _route(self, request: Request) -> None:
         first = request.path[1:].partition("/")[0]

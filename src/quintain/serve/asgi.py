@@ -36,12 +36,6 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = Iterable[tuple[bytes, bytes]]
 
 JSON = (b"content-type", b"application/json")
-STALLED_S = 60.0
-"""Seconds after which a client that does not read what it asked for is given up."""
-
-
-class Stalled(Exception):
-    """A client does not read its answer."""
 
 
 class Request:
@@ -146,7 +140,7 @@ class Request:
         kind = "websocket.http" if self.scope["type"] == "websocket" else "http"
         length = (b"content-length", str(len(body)).encode())
         await self.send({"type": f"{kind}.response.start", "status": status, "headers": [*headers, length]})
-        await _sent(self.send, {"type": f"{kind}.response.body", "body": body})
+        await self.send({"type": f"{kind}.response.body", "body": body})
 
     async def reply(self, value: Any, status: int = 200, headers: Headers = (JSON,)) -> None:
         """Send a value as JSON."""
@@ -180,17 +174,6 @@ def again_headers(error: ServeError) -> list[tuple[bytes, bytes]]:
     return []
 
 
-async def _sent(send: Send, event: Event) -> None:
-    if len(event["body"]) < 65_536:  # What fits into the buffers never waits for long.
-        await send(event)
-        return
-    try:
-        async with asyncio.timeout(STALLED_S):
-            await send(event)
-    except TimeoutError:
-        raise Stalled(f"the client has not read its answer for {STALLED_S:g} s") from None
-
-
 class Events:
     """A stream of server-sent events, kept alive by comments while nothing else is sent.
 
@@ -222,20 +205,12 @@ class Events:
         return _Kept(work, self._ping_s, self._ping)
 
     async def send(self, data: bytes) -> None:
-        """Send frames, of which others follow.
-
-        Raises:
-            Stalled: The client does not read.
-        """
-        await _sent(self._request.send, {"type": "http.response.body", "body": data, "more_body": True})
+        """Send frames, of which others follow."""
+        await self._request.send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def close(self, data: bytes = b"") -> None:
-        """Send the last frames.
-
-        Raises:
-            Stalled: The client does not read.
-        """
-        await _sent(self._request.send, {"type": "http.response.body", "body": data})
+        """Send the last frames."""
+        await self._request.send({"type": "http.response.body", "body": data})
 
     def _ping(self) -> None:
         ping = asyncio.ensure_future(self.send(b": ping\r\n\r\n"))

@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from .asgi import App
 from .eager import Eager
 from .exchange import Exchange
+from .unread import Reader
 
 HEAD_S = 15.0
 """Seconds from a connection's first sign of a request, or from its beginning, to the end of the request's head."""
@@ -26,8 +27,6 @@ BODY_S = 60.0
 """Seconds from there to the end of its body."""
 LINGER_S = 5.0
 """Seconds that the rest of a request is listened to after its answer, so that the answer is read."""
-READ_S = 75.0
-"""Seconds that a client may leave unread what fills the buffers."""
 
 _BODY = (b"content-length", b"transfer-encoding")
 
@@ -42,7 +41,7 @@ class _Trailers(list[tuple[bytes, bytes]]):
 _TRAILERS = _Trailers()
 
 
-class Http(HttpToolsProtocol):
+class Http(Reader, HttpToolsProtocol):
     """One connection."""
 
     app: Any  # Ours, whose types are not uvicorn's.
@@ -56,7 +55,6 @@ class Http(HttpToolsProtocol):
     _is_feeding = False
     _coming: Exchange | None = None
     _late: asyncio.TimerHandle | None = None
-    _unread: asyncio.TimerHandle | None = None
     _running: Any = None  # An Exchange: that which is being answered.
     _status = HTTPStatus.BAD_REQUEST
 
@@ -69,7 +67,6 @@ class Http(HttpToolsProtocol):
         """The client has left; what it asked for behind the running request is not begun any more."""
         self._on_time()
         self._drop()
-        self.resume_writing()
         self.pipeline.clear()
         super().connection_lost(exc)
 
@@ -85,17 +82,20 @@ class Http(HttpToolsProtocol):
             exchange, self._coming = self._coming, None
             self._answer(exchange)
 
-    def pause_writing(self) -> None:
-        """The buffers are full; a client that does not read is cut off."""
-        super().pause_writing()
-        self._unread = self.loop.call_later(READ_S, self._cut_off)
+    def cut_off(self) -> None:
+        """The client does not read what it asked for."""
+        self._drop()
+        super().cut_off()
 
-    def resume_writing(self) -> None:
-        """The client has read."""
-        if self._unread is not None:
-            self._unread.cancel()
-            self._unread = None
-        super().resume_writing()
+    def handle_websocket_upgrade(self) -> None:
+        """A WebSocket is asked for, whose own connection it will be."""
+        self.look_away()
+        super().handle_websocket_upgrade()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing was asked for in a long while."""
+        super().timeout_keep_alive_handler()
+        self.must_read()
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -106,7 +106,7 @@ class Http(HttpToolsProtocol):
         """The head of a request is there.
 
         Raises:
-            ValueError: It is too long, or asks for a WebSocket and has a body, which would never be answered.
+            ValueError: It is too long, or asks for a WebSocket with a body, or before an answer was read.
         """
         self._in_head = False
         self._on_time()
@@ -120,6 +120,8 @@ class Http(HttpToolsProtocol):
         if self.parser.should_upgrade() and self._should_upgrade():
             if any(name in _BODY for name, _ in self.headers):
                 raise ValueError("a request for a WebSocket has no body")
+            if self.flow.write_paused or (self.cycle is not None and not self.cycle.response_complete):
+                raise ValueError("a WebSocket is asked for when what was asked before has been answered, and read")
             return
         self.headers = _TRAILERS
         before, self.cycle = self.cycle, self._exchange()
@@ -148,6 +150,8 @@ class Http(HttpToolsProtocol):
         if self.pipeline:
             self._running = self.pipeline[-1][0]
         super().on_response_complete()
+        if self.transport.is_closing():
+            self.must_read()
         if self._in_message and not self.transport.is_closing():
             self._on_time()
             self._late = self.loop.call_later(LINGER_S, self._too_late)
@@ -208,10 +212,6 @@ class Http(HttpToolsProtocol):
         elif self._late is None:
             self._late = self.loop.call_later(HEAD_S if self._in_head else BODY_S, self._too_late)
 
-    def _cut_off(self) -> None:
-        self._drop()
-        self.transport.abort()
-
     def _drop(self) -> None:
         """Have nothing more written; uvicorn tells so the request that came last, not the one that runs."""
         if self._running is not None:
@@ -223,6 +223,7 @@ class Http(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)
         elif not self.transport.is_closing():
             self.transport.close()
+            self.must_read()
 
     def _on_time(self) -> None:
         if self._late is not None:
@@ -238,6 +239,7 @@ class Http(HttpToolsProtocol):
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\nconnection: close\r\n"
         self.transport.write(head.encode() + b"content-length: %d\r\n\r\n" % len(body) + body)
         self.transport.close()
+        self.must_read()
 
 
 _eagers: dict[asyncio.AbstractEventLoop, Eager] = {}

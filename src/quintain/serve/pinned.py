@@ -117,6 +117,9 @@ class Pinned(Http):
 
     @property
     def _is_answering(self) -> bool:
+        """Whether an answer is not complete, or waits here until the client reads."""
+        if self.transport.get_write_buffer_size():
+            return True
         return self.cycle is not None and not self.cycle.response_complete
 
     def _hand_over(self, owner: int, data: bytes) -> None:

@@ -9,8 +9,7 @@ import asyncio
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-LINGER_S = 15.0
-"""Seconds in which a client may still read what it was sent; the 10 of the closing handshake are among them."""
+from .unread import Reader
 
 _UNREADABLE = (
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 24\r\n\r\n"
@@ -18,7 +17,7 @@ _UNREADABLE = (
 )
 
 
-class WebSocket(WebSocketsSansIOProtocol):
+class WebSocket(Reader, WebSocketsSansIOProtocol):
     """One connection."""
 
     def data_received(self, data: bytes) -> None:
@@ -43,5 +42,9 @@ class WebSocket(WebSocketsSansIOProtocol):
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
         """Let the connection go, when its client does not."""
         super().on_task_complete(task)
-        # Closing waits until all is read; without this a client that never reads would keep its connection forever.
-        self.loop.call_later(LINGER_S, self.transport.abort)
+        self.must_read()  # Closing waits until all is.
+
+    def keepalive_timeout(self) -> None:
+        """Nothing has come from the client in a long while, not even a sign of life."""
+        super().keepalive_timeout()
+        self.must_read()

@@ -15,6 +15,7 @@ from quintain.harness import Agent
 from quintain.serve.app import build
 from quintain.serve.door import Open
 from quintain.serve.host import Host, Wanted
+from quintain.serve.http import Http
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
 from quintain.serve.live import Live
@@ -44,7 +45,7 @@ async def served(
     *environments: qn.Environment[Any], limits: Limits | None = None, user: Agent | None = None
 ) -> AsyncGenerator[Served]:
     host = Host(environments, limits=limits, user=user)
-    config = uvicorn.Config(build(host, Open()), port=0, lifespan="off", log_level="error", http="httptools")
+    config = uvicorn.Config(build(host, Open()), port=0, lifespan="off", log_level="error", http=Http)
     server = uvicorn.Server(config)
     listening = asyncio.create_task(server.serve())
     await until(lambda: server.started)

@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 import pytest
 
+from quintain.serve import unread
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
-from quintain.serve.mcp import http
 from tests.serve.environments import Gates, counter, gated
 from tests.serve.mcp.episodes import Wire, parsed, served, until
 
@@ -149,7 +149,7 @@ def test_a_page_of_another_site_is_kept_out(*, modern: bool) -> None:
 def test_a_client_that_never_reads_its_stream_is_given_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(http, "STALLED_S", 0.3)
+    monkeypatch.setattr(unread, "READ_S", 0.3)
 
     async def play() -> None:
         async with served(counter) as here:
@@ -166,7 +166,7 @@ def test_a_client_that_never_reads_its_stream_is_given_up(
                     line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
                     line.sendall(f"POST {httpx.URL(url).path} HTTP/1.1\r\n{head}\r\n{body}".encode())
                 await until(lambda: len(live.trace.turns) == 4)
-                await until(lambda: caplog.text.count("has not read its answer") == 3)
+                await until(lambda: caplog.text.count("has read nothing of its answer") == 3)
                 await until(lambda: len(asyncio.all_tasks()) <= before)
                 assert "result" in await wire.call(2, "peek")
                 for line in lines:

@@ -21,7 +21,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 
-from quintain.serve import websocket
+from quintain.serve import unread, websocket
 from quintain.serve.app import build
 from quintain.serve.asgi import Request
 from quintain.serve.door import Open
@@ -199,9 +199,7 @@ def test_a_server_ends_in_order_while_sockets_are_open(tmp_path: Path) -> None:
 
 
 def test_a_client_that_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket, "STALLED_S", 0.2)
-    monkeypatch.setattr(socket, "WATCH_S", 0.05)
-    monkeypatch.setattr(websocket, "LINGER_S", 0.2)
+    monkeypatch.setattr(unread, "READ_S", 0.2)
     with limited() as (url, host), sockets.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as deaf:
         deaf.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
         deaf.sendall(HANDSHAKE)

@@ -15,7 +15,7 @@ from tests.serve.operation.raw import ask, dial, rest
 from tests.serve.serving import Served, serve
 
 READ_S = 0.5
-HASTY = f"import quintain.serve.http as http\nhttp.READ_S = {READ_S}"
+HASTY = f"import quintain.serve.unread as unread\nunread.READ_S = {READ_S}"
 HOST = b"host: 127.0.0.1\r\n"
 CHUNKED = b"POST /create_session HTTP/1.1\r\n" + HOST + b"transfer-encoding: chunked\r\n"
 SOCKET = (

@@ -6,14 +6,13 @@ alone: clients of both eras may come, go and come back, and none of them can end
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections import OrderedDict
 from typing import Any
 
 from quintain import codec
 from quintain.serve import sdk
-from quintain.serve.asgi import JSON, STALLED_S, Event, Request, Send, Stalled
+from quintain.serve.asgi import JSON, Request
 from quintain.serve.errors import Unknown
 from quintain.serve.host import Host
 
@@ -58,11 +57,7 @@ class Address:
         asked = Asked(live, self._lines.name(request), request.gone, named)
         headers = [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]
         scope = {**request.scope, "headers": headers, _ASKED: asked}
-        try:
-            async with asyncio.timeout(None) as patience:
-                await self._manager.handle(scope, request.receive, _sending(request.send, patience))
-        except TimeoutError:
-            raise Stalled(f"the client has not read its answer for {STALLED_S:g} s") from None
+        await self._manager.handle(scope, request.receive, request.send)
 
 
 class Lines:
@@ -93,21 +88,6 @@ def _asked(context: Context) -> Asked:
     carried: Any = context.request
     asked: Asked = carried.scope[_ASKED]
     return asked
-
-
-def _sending(send: Send, patience: asyncio.Timeout) -> Send:
-    """The same, but no event may wait for longer than `STALLED_S` until the client reads."""
-    loop = asyncio.get_running_loop()
-
-    async def in_time(event: Event) -> None:
-        patience.reschedule(loop.time() + STALLED_S)
-        try:
-            await send(event)
-        finally:
-            if not patience.expired():
-                patience.reschedule(None)
-
-    return in_time
 
 
 async def _refuse(request: Request, status: int, words: str) -> None:

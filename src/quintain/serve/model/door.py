@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
 from quintain.errors import UsageError
+from quintain.serve.unread import Reader
 
 from .endpoint import Paths
 
@@ -83,6 +84,7 @@ async def opened() -> AsyncGenerator[Door]:
 def _server(paths: Paths) -> Any:
     try:
         import uvicorn
+        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     except ModuleNotFoundError as error:
         raise UsageError("programs as agents need an extra: pip install 'quintain[serve]'") from error
 
@@ -95,7 +97,7 @@ def _server(paths: Paths) -> Any:
     config = uvicorn.Config(
         paths,
         loop="none",
-        http="httptools",
+        http=type("Line", (Reader, HttpToolsProtocol), {}),
         ws="none",
         lifespan="off",
         log_config=None,

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quintain import codec
-from quintain.serve.asgi import Events, Receive, Request, Scope, Send, Stalled
+from quintain.serve.asgi import Events, Receive, Request, Scope, Send
 from quintain.serve.errors import ServeError
 from quintain.trace import Reply
 
@@ -194,9 +194,8 @@ class Paths:
         if desk is None:
             await _refuse(request, _NOWHERE, FORMATS["chat/completions"])
             return
-        # A program that does not read what it asked for has only itself to blame; and what is under way when the
-        # door closes, the server cancels.
-        with contextlib.suppress(Stalled, asyncio.CancelledError):
+        # What is under way when the door closes, the server cancels.
+        with contextlib.suppress(asyncio.CancelledError):
             await desk.handle(request, self.load)
 
     async def aclose(self) -> None:

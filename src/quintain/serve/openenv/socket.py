@@ -1,7 +1,4 @@
-"""The WebSockets: frame in, frame out, one after the other. What is wrong with a frame is said; the socket stays open.
-
-A socket whose client does not read is cut off: what it was sent stays in the transport's buffer, nothing is added.
-"""
+"""The WebSockets: frame in, frame out, one after the other. What is wrong with a frame is said; the socket stays."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.errors import QuintainError
-from quintain.serve.asgi import STALLED_S, Event, Request
+from quintain.serve.asgi import Event, Request
 from quintain.serve.errors import Finished, Full, Refused, Unknown, Void
 from quintain.serve.keys import Caller
 from quintain.serve.problems import problems
@@ -26,7 +23,7 @@ from .sessions import NoEpisode, Session, Sessions
 from .wire import CloseFrame, Frame, Reset, ResetFields, ResetFrame, RpcFrame, StateFrame, StepFrame
 
 WATCH_S = 15.0
-"""Most seconds between two looks at a socket: whether its client reads, and that its episode does not expire."""
+"""Most seconds between two looks at a socket, so that its episode does not expire."""
 TURN = 16
 """So many frames in a row; a client that sends many at once is not to be served alone."""
 DEEP = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
@@ -54,9 +51,6 @@ class Socket:
         self._receive, self._send = request.receive, request.send
         self._most = sessions.frame_bytes
         self._watch_s = min(WATCH_S, sessions.idle_s / 4)
-        self._sending_since = 0.0
-        self._stalled = False
-        self._task: asyncio.Task[Any] | None = None
         self._watch: asyncio.TimerHandle | None = None
 
     async def episodes(self, id: str) -> None:
@@ -78,12 +72,11 @@ class Socket:
         if session is None:
             return
         rpc = Rpc(self._sessions, self._env, self._caller, own=session, begins=begins)
-        self._task = asyncio.current_task()
         self._look(session)
         try:
             await self._loop(session, rpc, answers)
         except asyncio.CancelledError:
-            if not self._stalled and not self._sessions.draining:
+            if not self._sessions.draining:
                 raise
         finally:
             await self._leave(session, owned=not id)
@@ -105,10 +98,8 @@ class Socket:
             if answer is None:
                 await self._tell({"type": "websocket.close", "code": 1000})
                 return
-            self._sending_since = time.monotonic()
             if not await self._tell({"type": "websocket.send", "text": answer.decode()}):
                 return
-            self._sending_since = 0.0
 
     async def _tell(self, event: Event) -> bool:
         """Send; False where the client is gone, which a server says with an OSError."""
@@ -145,13 +136,8 @@ class Socket:
             await self._sessions.close(session)
 
     def _look(self, session: Session) -> None:
-        now = time.monotonic()
-        if self._sending_since and now - self._sending_since > STALLED_S and self._task is not None:
-            self._stalled = True
-            self._task.cancel()
-            return
-        if session.live is not None and not self._sending_since:
-            session.live.touched = now
+        if session.live is not None:
+            session.live.touched = time.monotonic()
         self._watch = asyncio.get_running_loop().call_later(self._watch_s, self._look, session)
 
     # -- one frame
