@@ -146,9 +146,9 @@ class Host:
         return len(self._lives)
 
     @property
-    def is_busy(self) -> bool:
-        """Whether anything is being done in any of them."""
-        return any(live.is_busy for live in self._lives.values())
+    def busy(self) -> int:
+        """In how many of them something is being done."""
+        return sum(live.is_busy for live in self._lives.values())
 
     def lives(self, caller: Caller) -> list[Live]:
         """This caller's episodes, an admin's being all."""

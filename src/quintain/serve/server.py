@@ -10,6 +10,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
@@ -206,9 +207,13 @@ class Leaving:
         self._server.should_exit = self._server.force_exit = True
 
     async def _wait(self) -> None:
+        most = self._seconds / 2
+        if calls := self._host.busy:
+            line = f"ending: waiting up to {most:g} s for {calls} call{'s' * (calls > 1)}"
+            print(line, file=sys.stderr, flush=True)  # noqa: T201  # Somebody who has pressed Ctrl-C wants to know.
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._seconds / 2):
-                while self._host.is_busy:  # noqa: ASYNC110  # calls end without telling anybody
+            async with asyncio.timeout(most):
+                while self._host.busy:  # noqa: ASYNC110  # calls end without telling anybody
                     await asyncio.sleep(LOOK_S)
         self._server.should_exit = True
 

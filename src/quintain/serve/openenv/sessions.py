@@ -13,7 +13,7 @@ from typing import Any
 
 from quintain.environment import Environment
 from quintain.serve import words
-from quintain.serve.errors import Finished, Full, Gone, Refused, ServeError, Unknown, Void
+from quintain.serve.errors import Finished, Gone, Refused, ServeError, Unavailable, Unknown, Void
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
 from quintain.serve.live import Live
@@ -290,11 +290,12 @@ class Sessions:
         """A new session without an episode.
 
         Raises:
-            Full: There are too many, or the server is shutting down.
+            Full: There are too many.
+            Unavailable: The server is shutting down.
         """
         self._sweep()
         if self._host.draining:
-            raise Full("the server is shutting down", retry_after_s=5)
+            raise Unavailable("the server is shutting down")
         self._host.room.enter("sessions", caller.name)
         session = Session(self._host, env, caller, id=self._host.shard.new_id())
         session.attached = attached

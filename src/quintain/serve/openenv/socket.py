@@ -13,7 +13,7 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve.asgi import Event, Request
-from quintain.serve.errors import Finished, Full, Refused, Unknown, Void
+from quintain.serve.errors import Finished, Full, Refused, Unavailable, Unknown, Void
 from quintain.serve.keys import Caller
 from quintain.serve.problems import problems
 
@@ -119,7 +119,7 @@ class Socket:
                 session.attached = True
                 return session
             problem = wire.error("SESSION_ERROR", f"Session {id} already has an attached WebSocket")
-        except Full as error:
+        except (Full, Unavailable) as error:
             problem = self._full(error)
         except Unknown as error:
             problem = wire.error("SESSION_ERROR", str(error))
@@ -154,7 +154,7 @@ class Socket:
             return await self._answer(session, rpc, frame, text=text)
         except (Refused, Unknown, NoEpisode, Finished) as error:  # The client's mistake.
             return wire.error("VALIDATION_ERROR", str(error), errors=problems(error))
-        except Full as error:
+        except (Full, Unavailable) as error:
             return self._full(error)
         except Void as error:
             return wire.error("EXECUTION_ERROR", str(error), metadata=wire.void(error.failure))
@@ -182,7 +182,7 @@ class Socket:
             case CloseFrame():
                 return None
 
-    def _full(self, error: Full) -> bytes:
+    def _full(self, error: Full | Unavailable) -> bytes:
         counts = {"active_sessions": len(self._sessions), "max_sessions": self._sessions.most}
         return wire.error("CAPACITY_REACHED", str(error), **counts, retry_after_s=error.retry_after_s)
 
