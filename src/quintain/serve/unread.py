@@ -75,8 +75,9 @@ class Reader:
 
 
 def _waits(transport: Any) -> bool:
-    """Whether anything waits to be read; of a connection that is gone nothing does."""
-    return bool(transport.get_write_buffer_size() and transport.get_extra_info("socket").fileno() >= 0)
+    """Whether anything waits for a client; on a line between our own processes, the other one sees to him."""
+    line = transport.get_extra_info("socket")
+    return bool(transport.get_write_buffer_size() and line.family != socket.AF_UNIX and line.fileno() >= 0)
 
 
 def _read(transport: Any) -> int:

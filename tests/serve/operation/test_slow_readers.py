@@ -6,10 +6,12 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from websockets.frames import Frame, Opcode
 
+from quintain.serve.shard import Shard
 from tests.serve.operation.raw import ask, rest
 from tests.serve.operation.test_malice import SOCKET, connections, until
 from tests.serve.serving import Served, serve
@@ -124,17 +126,6 @@ def _ask_and_be_cut_off(served: Served) -> None:
         line.close()
 
 
-def test_little_that_waits_is_not_waited_for_either(served: Served) -> None:
-    """So little that nobody would call the buffers full, on a connection that is to be closed."""
-    asked = f"GET /v1/environments HTTP/1.1\r\n{HOST}\r\n"
-    with dial(served.port) as line:
-        for _ in range(200):
-            line.sendall(f"{asked}\r\n".encode() * 10)
-        line.sendall(f"{asked}connection: close\r\n\r\n".encode())
-        until(lambda: connections(served) > 0)
-        until(lambda: connections(served) == 0)
-
-
 def test_a_socket_behind_an_answer_that_waits_is_refused(served: Served) -> None:
     """Nobody would notice any more that the buffers are full."""
     with dial(served.port) as line:
@@ -143,3 +134,24 @@ def test_a_socket_behind_an_answer_that_waits_is_refused(served: Served) -> None
         said = rest(line)
     assert b"HTTP/1.1 400" in said
     assert b"HTTP/1.1 101" not in said
+
+
+def test_an_answer_that_waits_is_not_lost_when_the_next_one_is_another_process_to_give(tmp_path: Path) -> None:
+    with serve("counter", folder=tmp_path, options=("--workers", "2")) as served:
+        names: list[str] = []
+        while len(names) < 4:  # By turns of the one and the other process.
+            made = json.loads(ask(served.port, "POST", "/v1/episodes", body={"environment": "counter"})[2])["id"]
+            if Shard(0, 2).owner(f"/v1/episodes/{made}".encode(), []) == len(names) % 2:
+                names.append(made)
+                call = {"name": "repeat", "arguments": LONG}
+                assert ask(served.port, "POST", f"/v1/episodes/{made}/calls", body=call)[0] == 200
+        with dial(served.port) as line:
+            for name in names:
+                line.sendall(f"GET /v1/episodes/{name}/trace HTTP/1.1\r\n{HOST}\r\n\r\n".encode())
+                first = line.recv(12, socket.MSG_PEEK)  # It is being answered by now.
+                assert first == b"HTTP/1.1 200"
+                time.sleep(0.2)
+            line.sendall(f"GET /health HTTP/1.1\r\n{HOST}\r\nconnection: close\r\n\r\n".encode())
+            said = rest(line)
+        assert said.count(b"HTTP/1.1 200") == 5
+        assert len(said) > 4 * MUCH
