@@ -1,7 +1,6 @@
 """uvicorn's HTTP with bounds on how requests come: each in time, and with a head no longer than heads are.
 
-A request is answered at once, in the midst of what brought its last byte. How long its body may be is known where it is
-read, see `asgi.Request.body`.
+How long a request's body may be is known where it is read, see `asgi.Request.body`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .asgi import App
-from .eager import Eager
 from .exchange import Exchange
 from .unread import Reader
 
@@ -52,8 +50,6 @@ class Http(Reader, HttpToolsProtocol):
     _chunk = 0
     _in_head = False
     _in_message = False
-    _is_feeding = False
-    _coming: Exchange | None = None
     _late: asyncio.TimerHandle | None = None
     _running: Any = None  # An Exchange: that which is being answered.
     _status = HTTPStatus.BAD_REQUEST
@@ -73,14 +69,9 @@ class Http(Reader, HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Bytes have come; most often they are one whole request."""
         self._chunk = len(data)
-        self._is_feeding = True
         super().data_received(data)
-        self._is_feeding = False
         if self._in_message:
             self._watch(len(data))
-        while self._coming is not None:
-            exchange, self._coming = self._coming, None
-            self._answer(exchange)
 
     def cut_off(self) -> None:
         """The client does not read what it asked for."""
@@ -192,17 +183,13 @@ class Http(Reader, HttpToolsProtocol):
         )
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        if self._is_feeding:
-            self._coming = cycle  # Its body may be among the same bytes.
-        else:
-            self._answer(cycle)
+        self._answer(cycle)
 
     def _answer(self, exchange: Exchange) -> None:
         app: App = self.app
-        task = _eager(self.loop).begin(exchange.run(app))
-        if task is not None:
-            self.tasks.add(task)
-            task.add_done_callback(self.tasks.discard)
+        task = self.loop.create_task(exchange.run(app))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def _watch(self, size: int) -> None:
         """See that the rest of a request comes in time, and that its head does not grow for ever."""
@@ -240,10 +227,3 @@ class Http(Reader, HttpToolsProtocol):
         self.transport.write(head.encode() + b"content-length: %d\r\n\r\n" % len(body) + body)
         self.transport.close()
         self.must_read()
-
-
-_eagers: dict[asyncio.AbstractEventLoop, Eager] = {}
-
-
-def _eager(loop: asyncio.AbstractEventLoop) -> Eager:
-    return _eagers.get(loop) or _eagers.setdefault(loop, Eager())

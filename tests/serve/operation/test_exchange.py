@@ -1,16 +1,13 @@
-"""Requests and answers as bytes, and work that begins in the midst of a callback."""
+"""Requests and answers as bytes."""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from quintain.serve.asgi import App, Event, Receive, Scope, Send
-from quintain.serve.eager import Eager
 from quintain.serve.exchange import Exchange
 from tests.serve.operation.raw import dial, rest, result
 from tests.serve.serving import Served, serve
@@ -162,96 +159,3 @@ def test_no_answer_and_one_that_is_none_are_a_server_error(events: tuple[Event, 
     data, _ = exchanged(answering(*events))
     assert data.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
     assert data.endswith(b'\r\n\r\n{"detail":"Internal Server Error"}')
-
-
-# --- work that begins at once
-
-
-def eagerly(*works: Callable[[list[Any]], Coroutine[Any, Any, None]]) -> list[Any]:
-    """What works note that are begun one after the other in one callback; "begun" stands where that returned."""
-    notes: list[Any] = []
-
-    async def run() -> None:
-        loop = asyncio.get_running_loop()
-        eager = Eager()
-        begun = loop.create_future()
-
-        def begin() -> None:
-            begun.set_result([eager.begin(work(notes)) for work in works])
-            notes.append("begun")
-
-        loop.call_soon(begin)
-        await asyncio.gather(*filter(None, await begun), return_exceptions=True)
-        eager.close()
-
-    asyncio.run(run())
-    return notes
-
-
-async def never_waits(notes: list[Any]) -> None:
-    notes.append("ended")
-
-
-async def waits(notes: list[Any]) -> None:
-    notes.append(asyncio.current_task())
-    await asyncio.sleep(0)
-    notes.append(asyncio.current_task())
-
-
-async def is_late(notes: list[Any]) -> None:
-    try:
-        async with asyncio.timeout(0):
-            await asyncio.sleep(30)
-    except TimeoutError:
-        notes.append("late")
-
-
-def test_what_never_waits_ends_at_once() -> None:
-    assert eagerly(never_waits, never_waits) == ["ended", "ended", "begun"]
-
-
-def test_what_waits_goes_on_in_the_task_that_it_began_in() -> None:
-    first, second, begun, *later = eagerly(waits, waits)
-    assert begun == "begun"
-    assert first is not second
-    assert set(later) == {first, second}
-
-
-def test_a_time_limit_that_was_set_at_once_holds() -> None:
-    assert eagerly(is_late, never_waits, is_late) == ["ended", "begun", "late", "late"]
-
-
-def test_what_one_sets_in_its_context_is_not_the_next_ones() -> None:
-    place: contextvars.ContextVar[str] = contextvars.ContextVar("place", default="nobody's")
-
-    async def leaves(notes: list[Any]) -> None:
-        notes.append(place.get())
-        place.set("mine")
-
-    async def keeps(notes: list[Any]) -> None:
-        token = place.set("mine")
-        await asyncio.sleep(0)
-        notes.append(place.get())
-        place.reset(token)
-
-    assert eagerly(leaves, leaves, keeps, leaves) == ["nobody's", "nobody's", "nobody's", "begun", "mine"]
-
-
-def test_what_raises_at_once_raises_where_it_was_begun() -> None:
-    async def breaks() -> None:
-        raise ZeroDivisionError
-
-    async def run() -> None:
-        eager = Eager()
-        caught = asyncio.get_running_loop().create_future()
-
-        def begin() -> None:
-            with pytest.raises(ZeroDivisionError):
-                eager.begin(breaks())
-            caught.set_result(None)
-
-        asyncio.get_running_loop().call_soon(begin)
-        await caught
-        eager.close()
-
-    asyncio.run(run())
