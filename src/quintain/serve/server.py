@@ -26,6 +26,7 @@ from .host import Host
 from .journal import Past
 from .keys import ANYONE
 from .pinned import accept, pinned
+from .workers import AT_ONCE
 
 if TYPE_CHECKING:
     import uvicorn
@@ -162,7 +163,8 @@ async def _served(server: Any, host: Host, door: Door, *, place: Place, pasts: I
     loop = asyncio.get_running_loop()
     leaving = Leaving(server, host, place.drain_s)
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, leaving.told, number)
+        loop.add_signal_handler(number, leaving.told if place.orphaned is None else leaving.begin, number)
+    loop.add_signal_handler(AT_ONCE, leaving.at_once, AT_ONCE)
     loop.add_signal_handler(signal.SIGHUP, door.look)
     if place.orphaned is not None:
         loop.add_reader(place.orphaned, os._exit, 1)
@@ -198,11 +200,20 @@ class Leaving:
         self._waiting: asyncio.Task[None] | None = None
 
     def told(self, number: int) -> None:
-        """A signal has come."""
+        """A signal has come; the second one ends it at once."""
+        if self._waiting is None:
+            self.begin(number)
+        else:
+            self.at_once(number)
+
+    def begin(self, _number: int) -> None:
+        """A signal has come, to one of several processes, which may hear it more than once."""
         if self._waiting is None:
             self._host.draining = True
             self._waiting = asyncio.create_task(self._wait())
-            return
+
+    def at_once(self, number: int) -> None:
+        """End without waiting for anything."""
         self.status = 128 + number
         self._server.should_exit = self._server.force_exit = True
 

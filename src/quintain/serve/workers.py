@@ -20,6 +20,10 @@ QUICK_S = 2.0
 TRIES = 5
 """Such deaths one after the other, before all is given up."""
 
+AT_ONCE = signal.SIGQUIT
+"""Tells a process to end at once. Not SIGTERM again: Ctrl-C, or who ends a group of processes, tells all of them the
+first time already, so that each would hear twice what was said once."""
+
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 
@@ -132,6 +136,9 @@ class Workers:
             os.close(self._start(number))
 
     def _leave(self, number: int) -> None:
+        if self._leaving:
+            self._status = self._status or 128 + number
+            number = AT_ONCE
         self._leaving = True
         self._tell(number)
 

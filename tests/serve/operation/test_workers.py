@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -323,17 +324,36 @@ def test_who_dies_in_a_call_is_replaced_and_the_others_do_not_notice(tmp_path: P
             assert count_of(server.call(name, "mark", label="after")) == "Marked 2."
 
 
-def test_all_end_in_order_while_a_call_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", ["first", "all"])
+def test_all_end_in_order_while_a_call_runs(tmp_path: Path, told: str) -> None:
+    """All are told by a terminal's Ctrl-C, and by what ends a group of processes."""
     with mortal(tmp_path, "gated", options=("--workers", "2")) as server:
         server.create("s", index=0)
         answers: list[dict[str, Any]] = []
         caller = threading.Thread(target=lambda: answers.append(server.call("s", "hold", gate="g")))
         caller.start()
-        while not server.gates.entered("g"):
-            time.sleep(0.01)
+        server.gates.await_entry("g")
         assert server.process
-        server.process.terminate()
+        for pid in [server.process.pid, *(server.workers if told == "all" else ())]:
+            os.kill(pid, signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            server.process.wait(0.5)
         server.gates.open("g")
         assert server.process.wait(30) == 0
         caller.join()
         assert count_of(answers[0]) == "Through g."
+
+
+def test_told_twice_all_end_at_once(tmp_path: Path) -> None:
+    with mortal(tmp_path, "gated", options=("--workers", "2")) as server:
+        server.create("s", index=0)
+        with dial(server.port) as line:
+            body = json.dumps({"name": "hold", "input": {"gate": "g"}}).encode()
+            head = f"POST /call HTTP/1.1\r\nhost: localhost\r\nx-session-id: s\r\ncontent-length: {len(body)}\r\n\r\n"
+            line.sendall(head.encode() + body)
+            server.gates.await_entry("g")
+            assert server.process
+            server.process.terminate()
+            until(lambda: "ending: waiting" in server.said)
+            server.process.terminate()
+            assert server.process.wait(5) == 128 + signal.SIGTERM
