@@ -7,6 +7,7 @@ X-Session-ID that /reset answers with, or the episode_id that it was given. What
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,7 +17,7 @@ from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve import lists
 from quintain.serve.asgi import JSON, Request, again_headers, parsed
-from quintain.serve.errors import Conflict, Refused, ServeError, TooLarge, Unknown, Void
+from quintain.serve.errors import Refused, ServeError, TooLarge, Unknown, Void
 from quintain.serve.host import Host
 from quintain.serve.keys import Caller
 from quintain.serve.problems import problems
@@ -211,20 +212,19 @@ async def _reset(asked: Asked) -> None:
     wanted = await asked.body(wire.ResetBody)
     sessions, named = asked.all.sessions, asked.request.header(SESSION) or wanted.session_id or ""
     old = await asked.session(named, "") if named else None
-    if wanted.episode_id:
-        if old is None:  # Whoever chooses the same name at the same time is sent to the same process.
-            sessions.siblings.belongs(wanted.episode_id)
-        player = await sessions.player(wanted.episode_id, asked.env, asked.caller)
-        if player is not None and player != named:  # Two callers that choose the same name must not meet.
-            raise Conflict(f"the episode {wanted.episode_id!r} is being played: name another, or send its X-Session-ID")
+    if wanted.episode_id and old is None:  # Whoever chooses the same name at the same time is sent to the same process.
+        sessions.siblings.belongs(wanted.episode_id)
     session = old or sessions.open(asked.env, asked.caller)
+    label = wanted.episode_id
     try:
-        live = await session.reset(wanted)
+        async with sessions.labels.taken(label, session) if label else contextlib.nullcontext():
+            live = await session.reset(wanted)
+            if session in sessions:  # It may have been closed meanwhile.
+                sessions.labels.put(session)
     except BaseException:
-        if not named:
+        if old is None:
             await sessions.close(session)
         raise
-    sessions.labels.put(session)
     told = session.told | wire.ignored(await asked.body(dict[str, msgspec.Raw]), wire.ResetBody)
     await asked.answer(wire.opened(live, told), session)
 
@@ -263,6 +263,10 @@ async def _state(asked: Asked) -> None:
     label = asked.request.query("episode_id")
     if not named and not label:
         await asked.request.reply({"episode_id": None, "step_count": 0})  # Nobody's: as before anything begins.
+        return
+    taker = asked.all.sessions.labels.taker(label, asked.env, asked.caller) if is_inner(asked.request) else None
+    if not named and taker is not None:
+        await asked.request.reply(taker)
         return
     session = await asked.session(named, label)
     await asked.request.reply(session.state())

@@ -258,6 +258,9 @@ class Sessions:
         self.labels = Labels(host.siblings)
         self._swept = time.monotonic()
 
+    def __contains__(self, session: Session) -> bool:
+        return session.id in self._known
+
     def __len__(self) -> int:
         return self._host.room.open("sessions")
 
@@ -341,13 +344,6 @@ class Sessions:
             raise Unknown(f"there is no episode {label!r}: POST /reset begins one")
         await session.catch_up()
         return session
-
-    async def player(self, label: str, env: Environment[Any], caller: Caller) -> str | None:
-        """The id of the session that plays an episode of this name over HTTP; None where none does."""
-        session = self.labels.get(label, env, caller)
-        if session is None or session.live is None:
-            return await self.labels.player(label, env, caller)
-        return session.id if session.live.status in {"starting", "open"} else None
 
     async def close(self, session: Session) -> None:
         """Close a session and its episode."""
