@@ -79,9 +79,17 @@ class Room:
             raise
 
     def add(self, what: str, key: str, number: int) -> None:
-        """Count some that are there anyhow, or that are there no more."""
-        self._tally.add(what, number)
+        """Count some that are there anyhow, or that are there no more.
+
+        Raises:
+            Full: There are too many keys to count, and nothing is.
+        """
         self._tally.add(f"{what}/{key}", number)
+        try:
+            self._tally.add(what, number)
+        except Full:
+            self._tally.add(f"{what}/{key}", -number)
+            raise
 
     def open(self, what: str) -> int:
         """How many there are."""

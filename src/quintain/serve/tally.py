@@ -16,7 +16,7 @@ from .errors import Full
 T = TypeVar("T", bound=Hashable)
 
 SLOTS = 4096
-"""Keys that can be counted at once."""
+"""Names that can be counted at once; a key that asks and has episodes and sessions is three of them."""
 
 _TIME, _FIRST = 1, 2  # What stands in a row: a name's digest, a time, then a number of each process.
 
@@ -168,7 +168,8 @@ class Tally:
         for row in range(0, len(self._names), self._width):
             if self._numbers[row + _TIME] <= now and not any(self._numbers[row + _FIRST : row + self._width]):
                 return row
-        raise Full(f"{self._slots} callers are here at once, and no more can be counted", retry_after_s=5)
+        words = f"this server counts {self._slots} names at once, up to three of each key, and all are taken"
+        raise Full(words, retry_after_s=5)
 
 
 def _digest(name: str) -> int:

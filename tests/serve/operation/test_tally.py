@@ -115,11 +115,31 @@ def test_names_that_nobody_needs_make_room_for_others(monkeypatch: pytest.Monkey
     for number in range(3):
         assert tally.pace(f"key {number}", 1.0) == 0
     tally.add("open", 1)
-    with pytest.raises(Full, match="4 callers"):
+    with pytest.raises(Full, match="4 names"):
         tally.pace("another", 1.0)
     monkeypatch.setattr("quintain.serve.tally.time.monotonic", lambda: now + 10)  # Their buckets are full again.
     assert tally.pace("another", 1.0) == 0
     assert tally.sum("open") == 1
+
+
+def test_more_than_can_be_counted_are_refused_and_change_no_count() -> None:
+    tally = Tally(slots=3)
+    room = Room(Limits(), tally)
+    for key in ("a", "b"):
+        room.enter("episodes", key)
+    for _ in range(3):
+        with pytest.raises(Full, match="3 names") as refused:
+            room.enter("episodes", "c")
+        with pytest.raises(Full):
+            room.add("episodes", "c", 1)
+        with pytest.raises(Full):
+            room.add("sessions", "a", 1)
+        assert refused.value.retry_after_s == 5
+    assert (room.open("episodes"), room.open("sessions")) == (2, 0)
+    assert [tally.sum(f"episodes/{key}") for key in "abc"] == [1, 1, 0]
+    room.add("episodes", "a", -1)
+    room.enter("episodes", "c")
+    assert [tally.sum(f"episodes/{key}") for key in "abc"] == [0, 1, 1]
 
 
 def test_what_does_not_come_to_be_takes_no_room() -> None:
