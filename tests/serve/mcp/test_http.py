@@ -183,11 +183,15 @@ def test_the_models_mistakes_are_observations(mode: str) -> None:
     [("crash", "quintain:tool_bug"), ("hang", "quintain:tool_timeout"), ("flood", "quintain:tool_bug")],
 )
 def test_a_broken_world_is_void_and_says_so_in_the_metadata_alone(mode: str, tool: str, kind: str) -> None:
+    """Only what hangs has a time limit: on a busy machine anything may take half a second, and is late then."""
+    limit = 0.5 if tool == "hang" else None
+    patient = rough.replace(config=qn.Config(tool_timeout_s=limit, max_turns=20))
+
     async def play() -> None:
-        async with served(rough) as here:
+        async with served(patient) as here:
             live, url = await here.open("plain")
             async with Client(url, mode=mode) as client:
-                for name, arguments in ((tool, {"megabytes": 100} if tool == "flood" else {}), ("touch", {})):
+                for name, arguments in ((tool, {"megabytes": 11} if tool == "flood" else {}), ("touch", {})):
                     result = await client.call_tool(name, arguments)
                     assert result.is_error
                     assert text(result) == "error: the environment is broken"
