@@ -6,11 +6,15 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from quintain.serve import crew as module
 from quintain.serve.crew import FEW, Crew, Place
+from tests.serve.operation.raw import ask
+from tests.serve.serving import serve
 
 
 def threads() -> int:
@@ -22,6 +26,26 @@ def eventually(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < limit
         time.sleep(0.01)
+
+
+def test_a_server_lets_its_threads_go(tmp_path: Path) -> None:
+    hasty = "import quintain.serve.crew as crew, quintain.serve.server as server\ncrew.IDLE_S = server.REAP_S = 0.1"
+    with serve("gated", folder=tmp_path, before=hasty) as server, ThreadPoolExecutor(12) as pool:
+        before = server.threads
+
+        def play(number: int) -> None:
+            at = {"x-session-id": f"s{number}"}
+            assert ask(server.port, "POST", "/create", body={"split": "train", "index": 0}, headers=at)[0] == 200
+            held = {"name": "hold", "input": {"gate": "all"}}
+            assert ask(server.port, "POST", "/call", body=held, headers=at)[0] == 200
+
+        playing = [pool.submit(play, number) for number in range(12)]
+        eventually(lambda: server.gates.entered("all") == 12)
+        assert server.threads >= before + 12
+        server.gates.open("all")
+        for one in playing:
+            one.result()
+        eventually(lambda: server.threads <= before + FEW)
 
 
 def test_threads_that_nobody_needs_end_but_for_a_few_and_those_of_episodes_go_on(

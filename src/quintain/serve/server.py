@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import uvicorn
 
 REAP_S = 5.0
-"""Seconds between looks for episodes that nobody has asked for in a while."""
+"""Seconds between looks for episodes that nobody has asked for in a while, and for threads that nobody needs."""
 LOOK_S = 0.05
 """Seconds between looks whether calls still run."""
 BACKLOG = 4096
@@ -241,6 +241,7 @@ async def _reap(host: Host) -> None:
     while True:
         await asyncio.sleep(REAP_S)
         await expire(host)
+        host.crew.rest()
 
 
 async def expire(host: Host) -> None:
