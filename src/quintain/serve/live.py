@@ -339,7 +339,8 @@ class Live(Shown):
 
     async def _play(self, reply: Reply) -> None:
         calls = reply.message.calls
-        kind = (self.env.name, calls[0].name if len(calls) == 1 else "")
+        is_known = len(calls) == 1 and calls[0].name in self.env.tools  # What else agents call is without number.
+        kind = (self.env.name, calls[0].name if is_known else "")
         limit = patience_s(self.env.config, len(calls)) if self._others is None else None
         try:
             again = partial(self._redo, reply, len(self.trace.turns))

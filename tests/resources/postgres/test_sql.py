@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from quintain.errors import UsageError
 from quintain.resources.database import Refused
+from quintain.resources.postgres import sql
 from quintain.resources.postgres.sql import parse
 
 
@@ -140,3 +141,12 @@ def test_a_literal_is_one_token(text: str) -> None:
     literal = "'" + text.replace("'", "''") + "'"
     for one in parse(f"SELECT {literal}, ?") if "\0" not in text else ():
         assert one.text == f"SELECT {literal}, $1"
+
+
+def test_long_texts_are_not_remembered() -> None:
+    """Agents write them, as long as a request may be."""
+    held = sql._parsed.cache_info().currsize
+    for number in range(3):
+        (one,) = parse(f"SELECT {number}, '{'x' * sql.LONGEST}'")
+        assert one.text.startswith(f"SELECT {number}")
+    assert sql._parsed.cache_info().currsize == held

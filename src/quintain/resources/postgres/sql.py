@@ -51,6 +51,8 @@ _NOW = re.compile(r"'\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 CHANCE = {"random", "gen_random_uuid"}
 """Words that draw from the world's rng."""
 
+LONGEST = 4096
+"""Characters of a text that is remembered with its statements: agents write many, of any length."""
 _READS = {"select", "values", "table", "with", "explain", "show"}
 _MAKES = {"create", "alter", "drop", "comment", "grant", "revoke", "refresh"}
 _SESSION = "it would stay in the connection; a world's SQL speaks of its data alone"
@@ -133,13 +135,17 @@ class Statement:
             raise UsageError(f"a placeholder has no value ({error}); there are {have}: {self.text}") from None
 
 
-@functools.lru_cache(maxsize=2000)
 def parse(sql: str) -> tuple[Statement, ...]:
     """The statements of a text.
 
     Raises:
         Refused: It would read the machine's clock, or holds what would hide the rest of it from the server.
     """
+    return _parsed(sql) if len(sql) <= LONGEST else _parsed.__wrapped__(sql)
+
+
+@functools.lru_cache(maxsize=2000)
+def _parsed(sql: str) -> tuple[Statement, ...]:
     if "\0" in sql:
         raise Refused("SQL with a NUL character, at which the server would stop to read")
     found: list[Statement] = []

@@ -10,8 +10,9 @@ import asyncio
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from quintain.serve.asgi import Request
-from quintain.serve.errors import Unavailable
+from quintain import codec
+from quintain.serve.asgi import JSON, Request
+from quintain.serve.errors import Unavailable, Unknown
 from quintain.serve.host import Host
 
 if TYPE_CHECKING:
@@ -37,7 +38,18 @@ class Mcp:
             return
         if words := too_old():
             raise Unavailable(words)
-        await (await self._loaded()).handle(request)
+        try:
+            live = self._host.by_token(_token(request))
+        except Unknown:  # Before the SDK is loaded: who knows no address has no use of it.
+            await _refuse(request, 404, "Not Found")
+            return
+        if live.led:
+            await _refuse(request, 409, "A harness elsewhere plays this episode")
+            return
+        if request.method != "POST":  # There is no stream of the server's own, and no session that a client could end.
+            await _refuse(request, 405, "Method Not Allowed")
+            return
+        await (await self._loaded()).handle(request, live)
 
     async def _loaded(self) -> Address:
         async with self._loading:
@@ -45,7 +57,7 @@ class Mcp:
                 await asyncio.to_thread(_load)
                 from .http import Address
 
-                self._address = Address(self._host)
+                self._address = Address(self._host.limits.body_bytes)
             return self._address
 
 
@@ -58,6 +70,19 @@ def too_old() -> str:
         f"MCP is served by mcp 2 or newer, and here is mcp {installed}, which another package wants: "
         "install 'quintain[serve]' into an environment of its own"
     )
+
+
+def _token(request: Request) -> str:
+    match request.segments:
+        case ["e", token, "mcp"]:
+            return token
+        case _:
+            return ""
+
+
+async def _refuse(request: Request, status: int, words: str) -> None:
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": words}}
+    await request.answer(status, codec.json(body), (JSON, (b"allow", b"POST")) if status == 405 else (JSON,))
 
 
 def _load() -> None:

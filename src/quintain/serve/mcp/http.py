@@ -12,9 +12,8 @@ from typing import Any
 
 from quintain import codec
 from quintain.serve import sdk
-from quintain.serve.asgi import JSON, Request
-from quintain.serve.errors import Unknown
-from quintain.serve.host import Host
+from quintain.serve.asgi import Request
+from quintain.serve.live import Live
 
 from .desk import Asked, Context, Desk
 
@@ -26,32 +25,15 @@ class Address:
     """The protocol's part of a server's addresses.
 
     Args:
-        host: Whose episodes.
+        most: Bytes of a request's body.
     """
 
-    def __init__(self, host: Host) -> None:
-        self._host = host
+    def __init__(self, most: int) -> None:
         self._lines = Lines()
-        self._manager = sdk.Manager(Desk(_asked).server, most=host.limits.body_bytes)
+        self._manager = sdk.Manager(Desk(_asked).server, most=most)
 
-    async def handle(self, request: Request) -> None:
-        """Answer one request, whose path is `/e/{token}/mcp`."""
-        match request.segments:
-            case ["e", token, "mcp"]:
-                pass
-            case _:
-                token = ""
-        try:
-            live = self._host.by_token(token)
-        except Unknown:
-            await _refuse(request, 404, "Not Found")
-            return
-        if live.led:
-            await _refuse(request, 409, "A harness elsewhere plays this episode")
-            return
-        if request.method != "POST":  # There is no stream of the server's own, and no session that a client could end.
-            await _refuse(request, 405, "Method Not Allowed")
-            return
+    async def handle(self, request: Request, live: Live) -> None:
+        """Answer one request, a POST to this episode's address."""
         key = request.header(b"idempotency-key")
         named = codec.digest(key.encode()) if key else ""
         asked = Asked(live, self._lines.name(request), request.gone, named)
@@ -88,8 +70,3 @@ def _asked(context: Context) -> Asked:
     carried: Any = context.request
     asked: Asked = carried.scope[_ASKED]
     return asked
-
-
-async def _refuse(request: Request, status: int, words: str) -> None:
-    body = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": words}}
-    await request.answer(status, codec.json(body), (JSON, (b"allow", b"POST")) if status == 405 else (JSON,))

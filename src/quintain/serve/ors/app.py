@@ -35,6 +35,8 @@ from .calling import SETUP_S, call
 SESSION = b"x-session-id"
 MOST_NAME = 255
 """Characters of a session's name, which is the client's to choose."""
+LONGEST = 256
+"""Characters of a path that is remembered with where it leads."""
 MOST_SECRETS = 16 << 10
 """Characters of all that are confided to one session."""
 
@@ -72,7 +74,8 @@ class Ors:
             await request.reply({"detail": f"{type(error).__name__}: {error}"}, 500)
 
     async def _route(self, request: Request, caller: Caller) -> None:
-        handler, env = _way(request.method, request.path)
+        way = _way if len(request.path) <= LONGEST else _way.__wrapped__
+        handler, env = way(request.method, request.path)
         if env:
             self.host.environment(env)  # One that is not there answers nothing, whatever the session.
         if handler is None:
