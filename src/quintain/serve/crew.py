@@ -54,7 +54,7 @@ class Place:
     __slots__ = ("hand", "off_loop", "on_main", "secrets")
 
     def __init__(self, secrets: Secrets = NOTHING) -> None:
-        self.secrets = secrets
+        self.secrets = secrets if secrets.names else NOTHING  # What is shown where nobody shows any.
         self.hand: _Hand | None = None
         self.on_main = False
         self.off_loop = False

@@ -7,7 +7,7 @@ from any of them. What it awaits beside its model reaches the event loop of whoe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Generator, Sequence
 from typing import Any, overload
 
 from quintain.episode import ActorSession
@@ -40,14 +40,13 @@ class Driven:
         self._task: asyncio.Task[Any] | None = None
         self._play: Generator[Any, Any, None] = harness.play(_Side(session), self._model).__await__()
 
-    async def run(self, reply: Reply | None = None) -> None:
+    def run(self, reply: Reply | None = None) -> Awaitable[None]:
         """Go on, with a reply where one was asked for, until the next question or the end.
 
         Raises:
             Exception: Whatever the harness raises; it is done then.
         """
-        self.question = None
-        await _Leg(self, reply)
+        return _Leg(self, reply)
 
     def close(self) -> None:
         """Drop a harness that will not be resumed; what it holds open is closed."""
@@ -88,6 +87,7 @@ class Driven:
 
     def _go(self, reply: Reply | None) -> Generator[Any, Any, None]:
         """Send what was answered in, and hand out what it awaits, until it asks."""
+        self.question = None
         self._task = asyncio.current_task()
         try:
             wish = self._play.send(reply)

@@ -8,9 +8,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+from .asgi import GONE
 
 if TYPE_CHECKING:
     from uvicorn.protocols.http.flow_control import FlowControl
@@ -18,6 +20,17 @@ if TYPE_CHECKING:
     from .asgi import App, Event, Scope
 
 _log = logging.getLogger(__name__)
+
+
+class _Sent:
+    """What needs not be waited for."""
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        return _NOTHING
+
+
+_NOTHING = cast("Generator[Any, Any, None]", iter(()))
+_SENT = _Sent()
 
 
 class Exchange:
@@ -49,6 +62,7 @@ class Exchange:
         on_response: Callable[[], None],
     ) -> None:
         self.scope = scope
+        scope["extensions"] = {GONE: self._is_gone}
         self.body = b""
         self.more_body = True
         self.disconnected = False
@@ -108,16 +122,29 @@ class Exchange:
         body, self.body = self.body, b""
         return {"type": "http.request", "body": body, "more_body": self.more_body}
 
-    async def send(self, event: Event) -> None:
-        """Send the head of the answer, or a part of its body.
+    def send(self, event: Event) -> Awaitable[None]:
+        """Send the head of the answer, or a part of its body: at once, where the client reads as it should.
 
         Raises:
             RuntimeError: That is not what comes next.
         """
         if self._flow.write_paused and not self.disconnected:
-            await self._flow.drain()
-        if self.disconnected:
-            return
+            return self._send_later(event)
+        if not self.disconnected:
+            self._send(event)
+        return _SENT
+
+    # -- inside
+
+    def _is_gone(self) -> bool:
+        return self.disconnected
+
+    async def _send_later(self, event: Event) -> None:
+        await self._flow.drain()
+        if not self.disconnected:
+            self._send(event)
+
+    def _send(self, event: Event) -> None:
         kind = event["type"]
         if kind == "http.response.body" and self.response_started and not self.response_complete:
             self._write(event.get("body", b""), is_last=not event.get("more_body"))
@@ -128,11 +155,10 @@ class Exchange:
         else:
             raise RuntimeError(f"{kind} does not come next in an answer")
 
-    # -- inside
-
     def _begin(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        known = tuple((name, value) for name, value in headers)
-        lines, self._left, closes = _lines(status, known)
+        if not isinstance(headers, tuple):
+            headers = tuple((name, value) for name, value in headers)
+        lines, self._left, closes = _lines(status, headers)
         if closes:
             self.keep_alive = False
         elif not self.keep_alive:

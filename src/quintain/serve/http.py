@@ -6,6 +6,7 @@ How long a request's body may be is known where it is read, see `asgi.Request.bo
 from __future__ import annotations
 
 import asyncio
+import functools
 import urllib.parse
 from http import HTTPStatus
 from typing import Any
@@ -25,6 +26,9 @@ BODY_S = 60.0
 """Seconds from there to the end of its body."""
 LINGER_S = 5.0
 """Seconds that the rest of a request is listened to after its answer, so that the answer is read."""
+
+SHORT = 256
+"""Bytes of an address whose parts are remembered."""
 
 _BODY = (b"content-length", b"transfer-encoding")
 
@@ -51,6 +55,7 @@ class Http(Reader, HttpToolsProtocol):
     _in_head = False
     _in_message = False
     _late: asyncio.TimerHandle | None = None
+    _rested = 0.0
     _running: Any = None  # An Exchange: that which is being answered.
     _status = HTTPStatus.BAD_REQUEST
 
@@ -63,13 +68,20 @@ class Http(Reader, HttpToolsProtocol):
         """The client has left; what it asked for behind the running request is not begun any more."""
         self._on_time()
         self._drop()
+        self._unset_keepalive_if_required()
         self.pipeline.clear()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come; most often they are one whole request."""
         self._chunk = len(data)
-        super().data_received(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            if self._should_upgrade():
+                self.handle_websocket_upgrade()
+        except httptools.HttpParserError as error:
+            self.send_400_response(str(error))
         if self._in_message:
             self._watch(len(data))
 
@@ -84,9 +96,16 @@ class Http(Reader, HttpToolsProtocol):
         super().handle_websocket_upgrade()
 
     def timeout_keep_alive_handler(self) -> None:
-        """Nothing was asked for in a long while."""
-        super().timeout_keep_alive_handler()
-        self.must_read()
+        """Look whether nothing was asked for in a long while."""
+        self.timeout_keep_alive_task = None
+        if self._in_message or not self.cycle.response_complete:
+            return
+        left = self._rested + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._rest(left)
+        else:
+            super().timeout_keep_alive_handler()
+            self.must_read()
 
     def on_message_begin(self) -> None:
         """A request begins."""
@@ -118,7 +137,7 @@ class Http(Reader, HttpToolsProtocol):
         before, self.cycle = self.cycle, self._exchange()
         if before is None or before.response_complete:
             self._running = self.cycle
-            self._start_asgi_task(self.cycle, self.app)
+            self._answer(self.cycle)
         else:  # It came behind another one, and waits until that is answered.
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
@@ -138,12 +157,19 @@ class Http(Reader, HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """A request was answered; one whose body still comes will not be listened to for long."""
-        if self.pipeline:
-            self._running = self.pipeline[-1][0]
-        super().on_response_complete()
+        self.server_state.total_requests += 1
         if self.transport.is_closing():
             self.must_read()
-        if self._in_message and not self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._running, _ = self.pipeline.pop()
+            self._answer(self._running)
+        else:
+            self._rested = self.loop.time()
+            if self.timeout_keep_alive_task is None:  # One for many requests: to set and to drop it costs more.
+                self._rest(self.timeout_keep_alive)
+        if self._in_message:
             self._on_time()
             self._late = self.loop.call_later(LINGER_S, self._too_late)
 
@@ -163,13 +189,10 @@ class Http(Reader, HttpToolsProtocol):
             HttpParserInvalidURLError: That is no address.
         """
         scope: Any = self.scope
-        url = httptools.parse_url(self.url)
-        path = url.path.decode("ascii")
         scope["method"] = self.parser.get_method().decode("ascii")
         scope["http_version"] = self.parser.get_http_version()
-        scope["path"] = urllib.parse.unquote(path) if "%" in path else path
-        scope["raw_path"] = url.path
-        scope["query_string"] = url.query or b""
+        parts = _parts if len(self.url) <= SHORT else _parts.__wrapped__
+        scope["path"], scope["raw_path"], scope["query_string"] = parts(self.url)
 
     def _exchange(self) -> Exchange:
         scope: Any = self.scope
@@ -182,14 +205,14 @@ class Http(Reader, HttpToolsProtocol):
             on_response=self.on_response_complete,
         )
 
-    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        self._answer(cycle)
-
     def _answer(self, exchange: Exchange) -> None:
         app: App = self.app
         task = self.loop.create_task(exchange.run(app))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
+
+    def _rest(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def _watch(self, size: int) -> None:
         """See that the rest of a request comes in time, and that its head does not grow for ever."""
@@ -227,3 +250,15 @@ class Http(Reader, HttpToolsProtocol):
         self.transport.write(head.encode() + b"content-length: %d\r\n\r\n" % len(body) + body)
         self.transport.close()
         self.must_read()
+
+
+@functools.lru_cache(maxsize=256)
+def _parts(url: bytes) -> tuple[str, bytes, bytes]:
+    """What is asked for: the path decoded, the path as it came, and the query.
+
+    Raises:
+        HttpParserInvalidURLError: That is no address.
+    """
+    parsed = httptools.parse_url(url)
+    path = parsed.path.decode("ascii")
+    return urllib.parse.unquote(path) if "%" in path else path, parsed.path, parsed.query or b""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from quintain.serve.asgi import App, Event, Receive, Scope, Send
 from quintain.serve.exchange import Exchange
-from tests.serve.operation.raw import dial, rest, result
+from tests.serve.operation.raw import SECONDS, dial, rest, result
 from tests.serve.serving import Served, serve
 
 HEAD = b"host: localhost\r\ncontent-type: application/json\r\n"
@@ -90,6 +92,19 @@ def test_a_body_may_come_byte_by_byte(served: Served) -> None:
         for place in range(len(whole)):
             line.sendall(whole[place : place + 1])
         assert b"event: end" in rest(line)
+
+
+def test_a_connection_is_let_go_when_nothing_was_asked_on_it_in_a_while(tmp_path: Path) -> None:
+    ping = b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    before = "import quintain.serve.server as server\nserver.IDLE_S = 0.6"
+    with serve("counter", folder=tmp_path, before=before) as server, dial(server.port) as line:
+        for _ in range(20):  # Longer than that in all.
+            time.sleep(0.05)
+            line.sendall(ping)
+            assert b"200 OK" in line.recv(65536)
+        answered = time.monotonic()
+        assert rest(line) == b""
+        assert 0.5 < time.monotonic() - answered < SECONDS / 2
 
 
 # --- an exchange by itself

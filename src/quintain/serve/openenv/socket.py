@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,7 +11,7 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.errors import QuintainError
-from quintain.serve.asgi import Event, Request
+from quintain.serve.asgi import Event, Request, abreast
 from quintain.serve.errors import Finished, Full, Refused, Unavailable, Unknown, Void
 from quintain.serve.keys import Caller
 from quintain.serve.problems import problems
@@ -24,8 +23,6 @@ from .wire import CloseFrame, Frame, Reset, ResetFields, ResetFrame, RpcFrame, S
 
 WATCH_S = 15.0
 """Most seconds between two looks at a socket, so that its episode does not expire."""
-TURN = 16
-"""So many frames in a row; a client that sends many at once is not to be served alone."""
 DEEP = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 
 _frames = msgspec.json.Decoder(Frame)
@@ -82,9 +79,7 @@ class Socket:
             await self._leave(session, owned=not id)
 
     async def _loop(self, session: Session, rpc: Rpc, answers: Answers) -> None:
-        for number in itertools.count(1):
-            if not number % TURN:
-                await asyncio.sleep(0)
+        while True:
             event = await self._receive()
             if event["type"] != "websocket.receive":
                 return
@@ -98,6 +93,7 @@ class Socket:
             if answer is None:
                 await self._tell({"type": "websocket.close", "code": 1000})
                 return
+            await abreast()  # Also, a client that sends many frames at once is not served alone.
             if not await self._tell({"type": "websocket.send", "text": answer.decode()}):
                 return
 

@@ -65,23 +65,20 @@ class Ors:
     async def handle(self, request: Request, caller: Caller) -> None:
         """Answer one request; what cannot be had is told in the standard's words."""
         try:
-            await self._route(request, caller)
+            way = _way if len(request.path) <= LONGEST else _way.__wrapped__
+            handler, env = way(request.method, request.path)
+            if env:
+                self.host.environment(env)  # One that is not there answers nothing, whatever the session.
+            if handler is None:
+                await _nobody(request, _methods(request.path))
+                return
+            await handler(self, Asked(request, caller, env))
         except msgspec.DecodeError as error:
             await request.reply({"detail": problems(error, "body")}, 422)
         except ServeError as error:
             await request.reply({"detail": str(error)}, error.status, [*_JSON, *again_headers(error)])
         except QuintainError as error:  # An author's tasks() that raises.
             await request.reply({"detail": f"{type(error).__name__}: {error}"}, 500)
-
-    async def _route(self, request: Request, caller: Caller) -> None:
-        way = _way if len(request.path) <= LONGEST else _way.__wrapped__
-        handler, env = way(request.method, request.path)
-        if env:
-            self.host.environment(env)  # One that is not there answers nothing, whatever the session.
-        if handler is None:
-            await _nobody(request, _methods(request.path))
-            return
-        await handler(self, Asked(request, caller, env))
 
     def live(self, request: Request, caller: Caller) -> Live:
         """The session that the request is about.
@@ -305,8 +302,8 @@ async def _task_tools(ors: Ors, asked: Asked) -> None:
     await asked.request.reply(wire.listed(ors.live(asked.request, asked.caller).env))
 
 
-async def _call(ors: Ors, asked: Asked) -> None:
-    await call(ors.live(asked.request, asked.caller), asked.request, most=ors.host.limits.body_bytes)
+def _call(ors: Ors, asked: Asked) -> Awaitable[None]:
+    return call(ors.live(asked.request, asked.caller), asked.request, most=ors.host.limits.body_bytes)
 
 
 async def _score_group(ors: Ors, asked: Asked) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from quintain import codec
 from quintain.serve import words
-from quintain.serve.asgi import Events, Request, parsed
+from quintain.serve.asgi import Events, Request, abreast, parsed
 from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Unknown, Void
 from quintain.serve.live import Live
 from quintain.serve.log import mark
@@ -68,7 +68,9 @@ async def call(live: Live, request: Request, *, most: int) -> None:
         key = _key(body)
     live.asked[key] = (said, request.gone)
     await events.open(frames.task(key))
+    await abreast()
     *parts, last = await events.during(_answered(live, asked, key, again=again))
+    await abreast()
     if request.gone():
         live.asked[key] = (said, _left)  # The request itself is not kept, for it may be large.
         live.missed(key)
