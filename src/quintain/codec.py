@@ -23,6 +23,7 @@ Decode = Callable[[Any, Any], Any]
 """(declared type, what stood in the bytes) to the opaque object."""
 
 _binary = msgspec.msgpack.Encoder(order="deterministic")
+_unordered = msgspec.msgpack.Encoder()
 _text = msgspec.json.Encoder(order="deterministic")
 _building = threading.RLock()  # Looking into a type may run its module's code, which may come back here.
 
@@ -39,8 +40,8 @@ def dumps(value: Any, encode: Encode | None = None, *, canonical: bool = True) -
         TypeError: The value holds an object of a type that is neither known nor handled by `encode`; or, where the
             bytes are canonical, a dict with keys that are not strings.
     """
-    if encode is None and canonical:
-        return _binary.encode(value)
+    if encode is None:
+        return (_binary if canonical else _unordered).encode(value)
     order: Literal["deterministic"] | None = "deterministic" if canonical else None
     return msgspec.msgpack.Encoder(order=order, enc_hook=encode).encode(value)
 

@@ -62,7 +62,7 @@ class Context:
             thread=self.thread,
             keep=self._keep,
             added=tuple(self.messages[self._recorded :]),
-            reply=msgspec.structs.replace(reply, tokens=self._fresh(reply.tokens)),
+            reply=reply if reply.tokens is None else msgspec.structs.replace(reply, tokens=self._fresh(reply.tokens)),
             branch=self._branch,
         )
         self._keep = None
@@ -74,10 +74,8 @@ class Context:
         self.messages.extend(turn.produced())
         self._recorded = len(self.messages)
 
-    def _fresh(self, tokens: Tokens | None) -> Tokens | None:
+    def _fresh(self, tokens: Tokens) -> Tokens:
         """The tokens beyond those of the branch; a prompt that doesn't continue it starts another."""
-        if tokens is None:
-            return None
         if self._known and tokens.prompt[: self._known] != self._ids[: self._known]:
             self._branch += 1
             self._ids, self._known = [], 0

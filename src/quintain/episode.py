@@ -140,7 +140,7 @@ class Episode(Generic[S]):
         turn = msgspec.structs.replace(turn, steps=tuple(steps), state_digest=await self._digest())
         if self._jury.watches_turns and not self.ended:
             rewards += await self._judged(self._jury.turn(before, turn, self.state))
-        turn = as_read(msgspec.structs.replace(turn, rewards=tuple(rewards)))
+        turn = as_read(msgspec.structs.replace(turn, rewards=tuple(rewards)) if rewards else turn)
         context.close(turn)
         self.trace.turns.append(turn)
         self._in_turn = False

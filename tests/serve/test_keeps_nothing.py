@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from quintain.serve.app import build
-from quintain.serve.asgi import GONE, App, Event
+from quintain.serve.asgi import GONE, App, Event, Scope
 from quintain.serve.door import Open
 from quintain.serve.host import Host
 from tests.serve.environments import counter
@@ -47,7 +47,7 @@ def asking(app: App) -> Ask:
             events.append(event)
 
         headers = [(b"host", b"127.0.0.1"), *([(b"x-session-id", session.encode())] if session else [])]
-        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
+        scope: Scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
         scope["extensions"] = {GONE: lambda: False}
         await app(scope, receive, send)
         told = dict(events[0]["headers"])
