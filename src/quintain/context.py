@@ -47,8 +47,7 @@ class Context:
                 break
             kept += 1
         if kept < self._recorded:
-            self._keep = kept
-            self._recorded = kept
+            self._keep = self._recorded = kept
         self.messages = list(messages)
 
     def record(self, index: int, reply: Reply) -> Turn:
@@ -132,6 +131,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     contexts: tuple[FrozenContext, ...]
     start: bytes | None = None
     """The world in which the episode began, where that was not its task's own."""
+    confided: tuple[str, ...] = ()
+    """Names of the secrets that its caller had confided to it, where it was served; what they are is not kept."""
 
     @property
     def digest(self) -> str:

@@ -77,7 +77,7 @@ async def replay(env: Environment[S], task: Task[S], trace: Trace) -> Trace:
 async def replayed(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> Played[S]:
     """As `replay`, for an episode that began in the world `start`; None for the task's own."""
     _check(env, task, trace, start=start)
-    new = await played(retold(env, trace), task, Recorded(trace), start=start, **_names(trace))
+    new = await played(retold(env, trace), task, Recorded(trace), start=start, **names_of(trace))
     if (diverged := find_divergence(trace, new.rollout.trace)) is not None:
         raise diverged
     return new
@@ -221,7 +221,7 @@ async def rebuild(
     if not 0 <= turns <= len(trace.turns):
         raise UsageError(f"turns must be in [0, {len(trace.turns)}], got {turns}")
     _check(env, task, trace, start=start)
-    episode = await Episode[S].begin(retold(env, trace), task, start, **_names(trace))
+    episode = await Episode[S].begin(retold(env, trace), task, start, **names_of(trace))
     with contextlib.suppress(_Reached):  # The harness asks for the reply beyond the prefix: there we are.
         await episode.env.harness.play(episode.session, _until(episode, Recorded(trace), turns))
     if (diverged := _in_turns(trace.turns[:turns], episode.trace.turns)) is not None:
@@ -244,7 +244,8 @@ class _Reached(BaseException):
     """The prefix of a trace is played; not an Exception, so that a harness which catches those lets it through."""
 
 
-def _names(trace: Trace) -> dict[str, Any]:
+def names_of(trace: Trace) -> dict[str, Any]:
+    """What an episode of the same record is begun with."""
     return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "after", "split", "agent", "led_by")}
 
 

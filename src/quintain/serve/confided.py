@@ -5,6 +5,7 @@ It is in the memory of one process and nowhere else. Of what is written down, on
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import contextvars
 from collections.abc import Generator, Iterable, Mapping
@@ -15,10 +16,23 @@ import msgspec
 from quintain import codec
 from quintain.episode import Episode
 from quintain.errors import EpisodeError
-from quintain.trace import Reward, Trace
+from quintain.trace import Content, Reward, Trace, Turn
 
 SOUGHT = 8
 """Characters of a secret that is looked for where it must not be; shorter ones stand there by chance."""
+MOST = 16 << 10
+"""Characters of all that are confided to one episode, with their names."""
+
+
+class Packed(msgspec.Struct):
+    """A secret in the header; hosts that it is meant for are a platform's business, see the page on security."""
+
+    value: str
+
+
+def packed(secrets: Mapping[str, str]) -> str:
+    """The header that brings them."""
+    return base64.b64encode(codec.json({name: Packed(value) for name, value in secrets.items()})).decode()
 
 
 class Secrets:
@@ -26,7 +40,7 @@ class Secrets:
 
     Args:
         values: By name.
-        lost: Names of those that went with an earlier process.
+        lost: Names of those that are gone, with an earlier process or with the episode that this one goes on from.
 
     Attributes:
         names: Of all of them, sorted.
@@ -46,9 +60,22 @@ class Secrets:
             EpisodeError: It is lost.
         """
         if name in self.names and name not in self._values:
-            words = f"the secret {name!r} went with the process that it was given to: begin another episode with it"
-            raise EpisodeError(words, part="C", kind="session_lost")
+            raise EpisodeError(
+                f"the secret {name!r} went with the process that it was given to, or was given to the episode before "
+                "this one and not to this one: begin, or restore, another episode with it",
+                part="C",
+                kind="session_lost",
+            )
         return self._values.get(name)
+
+    def again(self, lost: Iterable[str] = ()) -> Secrets:
+        """The same for another episode.
+
+        Args:
+            lost: Names of those that the episode had from which that one goes on: it must not read None for them.
+        """
+        names = {*self.names, *lost}
+        return Secrets(self._values, lost=names) if names else self
 
     @contextlib.contextmanager
     def shown(self) -> Generator[None]:
@@ -60,7 +87,9 @@ class Secrets:
             _shown.reset(token)
 
     def check(self, episode: Episode[Any]) -> None:
-        """Look at what tools returned since the last time; what comes from a turn that tells a secret is not kept.
+        """Look at the turns since the last time; what comes from one in which a tool tells a secret is not kept.
+
+        The turns are told before the end, so the stars must be in what was said of them already.
 
         Raises:
             EpisodeError: There is one.
@@ -70,29 +99,46 @@ class Secrets:
         turns = episode.trace.turns
         for turn in turns[self._checked :]:
             for step in turn.steps:
-                said = codec.dumps(step.observation)
-                if any(value.encode() in said for value in self._sought()):
+                if self._tells(step.observation):
                     del turns[turn.index :]
                     episode.trace.cut = True
+                    self._blank(episode)
                     raise EpisodeError(f"{step.call.name} returned a secret", part="S", kind="quintain:tool_bug")
+        self._cover(turns, self._checked)
         self._checked = len(turns)
+
+    def _tells(self, content: Content) -> bool:
+        said = codec.dumps(content)
+        return any(value.encode() in said for value in self._sought())
+
+    def _blank(self, episode: Episode[Any]) -> None:
+        """Take what tells one out of the conversations, which the caller's own harness and snapshots read."""
+        for session in episode.sessions:
+            said = session.context.messages
+            for place, one in enumerate(said):
+                if self._tells(one.content):
+                    said[place] = msgspec.structs.replace(one, content="***")
 
     def strike(self, trace: Trace) -> None:
         """Put stars in their place where judges and exceptions have said them."""
         if not self._values:
             return
         trace.rewards = [self._struck(one) for one in trace.rewards]
-        for index, turn in enumerate(trace.turns):
+        self._cover(trace.turns, 0)
+        if trace.failure is not None:
+            trace.failure = msgspec.structs.replace(trace.failure, message=self.hidden(trace.failure.message))
+
+    def _cover(self, turns: list[Turn], since: int) -> None:
+        for index, turn in enumerate(turns[since:], since):
             rewards = tuple(self._struck(one) for one in turn.rewards)
             if rewards != turn.rewards:
-                trace.turns[index] = msgspec.structs.replace(turn, rewards=rewards)
-        if trace.failure is not None:
-            trace.failure = msgspec.structs.replace(trace.failure, message=self._hidden(trace.failure.message))
+                turns[index] = msgspec.structs.replace(turn, rewards=rewards)
 
     def _struck(self, reward: Reward) -> Reward:
-        return msgspec.structs.replace(reward, reason=self._hidden(reward.reason))
+        return msgspec.structs.replace(reward, reason=self.hidden(reward.reason))
 
-    def _hidden(self, words: str) -> str:
+    def hidden(self, words: str) -> str:
+        """Words with stars in their place."""
         for value in self._sought():
             words = words.replace(value, "***")
         return words
@@ -122,6 +168,7 @@ def secret(name: str) -> str | None:
         None where he gave none of that name, and outside of a served episode.
 
     Raises:
-        EpisodeError: He did, but to a process that was killed since then. The episode cannot go on.
+        EpisodeError: He did, but to a process that was killed since then, or only to the episode whose snapshot or last
+            world this one began with. It cannot go on.
     """
     return _shown.get().read(name)

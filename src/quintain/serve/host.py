@@ -154,13 +154,15 @@ class Host:
         """This caller's episodes, an admin's being all."""
         return [live for live in self._lives.values() if caller.may(live.owner)]
 
-    async def apart(self, kind: Hashable, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Work that belongs to no episode, done where it may take its time.
+    async def apart(
+        self, kind: Hashable, work: Callable[[], Coroutine[Any, Any, T]], *, secrets: Secrets = NOTHING
+    ) -> T:
+        """Work that belongs to no open episode, done where it may take its time and read these secrets.
 
         Raises:
             Exception: What it raises.
         """
-        return await self.crew.run(Place(), kind, work)
+        return await self.crew.run(Place(secrets), kind, work)
 
     def environment(self, name: str) -> Environment[Any]:
         """An environment by its name, in any case; the first one for an empty name.

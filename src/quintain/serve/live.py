@@ -55,6 +55,7 @@ class Live(Shown):
 
     Attributes:
         first: What the agent was told before its first reply.
+        secrets: As given; an episode that goes on from this one may be given them.
         asked: Calls whose answer was not delivered yet, by key: the request, and whether its client has left.
         touched: When somebody last asked for it, in seconds of `time.monotonic()`.
         status: "starting" until the first question, "open" until the end, "ended", and "closed" when it is gone.
@@ -95,7 +96,8 @@ class Live(Shown):
         self._episode: Episode[Any] | None = None
         self._driven: Driven | None = None
         self._crew = crew
-        self._place = Place(secrets)
+        self.secrets = secrets.again()
+        self._place = Place(self.secrets)
         self._others = others
         self._log = log
         self._counts = counts or Counts([env.name])
@@ -363,7 +365,7 @@ class Live(Shown):
             elif driven is not None:
                 await driven.run(reply)
             self._scale.check(episode)
-            self._place.secrets.check(episode)
+            self.secrets.check(episode)
         except BROKEN as error:
             episode.fail(error, part="H", kind="agent_run_error")
         if driven is not None and driven.done and not episode.ended:
@@ -381,6 +383,7 @@ class Live(Shown):
         if self._driven is not None and not self._driven.done:
             self._driven.close()
         self._driven = None
+        self.secrets.strike(self.trace)
         if not self.led:  # Another's harness may still say how it ended.
             await self._verify()
 
@@ -390,7 +393,7 @@ class Live(Shown):
             await self._crew.run(self._place, (self.env.name, "verify"), episode.verify)
         elif episode is not None:
             self.trace.criteria = tuple(one.name for one in self.env.verifier.criteria)
-        self._place.secrets.strike(self.trace)
+        self.secrets.strike(self.trace)
         if self._log.keeps:
             self._log.write(Settled(self.id, self.trace.to_bytes()))
         self._counts.end(self.id, self.trace)

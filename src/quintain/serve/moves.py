@@ -15,13 +15,15 @@ from quintain import codec, resource
 from quintain.context import Context, Snapshot
 from quintain.environment import Environment, settings, sources
 from quintain.episode import ActorSession, Episode
-from quintain.errors import EpisodeError, Failure
+from quintain.errors import EpisodeError, Failure, ReplayDivergence
 from quintain.harness import Course, Harness, Model, Request
-from quintain.replay import Recorded, Retold, quote
+from quintain.replay import Recorded, Retold, find_divergence, names_of, quote, retold
+from quintain.rollout import played
 from quintain.state import State
 from quintain.task import Task
 from quintain.trace import Message, Reply, Trace, Turn
 
+from .confided import shown
 from .errors import Conflict, Finished, Refused
 from .kept import Kept
 
@@ -261,9 +263,17 @@ async def rebuilt(episode: Episode[S], turns: Sequence[Turn]) -> Again[S]:
     twin = await Episode[S].begin(episode.env, episode.task, episode.start if old.after else None, **names)
     record = msgspec.structs.replace(old, turns=list(turns), end=None, reason="", failure=None)
     await Retold(record).play(twin.session, Recorded(record))
+    shown().strike(twin.trace)
     if codec.dumps(twin.trace.turns) != codec.dumps(record.turns):
         raise EpisodeError("the world did not do again what it did", part="S", kind="quintain:replay_diverged")
     return Again(twin.env, twin.task, state=twin.state, start=twin.start, trace=twin.trace)
+
+
+async def compared(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> ReplayDivergence | None:
+    """Where the replay of a record goes another way, as `quintain.replay`, but for secrets: these are stars in both."""
+    new = await played(retold(env, trace), task, Recorded(trace), start=start, **names_of(trace))
+    shown().strike(new.rollout.trace)
+    return find_divergence(trace, new.rollout.trace)
 
 
 def resumable(episode: Episode[S]) -> Episode[S]:

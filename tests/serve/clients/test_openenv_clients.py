@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from quintain.serve.confided import packed
 from tests.docs.test_docs import blocks
 from tests.serve.clients.venvs import OPENENV, OPENENV_CORE, TRL, Venv
+from tests.serve.ors.confiding import named
+from tests.serve.ors.test_secrets import ENV as CONFIDING
 from tests.serve.serving import Served, serve
 
 pytestmark = pytest.mark.slow
@@ -67,6 +70,12 @@ def test_what_the_newest_has_beyond_its_clients(installed: Install, served: Serv
     assert [one["reward"] for one in facts["wrapped"]] == [1.0, 0.0, 1.0, 0.0]
     assert [one["unfinished"] for one in facts["wrapped"]] == [None] * 4
     assert all(one["late"].endswith("the episode is over") for one in facts["wrapped"])
+
+
+def test_what_its_clients_confide_in_a_header(installed: Install, tmp_path: Path) -> None:
+    with serve("env", folder=tmp_path, file=CONFIDING) as served:
+        facts = installed(OPENENV).facts("openenv_confiding.py", served.url, packed({"KEY": "one"}))
+        assert facts == {"generic": [named("one"), named("one"), "none"], "tools": [named("one"), named("one")]}
 
 
 def test_trl(installed: Install, served: Served) -> None:

@@ -52,8 +52,11 @@ class Wire:
 
 
 @contextlib.contextmanager
-def opened(url: str, env: str, *, path: str = "ws", session: str = "") -> Generator[Wire]:
+def opened(
+    url: str, env: str, *, path: str = "ws", session: str = "", headers: dict[str, str] | None = None
+) -> Generator[Wire]:
     query = f"?session_id={session}" if session else ""
     address = f"{url.replace('http', 'ws', 1)}/openenv/{env}/{path}{query}"
-    with connect(address, open_timeout=SECONDS, max_size=None, proxy=None) as connection:
+    options: dict[str, Any] = {"open_timeout": SECONDS, "max_size": None, "proxy": None}
+    with connect(address, additional_headers=headers, **options) as connection:
         yield Wire(connection)

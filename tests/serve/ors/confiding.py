@@ -72,10 +72,24 @@ async def judged(_outcome: qn.Outcome[Desk]) -> qn.Score:
     return qn.Score(float(key is not None), f"asked with {key}")
 
 
+@qn.reward(level="step")
+def seen(effect: qn.Effect[Desk]) -> qn.Score:
+    key = secret("KEY")
+    return qn.Score(float(key is not None), f"{effect.step.call.name} seen with {key}")
+
+
 env = qn.Environment(
     "confiding",
     tasks=lambda _split: [qn.Task(id="desk", prompt="Sit down.", start=Desk())],
     harness=qn.ToolLoop(),
     verifier=qn.Verifier(judged),
+    state=Desk,
+)
+
+watched = qn.Environment(
+    "watched",
+    tasks=lambda _split: [qn.Task(id="desk", prompt="Sit down.", start=Desk())],
+    harness=qn.ToolLoop(),
+    verifier=qn.Verifier(judged, seen),
     state=Desk,
 )

@@ -121,11 +121,12 @@ class RemoteEpisode(Episode[Far]):
         else:
             played = await self._post("replies", Played, ReplyAsked(reply))
         self.trace.turns += played.turns
-        turn = played.turns[0]
-        context.close(turn)
         self._in_turn = False
         self.settle(played.status, played.question)
-        return turn
+        if not played.turns:  # It told a secret, or its tool did not come back; the failure says so already.
+            raise Lost(f"the server kept no turn of this reply: {played.status.reason}", kind="session_lost")
+        context.close(played.turns[0])
+        return played.turns[0]
 
     async def verify(self) -> float | None:
         """The server's verdict; its record takes the place of what was known here.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import urllib.parse
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 from quintain.serve.control.wire import EnvironmentsTold, EnvironmentTold
 
-from .transport import Transport
+from .transport import NONE, Transport
 from .world import RemoteEnvironment
 
 
@@ -47,22 +48,27 @@ class Server:
         told = await self._transport.get("/v1/environments", EnvironmentsTold)
         return [self._made(one) for one in told.environments]
 
-    async def environment(self, name: str = "") -> RemoteEnvironment:
-        """One environment, in any case of letters; the server's first one where no name is given.
+    async def environment(self, name: str = "", *, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
+        """One environment.
+
+        Args:
+            name: In any case of letters; the server's first one where none is given.
+            secrets: What the tools and judges of all its episodes that begin from here may read, such as
+                `{"OPENAI_API_KEY": key}`; nobody else may, and no record holds it.
 
         Raises:
             UsageError: There is none of that name.
             EpisodeError: The server cannot be reached.
         """
-        return self._made(await self._transport.get(_path(name), EnvironmentTold))
+        return self._made(await self._transport.get(_path(name), EnvironmentTold), secrets)
 
-    def open(self, name: str = "") -> RemoteEnvironment:
+    def open(self, name: str = "", *, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
         """As `environment`, where no event loop runs.
 
         Raises:
             UsageError: There is none of that name, or the server cannot be reached.
         """
-        return self._made(self._transport.now(_path(name), EnvironmentTold))
+        return self._made(self._transport.now(_path(name), EnvironmentTold), secrets)
 
     async def aclose(self) -> None:
         """Close the episodes that were kept for those after them, and the connections of the running event loop."""
@@ -70,8 +76,8 @@ class Server:
             await env.forget()
         await self._transport.aclose()
 
-    def _made(self, told: EnvironmentTold) -> RemoteEnvironment:
-        env = RemoteEnvironment(told, self._transport)
+    def _made(self, told: EnvironmentTold, secrets: Mapping[str, str] = NONE) -> RemoteEnvironment:
+        env = RemoteEnvironment(told, self._transport, secrets=secrets)
         self._opened.append(env)
         return env
 

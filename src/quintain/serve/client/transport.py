@@ -11,6 +11,8 @@ import ssl
 import time
 import uuid
 import weakref
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     import httpx
 
 T = TypeVar("T")
+
+NONE: Mapping[str, str] = MappingProxyType({})
 
 SILENCE_S = 660.0
 """Seconds without a byte after which a connection is given up: a tool may take long, and says nothing meanwhile."""
@@ -93,20 +97,21 @@ class Transport:
         """
         return self._read(await self.ask("GET", path), of)
 
-    async def post(self, path: str, of: type[T], body: Any = None) -> T:
+    async def post(self, path: str, of: type[T], body: Any = None, *, headers: Mapping[str, str] = NONE) -> T:
         """Have something done, once.
 
         Args:
             path: Behind the server's URL.
             of: Type of the answer.
             body: A value for JSON, or bytes as they are.
+            headers: More of them.
 
         Raises:
             Refusal, Lost: As for `get`.
         """
-        return self._read(await self.ask("POST", path, body), of)
+        return self._read(await self.ask("POST", path, body, headers=headers), of)
 
-    async def ask(self, method: str, path: str, body: Any = None) -> bytes:
+    async def ask(self, method: str, path: str, body: Any = None, *, headers: Mapping[str, str] = NONE) -> bytes:
         """The body of the answer to a request, which is sent again while that may help.
 
         Raises:
@@ -116,7 +121,7 @@ class Transport:
 
         is_raw = isinstance(body, bytes)
         content: bytes = body if is_raw else codec.json(body if body is not None else {})
-        headers = {"Content-Type": "application/octet-stream" if is_raw else "application/json"}
+        headers = {**headers, "Content-Type": "application/octet-stream" if is_raw else "application/json"}
         if method == "POST":
             headers["Idempotency-Key"] = uuid.uuid4().hex
         fields: dict[str, Any] = {"headers": headers} | ({"content": content} if method == "POST" else {})

@@ -8,6 +8,7 @@ plays here, and the server does what it is told.
 from __future__ import annotations
 
 import urllib.parse
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -17,6 +18,7 @@ from quintain.context import Snapshot
 from quintain.environment import Benchmark, Environment
 from quintain.errors import EpisodeError, JudgeError, UsageError
 from quintain.harness import Harness, Model, Session
+from quintain.serve.confided import packed
 from quintain.serve.control.asking import Create
 from quintain.serve.control.wire import CriterionTold, Detail, EnvironmentTold, TasksTold, ToolTold
 from quintain.serve.moves import fingerprint
@@ -25,7 +27,7 @@ from quintain.tools import Tool
 from quintain.verifier import Criterion, Verifier
 
 from .episode import Far, RemoteEpisode
-from .transport import Transport
+from .transport import NONE, Transport
 
 PAGE = 250
 
@@ -57,10 +59,12 @@ class RemoteEnvironment(Environment[Far]):
     Args:
         told: What the server says of it.
         transport: How it is reached.
+        secrets: What it confides to its episodes.
     """
 
-    def __init__(self, told: EnvironmentTold, transport: Transport) -> None:
+    def __init__(self, told: EnvironmentTold, transport: Transport, *, secrets: Mapping[str, str] = NONE) -> None:
         self._told = told
+        self._secrets = dict(secrets)
         self.transport = transport
         self._held: set[str] = set()
         self._pages: dict[tuple[str, int], TasksTold] = {}
@@ -123,7 +127,14 @@ class RemoteEnvironment(Environment[Far]):
         config = None if self.config == self._told.config else self.config
         place: dict[str, Any] = {"index": task} if isinstance(task, int) else {"task": getattr(task, "id", task)}
         asked = Create(
-            environment=self.name, split=split, harness=harness, everyone=everyone, config=config, **place, **names
+            environment=self.name,
+            split=split,
+            harness=harness,
+            everyone=everyone,
+            config=config,
+            secrets=self._secrets,
+            **place,
+            **names,
         )
         told = await self.transport.post("/v1/episodes", Detail, asked)
         while told.status == "starting":
@@ -132,6 +143,9 @@ class RemoteEnvironment(Environment[Far]):
 
     async def restore(self, snapshot: Snapshot, *, harness: Literal["server", "client"] = "client") -> RemoteEpisode:
         """Go on from a snapshot, of this server or another one that has the same environment.
+
+        Secrets are not in it: the episode has those that are confided here, and cannot go on where it reads another one
+        that the snapshot's episode had.
 
         Args:
             snapshot: Of an episode that was played by a harness of the same kind.
@@ -142,7 +156,8 @@ class RemoteEnvironment(Environment[Far]):
             EpisodeError: The server cannot be reached.
         """
         path = f"/v1/episodes/restore?harness={harness}&everyone=true"
-        told = await self.transport.post(path, Detail, snapshot.to_bytes())
+        headers = {"X-Secrets": packed(self._secrets)} if self._secrets else NONE
+        told = await self.transport.post(path, Detail, snapshot.to_bytes(), headers=headers)
         return RemoteEpisode.of(self, told, snapshot)
 
     async def freeze(self, split: str) -> Benchmark:

@@ -12,10 +12,12 @@ import msgspec
 from quintain import codec
 from quintain.errors import UsageError
 from quintain.serve.asgi import Request, again_headers, parsed
+from quintain.serve.brought import HEADER, brought
 from quintain.serve.errors import Finished, ServeError, Unknown, Void
 from quintain.serve.host import Host
 from quintain.serve.keys import Caller
 
+from .asking import Create
 from .once import Once, Said
 from .openapi import REFUSED
 from .routes import OCTETS, Asked, Method, Route, queried, said
@@ -104,16 +106,20 @@ class Control:
         if route.role:
             asked.need(route.role, route.about.partition(".")[0].lower())
         asked = asked._replace(body=await self._body(request, route))
+        if route.confides:
+            within = asked.body.secrets if isinstance(asked.body, Create) else {}
+            asked = asked._replace(secrets=brought(request, within))
         if not key or request.method != "POST":
             return said(route, await route.handle(asked))
         body = await self._raw(request, route)
-        whole = b"\n".join((request.path.encode(), request.scope.get("query_string", b""), body))
-        asked = asked._replace(name=f"{request.path} {key}", digest=codec.digest(whole))
+        asked = asked._replace(name=f"{request.path} {key}", digest=_digest(asked, body))
 
         async def work() -> Said:
             return said(route, await route.handle(asked))
 
-        return await self._once.do((caller.name, key), asked.digest, work)
+        # In memory, where the secrets are anyhow, another value is another request.
+        whole = b"\n".join((asked.digest.encode(), body, request.header(HEADER).encode()))
+        return await self._once.do((caller.name, key), codec.digest(whole), work)
 
     async def _raw(self, request: Request, route: Route) -> bytes:
         most = self._host.limits.body_bytes
@@ -128,6 +134,19 @@ class Control:
             raise Media(f"the body must be {wanted}, not {given or 'without a type'}")
         data = await self._raw(request, route)
         return data if route.body is bytes else parsed(data, route.body)
+
+
+def _digest(asked: Asked, body: bytes) -> str:
+    """Of a request, for the journal.
+
+    Who reads the journal could try what a short secret is until the digest is the same, so there are only names of
+    secrets in it. No key of ours could help: it would have to be kept there, too, for the process after this one.
+    """
+    if isinstance(asked.body, Create) and asked.body.secrets:
+        body = codec.json(asked.body.plain)
+    names = (name.encode() for name in asked.secrets.names)
+    query = asked.request.scope.get("query_string", b"")
+    return codec.digest(b"\n".join((asked.request.path.encode(), query, body, *names)))
 
 
 def _found(request: Request) -> tuple[Route, dict[str, str]] | None:

@@ -8,6 +8,7 @@ import msgspec
 
 from quintain.config import Config
 from quintain.errors import Failure
+from quintain.serve.confided import MOST
 from quintain.serve.moves import Change
 from quintain.trace import Message, Reply
 
@@ -17,9 +18,16 @@ Page = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=25)]
 Name = Annotated[str, msgspec.Meta(max_length=1000)]
 Role = Annotated[str, msgspec.Meta(min_length=1, max_length=100)]
+Confided = Annotated[
+    dict[str, Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": MOST})]],
+    msgspec.Meta(
+        description=f"Secrets by name, of {MOST:,} characters together at most; an empty one is none.",
+        extra_json_schema={"writeOnly": True},
+    ),
+]
 
 
-class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """An episode to begin.
 
     Attributes:
@@ -37,6 +45,8 @@ class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         config: Limits and dials instead of the environment's own.
         label: What the record calls the split, where that is not its name.
         after: The episode in whose last world this one begins: the next task of a day.
+        secrets: What the tools and judges of this episode may read, by name, as on the page on security. It is in no
+            answer, and not written down.
     """
 
     environment: Name = ""
@@ -53,6 +63,12 @@ class Create(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     config: Config | None = None
     label: Name | None = None
     after: Name | None = None
+    secrets: Confided = {}
+
+    @property
+    def plain(self) -> Create:
+        """What may be written down of it: of the secrets their names."""
+        return msgspec.structs.replace(self, secrets=dict.fromkeys(sorted(self.secrets), ""))
 
 
 class CallAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -14,11 +14,11 @@ from quintain.context import Snapshot
 from quintain.environment import Environment
 from quintain.episode import Episode
 from quintain.errors import ReplayDivergence
-from quintain.replay import replayed
+from quintain.serve.confided import Secrets, shown
 from quintain.serve.errors import Conflict, Refused, Starting, Unknown, Void
 from quintain.serve.host import Wanted
 from quintain.serve.live import Live
-from quintain.serve.moves import Change, Fail, Join, Move, Terminate, fingerprint
+from quintain.serve.moves import Change, Fail, Join, Move, Terminate, compared, fingerprint
 from quintain.serve.siblings import is_inner
 from quintain.trace import Message, Reply, ToolCall, Trace
 
@@ -37,7 +37,7 @@ async def create_episode(asked: Asked) -> Detail:
     body = asked.body
     if body.harness == "client" or body.everyone or body.config is not None or body.after is not None:
         asked.need("trainer", "to play all roles, or by a harness or a configuration of one's own,")
-    if (made := _made(asked)) is not None:
+    if (made := await _made(asked)) is not None:
         return await _shown(asked, made)
     after = asked.host.get(body.after, asked.caller) if body.after is not None else None
     wanted = Wanted(
@@ -58,7 +58,8 @@ async def create_episode(asked: Asked) -> Detail:
         after=(after.trace.task, after.trace.attempt) if after is not None else None,
         start=await _world(after) if after is not None else None,
     )
-    return await _created(asked, wanted)
+    gone = after.secrets.names if after is not None else ()
+    return await _created(asked, wanted, secrets=asked.secrets.again(lost=gone))
 
 
 async def list_episodes(asked: Asked) -> EpisodesTold:
@@ -145,6 +146,7 @@ async def verify(asked: Asked) -> Verdict:
         twin = await episode.fork()
         twin.terminate("the verdict was asked for")
         await twin.verify()
+        live.secrets.strike(twin.trace)
         return twin.trace
 
     return telling.verdict(await live.work("verify", judged), live.owner)
@@ -166,8 +168,8 @@ async def snapshot(asked: Asked) -> Said:
 
 
 async def restore(asked: Asked) -> Detail:
-    """Begin an episode where a snapshot ended."""
-    if (made := _made(asked)) is not None:
+    """Begin an episode where a snapshot ended. Of the secrets that it had it has those that are given again."""
+    if (made := await _made(asked)) is not None:
         return await _shown(asked, made)
     try:
         frozen = Snapshot.from_bytes(asked.body)
@@ -193,12 +195,12 @@ async def restore(asked: Asked) -> Detail:
         attempt=trace.attempt,
         agent=trace.agent,
     )
-    return await _created(asked, wanted)
+    return await _created(asked, wanted, secrets=asked.secrets.again(lost=frozen.confided))
 
 
 async def fork(asked: Asked) -> Detail:
-    """An independent twin of an episode; both may go on."""
-    if (made := _made(asked)) is not None:
+    """An independent twin of an episode, with its secrets; both may go on."""
+    if (made := await _made(asked)) is not None:
         return await _shown(asked, made)
     live = await _live(asked)
     await live.ready(READY_S)
@@ -218,8 +220,8 @@ async def fork(asked: Asked) -> Detail:
     )
     if asked.host.is_logged:  # A twin that must outlive the process begins from bytes.
         wanted = msgspec.structs.replace(wanted, origin=await live.work("snapshot", _frozen))
-        return await _created(asked, wanted)
-    return await _created(asked, wanted, await live.work("fork", _forked))
+        return await _created(asked, wanted, secrets=live.secrets)
+    return await _created(asked, wanted, secrets=live.secrets, twin=await live.work("fork", _forked))
 
 
 async def replay(asked: Asked) -> Replayed:
@@ -231,14 +233,14 @@ async def replay(asked: Asked) -> Replayed:
         raise Conflict("the episode goes on; its record can be replayed when it has ended")
     start = episode.start if trace.after else None
 
-    def again() -> Coroutine[Any, Any, Any]:
-        return replayed(live.env, live.task, trace, start=start)
+    def again() -> Coroutine[Any, Any, ReplayDivergence | None]:
+        return compared(live.env, live.task, trace, start=start)
 
-    try:
-        await asked.host.apart((live.env.name, "replay"), again)
-    except ReplayDivergence as error:
-        return Replayed(agree=False, divergence=Divergence(error.turn, error.step, error.field, str(error)))
-    return Replayed(agree=True, divergence=None)
+    found = await asked.host.apart((live.env.name, "replay"), again, secrets=live.secrets)
+    if found is None:
+        return Replayed(agree=True, divergence=None)
+    words = live.secrets.hidden(str(found))
+    return Replayed(agree=False, divergence=Divergence(found.turn, found.step, found.field, words))
 
 
 async def get_trace(asked: Asked) -> Said:
@@ -288,15 +290,15 @@ def _id(asked: Asked) -> str:
     return next(name for name in ids if asked.host.shard.owns(name))
 
 
-async def _created(asked: Asked, wanted: Wanted, twin: Episode[Any] | None = None) -> Detail:
+async def _created(asked: Asked, wanted: Wanted, *, secrets: Secrets, twin: Episode[Any] | None = None) -> Detail:
     try:
-        live = await asked.host.create(wanted, asked.caller, twin=twin)
+        live = await asked.host.create(wanted, asked.caller, twin=twin, secrets=secrets)
     except Refused as error:  # No such split, or no such place in it: here these are names like any other.
         raise Unknown(str(error)) from error
     return await _shown(asked, live)
 
 
-def _made(asked: Asked) -> Live | None:
+async def _made(asked: Asked) -> Live | None:
     """What this very request made before the server died."""
     if not asked.name:
         return None
@@ -306,6 +308,9 @@ def _made(asked: Asked) -> Live | None:
         return None
     if live.request != asked.digest:
         raise Conflict(USED)
+    if asked.secrets.names and live.is_new and not live.trace.turns:
+        await asked.host.close(live.id, asked.caller)  # Its secrets are gone with the process, so it begins once more.
+        return None
     return live
 
 
@@ -358,7 +363,7 @@ async def _forked(episode: Episode[Any]) -> Episode[Any]:
 
 
 async def _frozen(episode: Episode[Any]) -> bytes:
-    return (await episode.snapshot()).to_bytes()
+    return msgspec.structs.replace(await episode.snapshot(), confided=shown().names).to_bytes()
 
 
 async def _world(live: Live) -> bytes:

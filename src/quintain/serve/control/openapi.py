@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import Any, cast
 
@@ -168,12 +168,16 @@ def _in_query(route: Route) -> Iterable[dict[str, Any]]:
         yield {"name": name, "in": "query", "required": False, "schema": schema}
 
 
-def _in_header(route: Route) -> Sequence[dict[str, Any]]:
+def _in_header(route: Route) -> Iterable[dict[str, Any]]:
     if route.method != "POST":
-        return ()
+        return
+    if route.confides:
+        about = 'Secrets as base64 of JSON, {"NAME": {"value": "..."}}. They are in no answer, and not written down.'
+        secrets = {"type": "string", "contentEncoding": "base64", "writeOnly": True}
+        yield {"name": "X-Secrets", "in": "header", "required": False, "description": about, "schema": secrets}
     about = "The same request under the same key is done once, and answered the same."
     schema = {"type": "string", "maxLength": 255, "pattern": "^[!-~]*$"}
-    return ({"name": "Idempotency-Key", "in": "header", "required": False, "description": about, "schema": schema},)
+    yield {"name": "Idempotency-Key", "in": "header", "required": False, "description": about, "schema": schema}
 
 
 def _is_plain(type_: Any) -> bool:

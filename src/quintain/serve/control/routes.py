@@ -9,6 +9,7 @@ import msgspec
 
 from quintain import codec
 from quintain.serve.asgi import JSON, Request
+from quintain.serve.confided import NOTHING, Secrets
 from quintain.serve.errors import Denied, ServeError
 from quintain.serve.host import Host
 from quintain.serve.keys import Caller
@@ -37,8 +38,9 @@ class Asked(NamedTuple):
         query: As the route's type.
         body: As the route's type; None where it has none.
         keyed: Whether the server asks for keys.
+        secrets: What the request confides to the episode that it begins.
         name: The path and the Idempotency-Key; empty where there is none.
-        digest: Of all that a request with such a key says.
+        digest: Of all that a request with such a key says, but for what its secrets are.
     """
 
     host: Host
@@ -48,6 +50,7 @@ class Asked(NamedTuple):
     query: Any
     body: Any
     keyed: bool
+    secrets: Secrets = NOTHING
     name: str = ""
     digest: str = ""
 
@@ -83,6 +86,7 @@ class Route(NamedTuple):
         role: The least that may ask; empty where everybody may.
         status: Of the answer.
         errors: Statuses of refusals beside those that any request may meet.
+        confides: Whether it may bring secrets.
     """
 
     method: str
@@ -94,6 +98,7 @@ class Route(NamedTuple):
     role: str = "agent"
     status: int = 200
     errors: tuple[int, ...] = ()
+    confides: bool = False
 
     @property
     def about(self) -> str:

@@ -17,6 +17,7 @@ from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve import lists
 from quintain.serve.asgi import JSON, Request, again_headers, parsed
+from quintain.serve.brought import brought
 from quintain.serve.errors import Refused, ServeError, TooLarge, Unknown, Void
 from quintain.serve.host import Host
 from quintain.serve.keys import Caller
@@ -210,6 +211,7 @@ def _told(task: Task[Any], split: str, index: int) -> dict[str, Any]:
 
 async def _reset(asked: Asked) -> None:
     wanted = await asked.body(wire.ResetBody)
+    secrets = brought(asked.request, {})
     sessions, named = asked.all.sessions, asked.request.header(SESSION) or wanted.session_id or ""
     old = await asked.session(named, "") if named else None
     if wanted.episode_id and old is None:  # Whoever chooses the same name at the same time is sent to the same process.
@@ -218,6 +220,7 @@ async def _reset(asked: Asked) -> None:
     label = wanted.episode_id
     try:
         async with sessions.labels.taken(label, session) if label else contextlib.nullcontext():
+            session.secrets = secrets if secrets.names else session.secrets
             live = await session.reset(wanted)
             if session in sessions:  # It may have been closed meanwhile.
                 sessions.labels.put(session)
@@ -275,10 +278,11 @@ async def _state(asked: Asked) -> None:
 async def _rpc(asked: Asked) -> None:
     try:
         body = await asked.request.body(asked.all.host.limits.body_bytes)
-    except TooLarge as error:
+        secrets = brought(asked.request, {})
+    except (TooLarge, Refused) as error:
         await asked.request.answer(200, failed(INVALID_REQUEST, str(error)))
         return
-    answer = await Rpc(asked.all.sessions, asked.env, asked.caller).answer(body, key=asked.key)
+    answer = await Rpc(asked.all.sessions, asked.env, asked.caller, secrets=secrets).answer(body, key=asked.key)
     await asked.request.answer(200, answer)
 
 

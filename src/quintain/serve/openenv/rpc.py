@@ -9,6 +9,7 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.errors import QuintainError
+from quintain.serve.confided import NOTHING, Secrets
 from quintain.serve.errors import Finished, Full, Refused, ServeError, Unavailable, Unknown, Void
 from quintain.serve.keys import Caller
 from quintain.serve.siblings import Elsewhere
@@ -80,6 +81,7 @@ class Rpc:
         caller: Who asks.
         own: The session of the socket over which it is asked; None over HTTP.
         begins: Whether a call in the socket's own session, when nothing was begun there, begins an episode.
+        secrets: What a request over HTTP confides to the session that it names or opens; a socket's own has its own.
     """
 
     def __init__(
@@ -90,12 +92,14 @@ class Rpc:
         *,
         own: Session | None = None,
         begins: bool = True,
+        secrets: Secrets = NOTHING,
     ) -> None:
         self._sessions = sessions
         self._env = env
         self._caller = caller
         self._own = own
         self._begins = begins
+        self._secrets = secrets
 
     async def answer(self, data: bytes | str, *, key: str = "") -> bytes:
         """The response to a request; raises for nothing that stands in it but Elsewhere.
@@ -171,6 +175,7 @@ class Rpc:
                 await session.reset(choice)
             return {"session_id": session.id}
         session = self._sessions.open(self._env, self._caller)
+        session.secrets = self._secrets
         if choice.chooses:
             try:
                 await session.reset(choice)
@@ -201,7 +206,9 @@ class Rpc:
         return None
 
     async def _session(self, id: str) -> Session:
-        return await self._sessions.find(id, self._env, self._caller)
+        session = await self._sessions.find(id, self._env, self._caller)
+        session.secrets = self._secrets if self._secrets.names else session.secrets
+        return session
 
 
 def _asked(data: bytes | str) -> Ask:

@@ -13,6 +13,7 @@ from typing import Any
 
 from quintain.environment import Environment
 from quintain.serve import words
+from quintain.serve.confided import NOTHING
 from quintain.serve.errors import Finished, Gone, Refused, ServeError, Unavailable, Unknown, Void
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
@@ -46,6 +47,7 @@ class Session:
         attached: Whether a socket holds it; then it does not expire.
         closing: Whether it is to be closed when the socket lets go.
         told: What was chosen for the episode, for its metadata.
+        secrets: What is confided to each of its episodes that begins from now on.
     """
 
     __slots__ = (
@@ -62,6 +64,7 @@ class Session:
         "id",
         "label",
         "live",
+        "secrets",
         "steps",
         "told",
         "touched",
@@ -77,6 +80,7 @@ class Session:
         self.attached = False
         self.closing = False
         self.told: dict[str, Any] = {}
+        self.secrets = NOTHING
         self.touched = time.monotonic()
         self._host = host
         self._lock = asyncio.Lock()
@@ -220,7 +224,7 @@ class Session:
             task = seed % count
         name = f"{self.id}-{self._number}"
         ask = Wanted(environment=env.name, split=split, task=task, id=name, seed=seed)
-        live = await host.create(ask, self.caller)
+        live = await host.create(ask, self.caller, secrets=self.secrets)
         try:
             await _begun(live)
         except BaseException:
@@ -228,12 +232,10 @@ class Session:
             raise
         self.label = wanted.episode_id or name
         self.steps, self._last = 0, -1
-        self.told = {f"{PREFIX}{name}": value for name, value in self._choice(live).items()}
+        choice = {"session": self.id, "split": live.trace.split, "task": live.task.id, "seed": live.trace.seed}
+        self.told = {f"{PREFIX}{name}": value for name, value in choice.items()}
         self.live = live
         return live
-
-    def _choice(self, live: Live) -> dict[str, Any]:
-        return {"session": self.id, "split": live.trace.split, "task": live.task.id, "seed": live.trace.seed}
 
     async def _drop(self) -> None:
         live, self.live = self.live, None

@@ -12,6 +12,7 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve.asgi import Event, Request, abreast
+from quintain.serve.brought import brought
 from quintain.serve.errors import Finished, Full, Refused, Unavailable, Unknown, Void
 from quintain.serve.keys import Caller
 from quintain.serve.problems import problems
@@ -39,12 +40,16 @@ class Socket:
         env: The environment.
         request: That opened it.
         caller: Who did.
+
+    Raises:
+        Refused: It brings what is no secret.
     """
 
     def __init__(self, sessions: Sessions, env: Environment[Any], request: Request, *, caller: Caller) -> None:
         self._sessions = sessions
         self._env = env
         self._caller = caller
+        self._secrets = brought(request, {})
         self._receive, self._send = request.receive, request.send
         self._most = sessions.frame_bytes
         self._watch_s = min(WATCH_S, sessions.idle_s / 4)
@@ -68,6 +73,7 @@ class Socket:
         session = await self._session(id)
         if session is None:
             return
+        session.secrets = self._secrets if self._secrets.names else session.secrets
         rpc = Rpc(self._sessions, self._env, self._caller, own=session, begins=begins)
         self._look(session)
         try:

@@ -7,7 +7,6 @@ its own servers, it is the first one, or the session's.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import functools
 import json
@@ -20,8 +19,8 @@ from quintain import __version__
 from quintain.errors import QuintainError
 from quintain.serve import lists
 from quintain.serve.asgi import Request, again_headers, parsed
+from quintain.serve.brought import brought
 from quintain.serve.confided import Secrets
-from quintain.serve.door import presented
 from quintain.serve.errors import Refused, ServeError, Starting, Unknown
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
@@ -37,8 +36,6 @@ MOST_NAME = 255
 """Characters of a session's name, which is the client's to choose."""
 LONGEST = 256
 """Characters of a path that is remembered with where it leads."""
-MOST_SECRETS = 16 << 10
-"""Characters of all that are confided to one session."""
 
 
 class Asked(NamedTuple):
@@ -197,7 +194,7 @@ async def _create(ors: Ors, asked: Asked) -> None:
         split = await _split_of(ors, body.env_name or "", place)
     wanted = Wanted(environment=body.env_name or "", split=split, task=place, id=name)
     try:
-        secrets = _secrets(asked.request, body.secrets or {})
+        secrets = brought(asked.request, body.secrets or {})
         if not await _was_begun(ors, wanted, asked.caller, secrets=secrets):
             await ors.host.create(wanted, asked.caller, secrets=secrets)
     except ServeError as error:
@@ -207,30 +204,6 @@ async def _create(ors: Ors, asked: Asked) -> None:
             raise Refused(str(error)) from error
         raise
     await asked.request.reply({"sid": name})
-
-
-def _secrets(request: Request, said: dict[str, str]) -> Secrets:
-    """What a request confides to the session: in its body by the one client's servers, in a header by both clients.
-
-    The key that opens this server's own door is not the environment's business, though one client always sends it.
-
-    Raises:
-        Refused: The header is unreadable, or says other than the body; or it is too much.
-    """
-    sent = dict[str, wire.Confided]()
-    if header := request.header(b"x-secrets"):
-        try:
-            sent = parsed(base64.b64decode(header, validate=True), dict[str, wire.Confided])
-        except (ValueError, msgspec.DecodeError):  # What it says is a secret, and so is what is wrong with it.
-            raise Refused('X-Secrets is unreadable: base64 of {"NAME": {"value": "..."}} is wanted') from None
-    values = {name: one.value for name, one in sent.items()}
-    for name in values.keys() & said.keys():
-        if values[name] != said[name]:
-            raise Refused(f"the secret {name!r} is one in X-Secrets and another one in the body")
-    values |= said
-    if sum(map(len, (*values, *values.values()))) > MOST_SECRETS:
-        raise Refused(f"secrets of a session have {MOST_SECRETS:,} characters at most, with their names")
-    return Secrets({name: value for name, value in values.items() if value and value != presented(request)})
 
 
 async def _was_begun(ors: Ors, wanted: Wanted, caller: Caller, *, secrets: Secrets) -> bool:

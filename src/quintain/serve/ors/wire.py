@@ -25,12 +25,6 @@ class Create(msgspec.Struct, forbid_unknown_fields=True):
     toolset_name: str | None = None
 
 
-class Confided(msgspec.Struct):
-    """A secret in the header; hosts that it is meant for are a platform's business, see the page on security."""
-
-    value: str
-
-
 class Call(msgspec.Struct, forbid_unknown_fields=True):
     """A tool call; with a task_id, the answer to one that was made before."""
 
