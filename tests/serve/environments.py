@@ -51,9 +51,15 @@ class Gates:
         log = self.folder / "log"
         return log.read_text().splitlines().count(name) if log.exists() else 0
 
-    def await_entry(self, name: str) -> None:
-        """Until something went in, which it will."""
+    def await_entry(self, name: str, *, seconds: float = 30.0) -> None:
+        """Until something went in.
+
+        Raises:
+            AssertionError: It did not within the time.
+        """
+        limit = time.monotonic() + seconds
         while not self.entered(name):
+            assert time.monotonic() < limit, f"nobody went into {name}"
             time.sleep(0.005)
 
     def wait(self, name: str) -> None:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 from tests.serve.environments import Gates
@@ -55,6 +55,18 @@ class Served:
     def said(self) -> str:
         """What it has written to its error stream."""
         return (self.folder / "stderr").read_text()
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait for what happens in another thread or process, which nobody would tell.
+
+    Raises:
+        AssertionError: It does not happen in time.
+    """
+    limit = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < limit, "it does not happen"
+        time.sleep(0.01)
 
 
 @contextlib.contextmanager

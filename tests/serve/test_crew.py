@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,18 +13,11 @@ import pytest
 from quintain.serve import crew as module
 from quintain.serve.crew import FEW, Crew, Place
 from tests.serve.operation.raw import ask
-from tests.serve.serving import serve
+from tests.serve.serving import serve, until
 
 
 def threads() -> int:
     return sum(thread.name == "quintain-world" for thread in threading.enumerate())
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 10
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
 
 
 def test_a_server_lets_its_threads_go(tmp_path: Path) -> None:
@@ -40,12 +32,12 @@ def test_a_server_lets_its_threads_go(tmp_path: Path) -> None:
             assert ask(server.port, "POST", "/call", body=held, headers=at)[0] == 200
 
         playing = [pool.submit(play, number) for number in range(12)]
-        eventually(lambda: server.gates.entered("all") == 12)
+        until(lambda: server.gates.entered("all") == 12)
         assert server.threads >= before + 12
         server.gates.open("all")
         for one in playing:
             one.result()
-        eventually(lambda: server.threads <= before + FEW)
+        until(lambda: server.threads <= before + FEW)
 
 
 def test_threads_that_nobody_needs_end_but_for_a_few_and_those_of_episodes_go_on(
@@ -71,13 +63,13 @@ def test_threads_that_nobody_needs_end_but_for_a_few_and_those_of_episodes_go_on
         assert threads() - before == 40
         monkeypatch.setattr(module, "IDLE_S", 0.0)
         crew.rest()
-        await asyncio.to_thread(eventually, lambda: threads() - before <= FEW + 1)
+        await asyncio.to_thread(until, lambda: threads() - before <= FEW + 1)
         assert await crew.run(bound, "wait", wait) == home
         await asyncio.gather(*(crew.run(Place(), number, block) for number in range(10)))
         del bound
         crew.rest()
-        await asyncio.to_thread(eventually, lambda: threads() - before <= FEW)
+        await asyncio.to_thread(until, lambda: threads() - before <= FEW)
         crew.close()
 
     asyncio.run(play())
-    eventually(lambda: threads() == before)
+    until(lambda: threads() == before)

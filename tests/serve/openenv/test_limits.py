@@ -6,7 +6,7 @@ import contextlib
 import json
 import socket as sockets
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from tests.audit.subjects.serving import serving
 from tests.serve.environments import counter
 from tests.serve.openenv.frames import opened
 from tests.serve.ors.wire import vanish
-from tests.serve.serving import serve
+from tests.serve.serving import serve, until
 
 HANDSHAKE = b"""\
 GET /openenv/counter/ws HTTP/1.1\r
@@ -55,13 +55,6 @@ def limited(**limits: Any) -> Generator[tuple[str, Host]]:
     host.crew.close()
 
 
-def eventually(what: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 30
-    while not what():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
-
-
 def test_more_sockets_than_allowed_are_refused_with_their_number() -> None:
     with limited(episodes=2) as (url, host), opened(url, "counter") as one:
         one.ask("reset")
@@ -77,7 +70,7 @@ def test_more_sockets_than_allowed_are_refused_with_their_number() -> None:
                 with pytest.raises(ConnectionClosed):
                     three.receive()
             one.ask("reset")  # Whoever is in may go on.
-        eventually(lambda: host.open == 1)
+        until(lambda: host.open == 1)
         with opened(url, "counter") as three:
             three.ask("reset")
 
@@ -99,7 +92,7 @@ def test_episodes_end_with_their_sockets() -> None:
             for _ in range(3):
                 wire.ask("reset")
             assert host.open == 1
-        eventually(lambda: host.open == 0)
+        until(lambda: host.open == 0)
 
 
 @pytest.mark.slow
@@ -111,7 +104,7 @@ def test_episodes_end_when_a_client_is_gone_without_a_word() -> None:
         assert b"observation" in gone.recv(65_536)
         assert host.open == 1
         vanish(gone)
-        eventually(lambda: host.open == 0)
+        until(lambda: host.open == 0)
 
 
 def test_an_episode_does_not_expire_while_its_socket_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +113,7 @@ def test_an_episode_does_not_expire_while_its_socket_is_open(monkeypatch: pytest
         wire.ask("reset")
         (live,) = host.lives(ANYONE)
         live.touched -= 1000
-        eventually(lambda: live.touched > time.monotonic() - 100)
+        until(lambda: live.touched > time.monotonic() - 100)
         assert wire.read("peek") == "0"
 
 
@@ -207,11 +200,11 @@ def test_a_client_that_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -
         step = {"tool_name": "repeat", "arguments": {"text": "x" * 1000, "times": 5000}}
         for frame in ({"type": "reset"}, *[{"type": "step", "data": step}] * 20):
             deaf.sendall(Frame(Opcode.TEXT, json.dumps(frame).encode()).serialize(mask=True))
-        eventually(lambda: host.open == 1)
+        until(lambda: host.open == 1)
         (live,) = host.lives(ANYONE)
-        eventually(lambda: host.open == 0)
+        until(lambda: host.open == 0)
         # What was asked and could not be told any more was not done.
         assert 0 < len(live.trace.turns) < 5
         # And its connection is not kept for it, though it stays.
         port = deaf.getsockname()[1]
-        eventually(lambda: all(one.raddr[1:] != (port,) for one in psutil.Process().net_connections("tcp")))
+        until(lambda: all(one.raddr[1:] != (port,) for one in psutil.Process().net_connections("tcp")))

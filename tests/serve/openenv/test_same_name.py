@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.serve.operation.raw import ask
-from tests.serve.serving import Served, serve
+from tests.serve.serving import Served, serve, until
 
 LATE = {"split": "train", "index": 1}
 Answer = tuple[int, dict[str, str], bytes]
@@ -35,13 +34,6 @@ def closed(served: Served, session: str) -> bytes:
     params = {"session_id": session}
     body = {"jsonrpc": "2.0", "id": 1, "method": "openenv/session/close", "params": params}
     return ask(served.port, "POST", "/openenv/gated/mcp", body=body, headers={"x-session-id": session})[2]
-
-
-def until(true: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
 
 
 def elsewhere(served: Served, name: str) -> str:

@@ -18,13 +18,7 @@ import pytest
 from tests.serve.openenv.frames import opened
 from tests.serve.operation.again import Mortal, mortal
 from tests.serve.operation.raw import dial
-
-
-def _until(holds: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.01)
+from tests.serve.serving import until
 
 
 def test_calls_end_and_nothing_new_begins(tmp_path: Path) -> None:
@@ -33,10 +27,10 @@ def test_calls_end_and_nothing_new_begins(tmp_path: Path) -> None:
         answers: list[dict[str, Any]] = []
         caller = threading.Thread(target=lambda: answers.append(server.call("s", "hold", gate="g")))
         caller.start()
-        _until(lambda: server.gates.entered("g") == 1)
+        server.gates.await_entry("g")
         assert server.process
         server.process.terminate()
-        _until(lambda: server.ask("GET", "/readyz")[0] == 503)
+        until(lambda: server.ask("GET", "/readyz")[0] == 503)
         status, headers, said = server.ask("POST", "/create", "t", body={"split": "train", "index": 0})
         assert status == 503, said
         assert int(headers["retry-after"]) >= 1
@@ -56,10 +50,10 @@ def test_told_twice_it_ends_at_once(tmp_path: Path) -> None:
         with dial(server.port) as line:
             head = f"POST /call HTTP/1.1\r\nhost: localhost\r\nx-session-id: s\r\ncontent-length: {len(body)}\r\n\r\n"
             line.sendall(f"{head}{body}".encode())
-            _until(lambda: server.gates.entered("g") == 1)
+            server.gates.await_entry("g")
             assert server.process
             server.process.terminate()
-            _until(lambda: server.ask("GET", "/readyz")[0] == 503)
+            until(lambda: server.ask("GET", "/readyz")[0] == 503)
             started = time.monotonic()
             server.process.terminate()
             assert server.process.wait(30) == 128 + signal.SIGTERM
@@ -73,7 +67,7 @@ def test_a_call_that_does_not_end_is_not_waited_for_for_ever(tmp_path: Path) -> 
         with dial(server.port) as line:
             head = f"POST /call HTTP/1.1\r\nhost: localhost\r\nx-session-id: s\r\ncontent-length: {len(body)}\r\n\r\n"
             line.sendall(f"{head}{body}".encode())
-            _until(lambda: server.gates.entered("never") == 1)
+            server.gates.await_entry("never")
             assert server.process
             server.process.terminate()
             assert server.process.wait(30) == 0
@@ -146,10 +140,10 @@ def test_a_call_of_each_protocol_is_answered_before_the_end(tmp_path: Path, work
             assert line.recv(65536)
         callers = Callers(server)
         callers.all_begin()
-        _until(lambda: server.gates.entered("g") == 5)
+        until(lambda: server.gates.entered("g") == 5)
         assert server.process
         server.process.terminate()
-        _until(lambda: server.ask("GET", "/readyz")[0] == 503)
+        until(lambda: server.ask("GET", "/readyz")[0] == 503)
         for path in ("/create", "/v1/episodes", "/openenv/gated/reset"):
             body = {"environment": "gated"} if path.startswith("/v1") else {"split": "train", "index": 0}
             status, headers, said = server.ask("POST", path, "t" if path == "/create" else "", body=body)

@@ -15,7 +15,7 @@ import pytest
 from quintain.serve import keys as made
 from tests.serve.operation.again import Mortal, mortal
 from tests.serve.operation.raw import ask
-from tests.serve.operation.test_recovery import until
+from tests.serve.serving import until
 
 pytestmark = pytest.mark.slow
 
@@ -146,14 +146,18 @@ def test_what_a_key_may_ask_is_counted_by_time_that_passed(tmp_path: Path) -> No
             time.sleep(1)
 
 
+def until_told(served: Machine, key: str, status: int) -> None:
+    until(lambda: served.ask("GET", "/list_environments", key=key)[0] == status)
+
+
 def test_keys_are_read_again(tmp_path: Path) -> None:
     with machine(tmp_path) as served:
         for number, hours in enumerate(HOURS):
             served.set(hours)
             key = made.add(served.server.folder / "keys", f"new{number}", "agent")
-            until(lambda key=key: served.ask("GET", "/list_environments", key=key)[0] == 200)
+            until_told(served, key, 200)
             made.remove(served.server.folder / "keys", f"new{number}")
-            until(lambda key=key: served.ask("GET", "/list_environments", key=key)[0] == 401)
+            until_told(served, key, 401)
 
 
 def test_the_next_process_may_live_before_the_one_that_was_killed(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from quintain.errors import UsageError
 from quintain.serve import keys as made
 from quintain.serve.keys import Caller, Keys
 from tests.serve.operation.raw import ask
-from tests.serve.serving import Served, environment, serve
+from tests.serve.serving import Served, environment, serve, until
 
 
 def quintain(*arguments: str) -> Any:
@@ -237,16 +236,9 @@ def test_a_key_of_the_wrong_role_is_told_so(door: Door, method: str, path: str, 
 def test_keys_come_and_go_while_the_server_runs(door: Door) -> None:
     key = made.add(door.file, "new", "agent")
     door.served.process.send_signal(signal.SIGHUP)
-    _until(lambda: ask(door.served.port, "GET", "/list_environments", headers={"x-api-key": key})[0] == 200)
+    until(lambda: ask(door.served.port, "GET", "/list_environments", headers={"x-api-key": key})[0] == 200)
     made.remove(door.file, "new")
-    _until(lambda: ask(door.served.port, "GET", "/list_environments", headers={"x-api-key": key})[0] == 401)
-
-
-def _until(holds: Any) -> None:
-    limit = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.02)
+    until(lambda: ask(door.served.port, "GET", "/list_environments", headers={"x-api-key": key})[0] == 401)
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.7", "example.com"])

@@ -6,13 +6,13 @@ import json
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.serve.operation.raw import ask, dial, rest
-from tests.serve.serving import Served, serve
+from tests.serve.serving import Served, serve, until
 
 READ_S = 0.5
 HASTY = f"import quintain.serve.unread as unread\nunread.READ_S = {READ_S}"
@@ -32,13 +32,6 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def status(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1]) if answer else 0
-
-
-def until(true: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < limit
-        time.sleep(0.02)
 
 
 def test_what_follows_a_body_is_no_header(served: Served) -> None:

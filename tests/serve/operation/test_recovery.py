@@ -15,7 +15,7 @@ import pytest
 
 from tests.serve.operation.again import Mortal, mortal
 from tests.serve.operation.raw import dial, rest, result, task_id
-from tests.serve.serving import ENVIRONMENTS
+from tests.serve.serving import ENVIRONMENTS, until
 
 
 def output(document: dict[str, object]) -> str:
@@ -74,7 +74,7 @@ def test_a_client_that_waits_gets_its_answer_from_the_next_server(tmp_path: Path
         head = f"POST /call HTTP/1.1\r\nhost: localhost\r\nx-session-id: s\r\ncontent-length: {len(body)}\r\n\r\n"
         with dial(server.port) as line:
             line.sendall(head.encode() + body)
-            until(lambda: server.gates.entered("g") == 1)
+            server.gates.await_entry("g")
             server.kill()
             key = task_id(rest(line).partition(b"\r\n\r\n")[2].partition(b"\r\n")[2])
         server.gates.open("g")
@@ -98,7 +98,7 @@ def test_a_call_that_had_not_begun_is_done_once_for_who_has_its_key(tmp_path: Pa
             lines.append(dial(server.port))
             lines[-1].sendall(head.encode() + body)
             if not number:
-                until(lambda: server.gates.entered("g") == 1)
+                server.gates.await_entry("g")
         first = b""
         while b"task_id\r\n" not in first or not first.endswith(b"\r\n\r\n\r\n"):
             first += lines[1].recv(65536)
@@ -285,7 +285,7 @@ def test_a_world_that_is_not_what_it_was_is_a_failure(tmp_path: Path) -> None:
 def test_a_start_does_not_wait_for_what_nobody_asks_for(tmp_path: Path) -> None:
     with mortal(tmp_path, "gated") as server:
         server.create("late", index=1)
-        until(lambda: server.gates.entered("start") == 1)
+        server.gates.await_entry("start")
         server.again()  # Were it played at once, its gate would be entered.
         assert server.ask("GET", "/health")[0] == 200
         assert server.gates.entered("start") == 1
@@ -326,11 +326,3 @@ def test_two_servers_do_not_write_one_journal(tmp_path: Path) -> None:
             other.start()
         other.kill()
         assert server.ask("GET", "/health")[0] == 200
-
-
-def until(holds: object) -> None:
-    limit = time.monotonic() + 30
-    assert callable(holds)
-    while not holds():
-        assert time.monotonic() < limit
-        time.sleep(0.01)

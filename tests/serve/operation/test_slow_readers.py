@@ -13,8 +13,8 @@ from websockets.frames import Frame, Opcode
 
 from quintain.serve.shard import Shard
 from tests.serve.operation.raw import ask, rest
-from tests.serve.operation.test_malice import SOCKET, connections, until
-from tests.serve.serving import Served, serve
+from tests.serve.operation.test_malice import SOCKET, connections
+from tests.serve.serving import Served, serve, until
 
 READ_S = 0.5
 HASTY = f"import quintain.serve.unread as unread\nunread.READ_S = {READ_S}"

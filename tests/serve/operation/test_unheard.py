@@ -12,8 +12,9 @@ import pytest
 
 from tests.serve.operation.again import DYING, Mortal, mortal
 from tests.serve.operation.raw import dial, task_id
-from tests.serve.operation.test_recovery import output, until
+from tests.serve.operation.test_recovery import output
 from tests.serve.ors.confiding import named
+from tests.serve.serving import until
 
 CONFIDING = Path(__file__).parents[1] / "ors" / "confiding.py"
 
@@ -59,7 +60,7 @@ def mark(server: Mortal, label: str = "x") -> str:
 @pytest.mark.slow
 def test_a_call_in_which_its_server_was_killed_is_the_one_that_comes_again(server: Mortal) -> None:
     with sent(server, "hold", gate="g"):
-        until(lambda: server.gates.entered("g") == 1)
+        server.gates.await_entry("g")
         server.kill()
     server.gates.open("g")
     server.start()
@@ -76,7 +77,7 @@ def test_a_call_in_which_its_server_was_killed_is_the_one_that_comes_again(serve
 @pytest.mark.slow
 def test_a_call_that_was_asked_for_by_its_key_is_not_taken_for_the_next(server: Mortal) -> None:
     with sent(server, "hold", gate="g") as line:
-        until(lambda: server.gates.entered("g") == 1)
+        server.gates.await_entry("g")
         first = b""
         while not first.endswith(b"\r\n\r\n\r\n"):
             first += line.recv(65_536)
@@ -94,7 +95,7 @@ def test_a_call_that_was_asked_for_by_its_key_is_not_taken_for_the_next(server: 
 
 def test_an_answer_that_found_nobody_is_kept_for_who_asks_again(server: Mortal) -> None:
     with sent(server, "hold", gate="g") as line:
-        until(lambda: server.gates.entered("g") == 1)
+        server.gates.await_entry("g")
         reset(line)
     server.gates.open("g")
     until(lambda: names(server) == {"acted", "done", "missed"})

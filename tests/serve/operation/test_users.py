@@ -15,7 +15,7 @@ import pytest
 
 from tests.serve.control.conftest import TALK
 from tests.serve.operation.again import DYING, Mortal, mortal
-from tests.serve.operation.test_recovery import until
+from tests.serve.serving import until
 
 USER = Path(__file__).with_name("user.py")
 STEPS = (

@@ -22,8 +22,7 @@ from quintain.serve.mail import Mail
 from quintain.serve.shard import Shard
 from tests.serve.operation.again import Mortal, mortal
 from tests.serve.operation.raw import dial, rest, result
-from tests.serve.operation.test_recovery import until
-from tests.serve.serving import ENVIRONMENTS, environment
+from tests.serve.serving import ENVIRONMENTS, environment, until
 
 COUNT = 3
 

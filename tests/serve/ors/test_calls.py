@@ -170,10 +170,10 @@ def test_a_second_call_waits_for_the_first(ors: Ors, served: Served) -> None:
     sid, gate = ors.open("gated"), uuid.uuid4().hex
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(ors.call, sid, "hold", env="gated", gate=gate)
-        wait_for(served, gate)
+        served.gates.await_entry(gate)
         second = pool.submit(ors.call, sid, "mark", env="gated", label=f"after {gate}")
         with pytest.raises(AssertionError):
-            wait_for(served, f"after {gate}", seconds=0.3)
+            served.gates.await_entry(f"after {gate}", seconds=0.3)
         served.gates.open(gate)
         assert (text(first.result()), text(second.result())) == (f"Through {gate}.", "Marked 2.")
 
@@ -187,7 +187,7 @@ def test_a_tool_that_waits_holds_up_no_other_session(ors: Ors, served: Served, t
             pool.submit(ors.call, sid, tool, env="gated", gate=gate) for sid, gate in zip(waiting, gates, strict=True)
         ]
         for gate in gates:
-            wait_for(served, gate)
+            served.gates.await_entry(gate)
         assert text(ors.call(ors.open(), "add")) == "The count is 1."
         assert ors.get("/health").status_code == 200
         for gate in gates:
@@ -202,7 +202,7 @@ def test_a_tool_that_was_always_quick_and_then_waits_holds_up_nobody(ors: Ors, s
         assert text(ors.call(sid, "hold", env="gated", gate=opened)) == f"Through {opened}."
     with ThreadPoolExecutor(1) as pool:
         held = pool.submit(ors.call, sid, "hold", env="gated", gate=shut)
-        wait_for(served, shut)
+        served.gates.await_entry(shut)
         assert text(ors.call(ors.open(), "add")) == "The count is 1."
         served.gates.open(shut)
         assert text(held.result()) == f"Through {shut}."
@@ -215,7 +215,7 @@ def test_the_id_of_a_call_is_told_before_the_tool_runs(ors: Ors, served: Served)
         connection.sendall(call_request(sid, "hold", {"gate": gate}, env="gated"))
         head = read_until(connection, b"event: task_id\r\ndata: ")
         assert head.startswith(b"HTTP/1.1 200")
-        wait_for(served, gate)
+        served.gates.await_entry(gate)
         served.gates.open(gate)
         assert b"Through" in read_until(connection, b"\r\n0\r\n\r\n")
 
@@ -225,22 +225,8 @@ def test_deleted_while_a_tool_runs(ors: Ors, served: Served) -> None:
     with connected(served.port) as connection:
         connection.sendall(call_request(sid, "hold_awaiting", {"gate": gate}, env="gated"))
         read_until(connection, b"task_id")
-        wait_for(served, gate)
+        served.gates.await_entry(gate)
         assert ors.post("/delete", sid=sid).status_code == 200
         served.gates.open(gate)
         assert b'"reward":1' not in read_until(connection, b"\r\n0\r\n\r\n")
     assert ors.post("/ping", sid=sid).status_code == 404
-
-
-def wait_for(served: Served, name: str, *, seconds: float = 10.0) -> None:
-    """Return when a tool has gone in.
-
-    Raises:
-        AssertionError: It did not within the time.
-    """
-    import time
-
-    limit = time.monotonic() + seconds
-    while not served.gates.entered(name):
-        assert time.monotonic() < limit, f"nobody went into {name}"
-        time.sleep(0.005)

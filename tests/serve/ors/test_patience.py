@@ -8,17 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.ors.wire import (
-    Ors,
-    call_request,
-    connected,
-    frames,
-    read_until,
-    result,
-    task_id,
-    text,
-    vanish,
-)
+from tests.serve.ors.wire import Ors, begun, connected, frames, result, text, vanish
 from tests.serve.serving import Served, serve
 
 pytestmark = pytest.mark.slow
@@ -48,10 +38,7 @@ def test_a_client_that_is_gone_without_a_word_loses_nothing(ors: Ors, served: Se
     sid, gate = ors.open("gated"), "vanished"
     before = served.descriptors
     with connected(served.port) as connection:
-        connection.sendall(call_request(sid, "hold", {"gate": gate}, env="gated"))
-        received = read_until(connection, b"event: task_id")
-        while received.count(b"\r\n", received.index(b"event: task_id")) < 2:
-            received += connection.recv(4096)
+        key = begun(connection, sid, "hold", {"gate": gate})
         served.gates.await_entry(gate)
         assert served.descriptors == before + 1
         vanish(connection)
@@ -60,7 +47,7 @@ def test_a_client_that_is_gone_without_a_word_loses_nothing(ors: Ors, served: Se
         assert time.monotonic() < limit
         time.sleep(0.1)
     served.gates.open(gate)
-    body = {"name": "hold", "input": {"gate": gate}, "task_id": task_id(received)}
+    body = {"name": "hold", "input": {"gate": gate}, "task_id": key}
     assert text(result(ors.post("/gated/call", body, sid).content)) == f"Through {gate}."
     assert served.gates.entered(gate) == 1
 

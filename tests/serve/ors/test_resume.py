@@ -15,11 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.serve.ors.test_calls import wait_for
 from tests.serve.ors.wire import (
     PREFIX,
-    Json,
     Ors,
+    begun,
     call_request,
     connected,
     frames,
@@ -37,15 +36,6 @@ def again(ors: Ors, sid: str, key: str, **call: object) -> list[tuple[str, str]]
     answer = ors.post("/gated/call", body, sid)
     assert answer.status_code == 200, answer.text
     return [(frame.event, frame.data) for frame in frames(answer.content) if frame.event]
-
-
-def begun(connection: socket.socket, sid: str, tool: str, arguments: Json) -> str:
-    """Begin a call, and leave its stream after its first frame."""
-    connection.sendall(call_request(sid, tool, arguments, env="gated"))
-    received = read_until(connection, b"event: task_id\r\ndata: ")
-    while not received.partition(b"data: ")[2].count(b"\r\n"):
-        received += connection.recv(4096)
-    return task_id(received)
 
 
 def reset(connection: socket.socket) -> None:
@@ -68,7 +58,7 @@ def test_a_call_goes_on_without_its_client_and_is_answered_by_its_key(
     sid = ors.open("gated")
     with connected(served.port) as connection:
         key = begun(connection, sid, tool, {"gate": gate})
-        wait_for(served, gate)
+        served.gates.await_entry(gate)
         reset(connection)
     served.gates.open(gate)
     (first, told), *rest = again(ors, sid, key)
@@ -143,7 +133,7 @@ def test_a_request_that_comes_again_after_a_lost_connection_runs_nothing_twice(
         connection.sendall(wanted)
         if seen == "the key":
             read_until(connection, b"event: task_id")
-        wait_for(served, gate)
+        served.gates.await_entry(gate)
         reset(connection)
     with connected(served.port) as connection:
         time.sleep(0.05)  # a reset is noticed when its packet has come, on this machine at once
@@ -164,7 +154,7 @@ def test_many_who_resume_at_once_get_the_same(ors: Ors, served: Served, gate: st
     sid = ors.open("gated")
     with connected(served.port) as connection:
         key = begun(connection, sid, "hold", {"gate": gate})
-        wait_for(served, gate)
+        served.gates.await_entry(gate)
         reset(connection)
     answers: list[list[tuple[str, str]]] = []
     threads = [threading.Thread(target=lambda: answers.append(again(ors, sid, key))) for _ in range(8)]
@@ -183,7 +173,7 @@ def test_a_key_of_a_call_that_waits_for_another(ors: Ors, served: Served, gate: 
     sid, label = ors.open("gated"), uuid.uuid4().hex
     with connected(served.port) as first, connected(served.port) as second:
         begun(first, sid, "hold", {"gate": gate})
-        wait_for(served, gate)
+        served.gates.await_entry(gate)
         key = begun(second, sid, "mark", {"label": label})
         reset(second)
         assert served.gates.entered(label) == 0

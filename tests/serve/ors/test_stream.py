@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.serve.ors.test_calls import wait_for
 from tests.serve.ors.wire import Ors, call_request, connected, dechunked, frames, read_until, result, task_id, text
 from tests.serve.serving import Served
 
@@ -139,7 +138,7 @@ def test_a_long_call_is_kept_alive(ors: Ors, served: Served) -> None:
     with connected(served.port) as connection:
         connection.sendall(call_request(sid, "hold", {"gate": gate}, env="gated"))
         read_until(connection, b"event: task_id")
-        wait_for(served, gate)
+        served.gates.await_entry(gate)
         pings = read_until(connection, b": ping")
         pings += read_until(connection, b": ping")
         served.gates.open(gate)

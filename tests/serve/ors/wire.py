@@ -181,3 +181,12 @@ def task_id(stream: bytes) -> str:
     """The id in a stream that has just begun; the stream may be a raw answer, head and chunk lengths and all."""
     mark = b"event: task_id\r\ndata: "
     return stream[stream.index(mark) + len(mark) :].split(b"\r\n")[0].decode()
+
+
+def begun(connection: socket.socket, sid: str, tool: str, arguments: Json) -> str:
+    """Begin a call of the environment `gated`, and read no more than its key."""
+    connection.sendall(call_request(sid, tool, arguments, env="gated"))
+    received = read_until(connection, b"event: task_id\r\ndata: ")
+    while not received.partition(b"data: ")[2].count(b"\r\n"):
+        received += connection.recv(4096)
+    return task_id(received)

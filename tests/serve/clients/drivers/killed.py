@@ -1,4 +1,5 @@
 """An episode whose server is killed again and again: `python killed.py ors|openreward URL`. It only counts to five."""
+# mypy: disable-error-code="import-not-found"
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
 """An episode over a connection that breaks: `python lossy.py ors|openreward URL`."""
+# mypy: disable-error-code="import-not-found"
 
 from __future__ import annotations
 
