@@ -12,8 +12,9 @@ import pytest
 import quintain as qn
 from quintain.episode import Episode, blank
 from quintain.errors import EpisodeError, Failure, ReplayDivergence, UsageError, blame
-from quintain.harness import instruct
+from quintain.harness import Dialogue, Model, Request, instruct
 from quintain.replay import rebuild
+from quintain.serve import secret
 from quintain.serve.confided import NOTHING, Secrets
 from quintain.serve.errors import Void
 from quintain.serve.host import Host, Wanted
@@ -115,6 +116,58 @@ def test_an_episode_that_told_a_secret_replays_without_it() -> None:
 
     trace = played(counter, tell, secrets=Secrets({"WORD": "open sesame"}))
     assert (len(trace.turns), trace.cut, trace.reason) == (1, True, "quintain:tool_bug")
+
+
+class Chatter(qn.State):
+    """A telephone that knows too much."""
+
+    @qn.tool(roles=("user",))
+    def look(self) -> str:
+        """Look at the telephone."""
+        return f"the code is {secret('WORD')}"
+
+
+class Curious:
+    """A simulated user who looks, and remembers what he was asked."""
+
+    name = "curious"
+
+    def __init__(self) -> None:
+        self.asked: list[Request] = []
+
+    def model(self, task: qn.Task[Any], seed: int) -> Model:
+        async def model(request: Request) -> Reply:
+            self.asked.append(request)
+            return Reply(Message("assistant", calls=(ToolCall("c", "look", "{}"),)))
+
+        return model
+
+
+def test_what_a_tool_told_a_simulated_user_is_not_asked_of_his_model() -> None:
+    user = Curious()
+    env = qn.Environment(
+        "telephone",
+        tasks=lambda _split: [qn.Task(id="one", prompt="", start=Chatter())],
+        harness=Dialogue(),
+        verifier=qn.Verifier(qn.reward(_nothing)),
+        state=Chatter,
+    )
+
+    async def play() -> Trace:
+        host = Host([env], user=user)
+        live = await host.create(Wanted(task=0), ANYONE, secrets=Secrets({"WORD": "open sesame"}))
+        await live.ready()
+        host.crew.close()
+        return live.trace
+
+    trace = asyncio.run(play())
+    assert trace.failure is not None
+    assert trace.failure.message == "look returned a secret"
+    assert (len(user.asked), len(trace.turns)) == (1, 0)
+
+
+def _nothing(_: qn.Outcome[Any]) -> float:
+    return 0.0
 
 
 def test_a_verifier_that_breaks_over_an_end_from_outside_breaks_again() -> None:

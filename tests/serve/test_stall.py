@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import quintain as qn
+from quintain.serve import secret
+from quintain.serve.confided import NOTHING, Secrets
 from quintain.serve.crew import TRIALS, Crew, Place
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
@@ -55,8 +57,8 @@ def fresh() -> None:
     RAN.clear()
 
 
-async def opened(host: Host) -> Live:
-    live = await host.create(Wanted(split="test", task=0, seed=3), ANYONE)
+async def opened(host: Host, secrets: Secrets = NOTHING) -> Live:
+    live = await host.create(Wanted(split="test", task=0, seed=3), ANYONE, secrets=secrets)
     await live.ready()
     return live
 
@@ -119,3 +121,25 @@ def test_without_a_main_thread_nothing_is_done_on_the_loop() -> None:
     thread.start()
     thread.join()
     assert "loop" not in names
+
+
+def test_what_judges_said_with_a_secret_is_no_other_when_a_call_is_done_again() -> None:
+    def heard(effect: qn.Effect[Bell]) -> qn.Score:
+        return qn.Score(1.0, f"rung for {secret('KEY')}")
+
+    async def play() -> None:
+        env = ENV.replace(verifier=qn.Verifier(often, qn.reward(level="step")(heard)))
+        host = Host([env])
+        live = await opened(host, Secrets({"KEY": "open sesame"}))
+        for _ in range(TRIALS + 4):
+            await live.call("ring", "{}")
+        assert RAN[-1] == "MainThread"
+        waiting = asyncio.create_task(live.call("ring", '{"waits": true}'))
+        await asyncio.sleep(0)
+        GATE.set()
+        await waiting
+        assert RAN[-1] != "MainThread"
+        assert {reward.reason for turn in live.trace.turns for reward in turn.rewards} == {"rung for ***"}
+        host.crew.close()
+
+    asyncio.run(play())

@@ -15,6 +15,8 @@ from quintain.errors import EpisodeError, ModelError
 from quintain.harness import Harness, Model, Request
 from quintain.trace import Message, Reply
 
+from .confided import shown
+
 
 class Driven:
     """One play of a harness.
@@ -36,6 +38,7 @@ class Driven:
         self.question: Request | None = None
         self.done = False
         self._role = None if everyone else session.role
+        self._episode = session.episode
         self._others = others
         self._task: asyncio.Task[Any] | None = None
         self._play: Generator[Any, Any, None] = harness.play(_Side(session), self._model).__await__()
@@ -63,6 +66,7 @@ class Driven:
                 part="H",
                 kind="agent_run_error",
             )
+        shown().check(self._episode)  # A tool may have told this role what no model is to read.
         try:
             return await self._others(request)
         except EpisodeError:

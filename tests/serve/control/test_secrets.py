@@ -15,7 +15,7 @@ import pytest
 import quintain as qn
 from quintain import codec
 from quintain.context import Snapshot
-from quintain.errors import UsageError
+from quintain.errors import EpisodeError, UsageError
 from quintain.models import Scripted
 from quintain.serve.confided import packed
 from quintain.serve.host import Wanted
@@ -278,18 +278,23 @@ def test_a_remote_tool_that_tells_one_is_a_failure_of_the_world(served: Served, 
     assert (failure.part, failure.message) == ("S", "tell returned a secret")
 
 
+LONG = "one of eight characters"
+
+
 def test_remote_moments_need_them_again(served: Served) -> None:
     async def play() -> None:
         read = reply("read", '{"of": "KEY"}')
         async with qn.connect(served.url) as server:
-            far, bare = await server.environment("confiding", secrets={"KEY": "one"}), await server.environment()
+            far, bare = await server.environment("confiding", secrets={"KEY": LONG}), await server.environment()
             async with await far.begin("train", "desk") as episode:
                 moment = Snapshot.from_bytes((await episode.snapshot()).to_bytes())
                 assert moment.confided == ("KEY",)
                 async with await episode.fork() as twin, await far.restore(moment) as again:
                     for one in (episode, twin, again):
                         turn = await one.session.step(read)
-                        assert turn.steps[0].observation == named("one")
+                        assert turn.steps[0].observation == named(LONG)
+                with pytest.raises(EpisodeError, match="kept no turn"):
+                    await episode.session.step(reply("tell", '{"of": "KEY"}'))
                 async with await bare.restore(moment) as lost:
                     await lost.session.step(read)
                     assert lost.trace.failure is not None
