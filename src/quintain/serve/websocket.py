@@ -6,10 +6,14 @@ And what clients send wrongly is told to them, not to the log.
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from .unread import Reader
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGISendEvent
 
 _UNREADABLE = (
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 24\r\n\r\n"
@@ -38,6 +42,12 @@ class WebSocket(Reader, WebSocketsSansIOProtocol):
                 self.handle_parser_exception()
                 return
         super().send_receive_event_to_app()
+
+    async def send(self, message: ASGISendEvent) -> None:
+        """Send; who is refused in HTTP's words gets no handshake, which uvicorn would log as a fault of ours."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body"):
+            self.handshake_complete = True
 
     def on_task_complete(self, task: asyncio.Task[None]) -> None:
         """Let the connection go, when its client does not."""

@@ -392,3 +392,4 @@ def test_where_no_socket_is_there_is_a_404(served: Served, env: str, path: str) 
     with pytest.raises(InvalidStatus) as refused, opened(served.url, env, path=path):
         pass
     assert refused.value.response.status_code == 404
+    assert "handshake" not in served.said  # What a stranger asks for is no fault of the server's.
