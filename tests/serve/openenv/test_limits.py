@@ -178,6 +178,19 @@ def test_a_session_goes_on_in_a_server_that_finds_its_episode_again() -> None:
     host.crew.close()
 
 
+def test_sessions_that_nobody_uses_are_forgotten_though_nobody_else_comes() -> None:
+    with limited(idle_s=0.2) as (url, host), httpx.Client(base_url=f"{url}/openenv/counter") as http:
+        with opened(url, "counter") as wire:
+            for _ in range(2):
+                assert http.post("/reset", json={"split": "train", "index": 0}).status_code == 200
+            assert host.room.open("sessions") == 3
+            until(lambda: host.room.open("sessions") == 1)
+            wire.ask("reset")
+        until(lambda: host.room.open("sessions") == 0)
+        assert http.post("/reset", json={"split": "train", "index": 0}).status_code == 200
+        until(lambda: host.room.open("sessions") == 0)
+
+
 def test_a_server_ends_in_order_while_sockets_are_open(tmp_path: Path) -> None:
     with contextlib.ExitStack() as clients:
         with serve("counter", folder=tmp_path) as served:  # Which asserts how it ends.

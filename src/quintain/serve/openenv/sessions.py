@@ -258,7 +258,7 @@ class Sessions:
         self._host = host
         self._known: dict[str, Session] = {}
         self.labels = Labels(host.siblings)
-        self._swept = time.monotonic()
+        self._is_sweeping = False
 
     def __contains__(self, session: Session) -> bool:
         return session.id in self._known
@@ -298,13 +298,12 @@ class Sessions:
             Full: There are too many.
             Unavailable: The server is shutting down.
         """
-        self._sweep()
         if self._host.draining:
             raise Unavailable("the server is shutting down")
         self._host.room.enter("sessions", caller.name)
         session = Session(self._host, env, caller, id=self._host.shard.new_id())
         session.attached = attached
-        self._known[session.id] = session
+        self._add(session)
         return session
 
     async def find(self, id: str, env: Environment[Any], caller: Caller) -> Session:
@@ -364,9 +363,14 @@ class Sessions:
         session = Session(self._host, env, last.owner, id=id)
         session.resume(last)
         self._host.room.add("sessions", session.caller.name, 1)
-        self._known[id] = session
+        self._add(session)
         self.labels.put(session)
         return session
+
+    def _add(self, session: Session) -> None:
+        self._known[session.id] = session
+        if not self._is_sweeping:
+            self._sweep()
 
     def _remove(self, session: Session) -> None:
         if self._known.pop(session.id, None) is not None:
@@ -374,14 +378,14 @@ class Sessions:
             self._host.room.add("sessions", session.caller.name, -1)
 
     def _sweep(self) -> None:
-        now = time.monotonic()
-        if now - self._swept < SWEEP_S:
-            return
-        self._swept = now
-        before = now - self._host.limits.idle_s
+        """Forget sessions that nobody has used in a while, as long as there are any, whether others come or not."""
+        before = time.monotonic() - self.idle_s
         for session in [one for one in self._known.values() if not one.attached and one.touched < before]:
             # Its episode expires with the host's, which looks at the same clock.
             self._remove(session)
+        self._is_sweeping = bool(self._known)
+        if self._is_sweeping:
+            asyncio.get_running_loop().call_later(min(SWEEP_S, self.idle_s), self._sweep)
 
 
 async def _begun(live: Live) -> None:
