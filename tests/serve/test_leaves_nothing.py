@@ -1,9 +1,11 @@
-"""A session that was closed leaves nothing behind, not even for the garbage collector."""
+"""A session that was closed, and a request that was answered, leave nothing, not even for the garbage collector."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import http.client
+import json
 import weakref
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from tests.serve.environments import counter
+from tests.serve.mcp.episodes import served
 
 
 @pytest.mark.parametrize("last_words", ["", "3"])
@@ -37,3 +40,36 @@ def test_what_is_closed_is_gone(last_words: str) -> None:
         return [one() is None for one in gone]
 
     assert asyncio.run(play()) == [True] * 6
+
+
+def test_what_is_answered_leaves_nothing_for_the_collector() -> None:
+    """It looks rarely, and each request has brought as much as it may."""
+    times = 20
+
+    def play(port: int) -> None:
+        line = http.client.HTTPConnection("127.0.0.1", port)
+        for _ in range(times):
+            for path, body in (
+                ("/create", {"split": "train", "index": 0}),
+                ("/call", {"name": "add", "input": {"by": 1}}),
+                ("/call", {"name": "nothing", "input": {}}),
+                ("/delete", {}),
+                ("/ping", {}),
+                ("/no/such/page", {}),
+            ):
+                line.request("POST", path, json.dumps(body), {"x-session-id": "mine"})
+                line.getresponse().read()
+        line.close()
+
+    async def left() -> int:
+        async with served(counter) as here:
+            await asyncio.to_thread(play, here.port)
+            gc.collect()
+            gc.disable()
+            await asyncio.to_thread(play, here.port)
+            return gc.collect()
+
+    try:
+        assert asyncio.run(left()) < times
+    finally:
+        gc.enable()

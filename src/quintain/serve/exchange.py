@@ -31,6 +31,8 @@ class _Sent:
 
 _NOTHING = cast("Generator[Any, Any, None]", iter(()))
 _SENT = _Sent()
+_LEFT = {GONE: lambda: True}
+_STAYED = {GONE: lambda: False}
 
 
 class Exchange:
@@ -69,7 +71,6 @@ class Exchange:
         self.keep_alive = keep_alive
         self.response_started = False
         self.response_complete = False
-        self.message_event = self  # uvicorn's connection sets it when it is lost.
         self._transport = transport
         self._flow = flow
         self._expects = expects
@@ -90,8 +91,14 @@ class Exchange:
             if not self.response_complete and not self.disconnected:
                 _log.error("%s %s: the answer was not completed", self.scope["method"], self.scope["path"])
                 await self._give_up()
-        finally:
+        finally:  # Nothing leads back here, or each request would wait for the garbage collector with all it brought.
             self._on_response = None
+            self.scope["extensions"] = _LEFT if self.disconnected else _STAYED
+
+    @property
+    def message_event(self) -> Exchange:
+        """What uvicorn's connection sets when it is lost."""
+        return self
 
     def set(self) -> None:
         """Something has come, or the client has left."""

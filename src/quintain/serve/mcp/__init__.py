@@ -7,6 +7,7 @@ sees tools, a prompt named `task`, and nothing of rewards: these stand in the me
 from __future__ import annotations
 
 import asyncio
+import functools
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,7 @@ class Mcp:
             return self._address
 
 
+@functools.cache
 def too_old() -> str:
     """What to say where another package has brought an SDK that is older than ours; empty where none has."""
     installed = version("mcp")
