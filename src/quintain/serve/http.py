@@ -93,6 +93,7 @@ class Http(Reader, HttpToolsProtocol):
     def handle_websocket_upgrade(self) -> None:
         """A WebSocket is asked for, whose own connection it will be."""
         self.look_away()
+        self._unset_keepalive_if_required()
         super().handle_websocket_upgrade()
 
     def timeout_keep_alive_handler(self) -> None:

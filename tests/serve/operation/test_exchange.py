@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from websockets.frames import Frame, Opcode
 
 from quintain.serve.asgi import App, Event, Receive, Scope, Send
 from quintain.serve.exchange import Exchange
@@ -105,6 +106,23 @@ def test_a_connection_is_let_go_when_nothing_was_asked_on_it_in_a_while(tmp_path
         answered = time.monotonic()
         assert rest(line) == b""
         assert 0.5 < time.monotonic() - answered < SECONDS / 2
+
+
+def test_a_connection_that_became_a_web_socket_has_a_time_of_its_own(tmp_path: Path) -> None:
+    before = "import quintain.serve.server as server\nserver.IDLE_S = 0.3"
+    upgrade = b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n"
+    key = b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    with serve("counter", folder=tmp_path, before=before) as server, dial(server.port) as line:
+        line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        assert b"200 OK" in line.recv(65536)
+        line.sendall(b"GET /openenv/counter/ws HTTP/1.1\r\nhost: localhost\r\n" + upgrade + key)
+        assert b" 101 " in line.recv(65536)
+        line.settimeout(0.9)
+        with pytest.raises(TimeoutError):  # Nothing comes, and the line is not closed.
+            line.recv(1)
+        line.settimeout(SECONDS)
+        line.sendall(Frame(Opcode.TEXT, b'{"type": "reset"}').serialize(mask=True))
+        assert b"observation" in line.recv(65536)
 
 
 # --- an exchange by itself
