@@ -63,6 +63,8 @@ class CommandHarness(msgspec.Struct, frozen=True):
     async def play(self, session: Session, model: Model) -> None:
         """Drive one episode.
 
+        Once a program was started, Linux lets nobody but root look into this process, and it leaves no core dump.
+
         Raises:
             UsageError: The world is elsewhere; the extra `serve` is missing; or secrets cannot be bound here.
             ProgramFailure: The program broke, hung, or could not be started.

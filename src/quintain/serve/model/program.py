@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import shlex
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -22,6 +24,7 @@ _TAIL = 4000
 """Bytes of its output that are kept."""
 _GRACE_S = 2.0
 """Seconds between SIGTERM and SIGKILL."""
+_PR_SET_DUMPABLE = 4
 
 
 class ProgramFailure(EpisodeError):
@@ -97,6 +100,7 @@ class Program:
         meant = {"{system}": given.system, "{prompt}": prompt}  # the prompt last: what it says is not ours to fill
         words = [_filled(word, folder / "given", meant) for word in split(command)]
         try:
+            _close_ourselves()
             _write(folder, given, prompt)
             with (folder / "given" / "prompt.txt").open("rb") as text:
                 process = await asyncio.create_subprocess_exec(
@@ -171,6 +175,19 @@ def _write(folder: Path, given: Given, prompt: str) -> None:
     (place / "system.txt").write_text(given.system, "utf-8")
     servers = {"mcpServers": {"quintain": {"type": "http", "url": given.tools}}}
     (place / "mcp.json").write_bytes(codec.json(servers))
+
+
+def _close_ourselves() -> None:
+    """Close our memory, environment and files, where real keys are, to the program, which runs as the same user.
+
+    Linux takes that back where a program is executed: ours stays shut, the agent's can be looked at.
+
+    Raises:
+        OSError: The kernel refuses.
+    """
+    if sys.platform == "linux" and ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0):
+        number = ctypes.get_errno()
+        raise OSError(number, f"this process cannot be closed to it, prctl(PR_SET_DUMPABLE): {os.strerror(number)}")
 
 
 def _environment(folder: Path, given: Given, passed: Collection[str]) -> dict[str, str]:
