@@ -198,6 +198,7 @@ class Events:
         self._request = request
         self._ping_s = ping_s
         self._pings: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     async def open(self, first: bytes) -> None:
         """Send the headers and the first frame."""
@@ -215,12 +216,17 @@ class Events:
 
     async def close(self, data: bytes = b"") -> None:
         """Send the last frames."""
+        self._is_closed = True
         await self._request.send({"type": "http.response.body", "body": data})
 
     def _ping(self) -> None:
-        ping = asyncio.ensure_future(self.send(b": ping\r\n\r\n"))
+        ping = asyncio.ensure_future(self._live())
         self._pings.add(ping)
         ping.add_done_callback(self._pings.discard)
+
+    async def _live(self) -> None:
+        if not self._is_closed:  # Since this was called for.
+            await self.send(b": ping\r\n\r\n")
 
 
 class _Kept(Generic[T]):

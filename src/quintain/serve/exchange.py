@@ -188,7 +188,9 @@ class Exchange:
         elif left is not None:
             self._left = left = left - len(data)
             if left < 0 or (is_last and left):
-                raise RuntimeError(f"the body is {-left} bytes longer than its content-length")
+                raise RuntimeError(
+                    f"the body is {abs(left)} bytes {'short of' if left > 0 else 'over'} its content-length"
+                )
         if self._head:
             data, self._head = self._head + data, b""
         self._transport.write(data)

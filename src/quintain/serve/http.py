@@ -29,6 +29,8 @@ LINGER_S = 5.0
 
 SHORT = 256
 """Bytes of an address whose parts are remembered."""
+BEHIND = 4000
+"""Requests that may wait behind another one on its connection; all are there before the first is answered."""
 
 _BODY = (b"content-length", b"transfer-encoding")
 
@@ -49,11 +51,13 @@ class Http(Reader, HttpToolsProtocol):
     app: Any  # Ours, whose types are not uvicorn's.
     cycle: Any  # An Exchange, or None before the first one.
     parser: Any
+    pipeline: Any  # Exchanges that wait, the next one last.
 
     _size = 0
     _chunk = 0
     _in_head = False
     _in_message = False
+    _has_fed = False
     _late: asyncio.TimerHandle | None = None
     _rested = 0.0
     _running: Any = None  # An Exchange: that which is being answered.
@@ -75,13 +79,14 @@ class Http(Reader, HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Bytes have come; most often they are one whole request."""
         self._chunk = len(data)
+        self._has_fed = False
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             if self._should_upgrade():
                 self.handle_websocket_upgrade()
-        except httptools.HttpParserError as error:
-            self.send_400_response(str(error))
+        except httptools.HttpParserError:
+            self.unreadable()
         if self._in_message:
             self._watch(len(data))
 
@@ -98,11 +103,10 @@ class Http(Reader, HttpToolsProtocol):
 
     def timeout_keep_alive_handler(self) -> None:
         """Look whether nothing was asked for in a long while."""
-        self.timeout_keep_alive_task = None
-        if self._in_message or not self.cycle.response_complete:
-            return
         left = self._rested + self.timeout_keep_alive - self.loop.time()
-        if left > 0:
+        if self._in_message or not self.cycle.response_complete:
+            self._rest(self.timeout_keep_alive)
+        elif left > 0:
             self._rest(left)
         else:
             super().timeout_keep_alive_handler()
@@ -117,9 +121,9 @@ class Http(Reader, HttpToolsProtocol):
         """The head of a request is there.
 
         Raises:
-            ValueError: It is too long, or asks for a WebSocket with a body, or before an answer was read.
+            ValueError: It is too long, or asks for another protocol with a body, which the parser would not read, or
+                for a WebSocket before an answer was read; or too many wait already.
         """
-        self._in_head = False
         self._on_time()
         if self._size + self._chunk > HEAD_BYTES:
             length = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -128,12 +132,16 @@ class Http(Reader, HttpToolsProtocol):
                 raise ValueError("the head of a request is too long")
         self._size = 0
         self._locate()
+        if self.parser.should_upgrade() and any(name in _BODY and value != b"0" for name, value in self.headers):
+            raise ValueError("a request for another protocol has no body")
         if self.parser.should_upgrade() and self._should_upgrade():
-            if any(name in _BODY for name, _ in self.headers):
-                raise ValueError("a request for a WebSocket has no body")
             if self.flow.write_paused or (self.cycle is not None and not self.cycle.response_complete):
                 raise ValueError("a WebSocket is asked for when what was asked before has been answered, and read")
+            self._in_head = False
             return
+        if len(self.pipeline) == BEHIND:
+            raise ValueError("too many requests at once")
+        self._in_head = False
         self.headers = _TRAILERS
         before, self.cycle = self.cycle, self._exchange()
         if before is None or before.response_complete:
@@ -141,10 +149,11 @@ class Http(Reader, HttpToolsProtocol):
             self._answer(self.cycle)
         else:  # It came behind another one, and waits until that is answered.
             self.flow.pause_reading()
-            self.pipeline.appendleft((self.cycle, self.app))
+            self.pipeline.appendleft(self.cycle)
 
     def on_body(self, body: bytes) -> None:
         """A part of a request's body is there."""
+        self._has_fed = True
         if self._is_for_us and self.cycle.feed(body) > HIGH_WATER_LIMIT:
             self.flow.pause_reading()
 
@@ -162,20 +171,20 @@ class Http(Reader, HttpToolsProtocol):
         if self.transport.is_closing():
             self.must_read()
             return
-        self.flow.resume_reading()
         if self.pipeline:
-            self._running, _ = self.pipeline.pop()
+            self._running = self.pipeline.pop()
             self._answer(self._running)
         else:
+            self.flow.resume_reading()
             self._rested = self.loop.time()
             if self.timeout_keep_alive_task is None:  # One for many requests: to set and to drop it costs more.
                 self._rest(self.timeout_keep_alive)
-        if self._in_message:
+        if self._in_message and not self._in_head and self.cycle.response_complete:
             self._on_time()
             self._late = self.loop.call_later(LINGER_S, self._too_late)
 
-    def send_400_response(self, msg: str) -> None:
-        """Answer what is no request."""
+    def unreadable(self) -> None:
+        """What comes is no request."""
         self._refuse(self._status)
 
     @property
@@ -216,8 +225,8 @@ class Http(Reader, HttpToolsProtocol):
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
 
     def _watch(self, size: int) -> None:
-        """See that the rest of a request comes in time, and that its head does not grow for ever."""
-        self._size += size if self._in_head else 0
+        """See that the rest of a request comes in time, and that nothing but its body grows for ever."""
+        self._size = 0 if self._has_fed else self._size + size
         if self._size > HEAD_BYTES:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
         elif self._late is None:
@@ -227,10 +236,13 @@ class Http(Reader, HttpToolsProtocol):
         """Have nothing more written; uvicorn tells so the request that came last, not the one that runs."""
         if self._running is not None:
             self._running.disconnected = True
+            self._running.set()
 
     def _too_late(self) -> None:
         self._late = None
-        if self._in_head or (self._in_message and not self.cycle.response_started):
+        if self.flow.read_paused:  # It is we who do not listen.
+            self._late = self.loop.call_later(HEAD_S, self._too_late)
+        elif self._in_head or (self._in_message and not self.cycle.response_started):
             self._refuse(HTTPStatus.REQUEST_TIMEOUT)
         elif not self.transport.is_closing():
             self.transport.close()
@@ -242,9 +254,21 @@ class Http(Reader, HttpToolsProtocol):
             self._late = None
 
     def _refuse(self, status: HTTPStatus) -> None:
+        """Say so, and close; not in the midst of another answer, after which the connection ends without a word."""
+        running: Any = self._running
+        is_own = self.cycle is running and self._in_message and not self._in_head
         self._on_time()
         self._in_head = self._in_message = False
         if self.transport.is_closing():
+            return
+        if running is not None and not running.response_complete and not is_own:
+            self.pipeline.clear()
+            self.flow.pause_reading()
+            running.keep_alive = False
+            return
+        if running is not None and is_own and running.response_started:
+            self.transport.close()
+            self.must_read()
             return
         body = b'{"detail":"%s"}' % status.phrase.encode()
         head = f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\nconnection: close\r\n"

@@ -145,8 +145,8 @@ class Journal:
 
     def close(self) -> None:
         """Close the file; nothing can be written any more."""
-        if self._pressing is not None:
-            self._pressing.join()
+        if (pressing := self._pressing) is not None:
+            pressing.join()
         self._wal.close()
         os.close(self._lock)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import os
 import socket
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from typing import NamedTuple
 
 INLINE = 60_000
 """Bytes that go with a connection in one message; more of them go by a file that is only in memory."""
+
+_log = logging.getLogger(__name__)
 
 _CLIENT, _SIBLING = b".", b"!"
 _NO_ROOM = {errno.EAGAIN, errno.ENOBUFS, errno.ETOOMANYREFS}
@@ -73,9 +76,16 @@ class Mail:
     def read(self, number: int) -> Parcel | None:
         """What is next in somebody's box; None where it is empty."""
         try:
-            data, descriptors, _, _ = socket.recv_fds(self._boxes[number][0], INLINE + 1, 2)
+            data, descriptors, flags, _ = socket.recv_fds(self._boxes[number][0], INLINE + 1, 2)
         except BlockingIOError:
             return None
+        for one in descriptors:
+            os.set_inheritable(one, False)  # noqa: FBT003  # Programs that start here must not hold a client's line.
+        if flags & socket.MSG_CTRUNC:
+            for one in descriptors:
+                os.close(one)
+            _log.warning("a connection was lost on its way between two processes: too many descriptors are open")
+            return self.read(number)
         connection = socket.socket(fileno=descriptors[0])
         connection.settimeout(0)
         is_inner = data[:1] == _SIBLING

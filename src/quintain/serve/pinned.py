@@ -110,10 +110,10 @@ class Pinned(Http):
         if self._owner is None:
             super().handle_websocket_upgrade()
 
-    def send_400_response(self, msg: str) -> None:
-        """Answer what is no request; what follows one for somebody else is his to read."""
+    def unreadable(self) -> None:
+        """What comes is no request; what follows one for somebody else is his to read."""
         if self._owner is None:
-            super().send_400_response(msg)
+            super().unreadable()
 
     @property
     def _is_answering(self) -> bool:

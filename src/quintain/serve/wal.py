@@ -69,13 +69,18 @@ class Wal:
             durable: Whether to wait for the disk, where that is wished for at all.
 
         Raises:
-            OSError: The disk is full, or broken; then there is nothing of the record in the file.
+            OSError: The disk is full, or broken; then the record is not in the file.
         """
         length = len(body).to_bytes(4, "little")
         place = self.end
         self._put(_HEAD.pack(len(body), zlib.crc32(length), zlib.crc32(body)) + body)
         if self.sync and durable:
-            os.fdatasync(self._file)
+            try:
+                os.fdatasync(self._file)
+            except OSError:  # What it tells of will not be done, so no process after this one may read it.
+                self.end = place
+                os.pwrite(self._file, bytes(_HEAD.size + len(body)), place)
+                raise
         return place
 
     def room(self, size: int) -> None:

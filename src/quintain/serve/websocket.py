@@ -38,8 +38,9 @@ class WebSocket(Reader, WebSocketsSansIOProtocol):
                 b"".join(self.frames).decode()
             except UnicodeDecodeError:
                 self.frames = []
-                self.conn.send_close(1007)
-                self.handle_parser_exception()
+                if not self.close_sent:
+                    self.conn.send_close(1007)
+                    self.handle_parser_exception()
                 return
         super().send_receive_event_to_app()
 

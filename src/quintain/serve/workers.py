@@ -24,7 +24,8 @@ AT_ONCE = signal.SIGQUIT
 """Tells a process to end at once. Not SIGTERM again: Ctrl-C, or who ends a group of processes, tells all of them the
 first time already, so that each would hear twice what was said once."""
 
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+_ENDS = (signal.SIGTERM, signal.SIGINT)
+_SIGNALS = (*_ENDS, signal.SIGHUP, signal.SIGCHLD)
 
 
 class Berth(NamedTuple):
@@ -74,6 +75,7 @@ class Workers:
         if all(answers):
             ready()
         else:
+            signal.sigtimedwait(_ENDS, 0)  # Whoever told those that failed told this one, too.
             self._leave(signal.SIGTERM)
         while self._lives:
             number = signal.sigwait(_SIGNALS)
@@ -100,6 +102,8 @@ class Workers:
     def _live(self, berth: Berth) -> NoReturn:
         status = 1
         try:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)  # The keys are yet to be read.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             self._work(berth)
             status = 0
@@ -121,10 +125,12 @@ class Workers:
             pid, code = os.waitpid(-1, os.WNOHANG)
             if not pid:
                 return
+            if pid not in self._lives:  # Of a process that is gone: as the first of a container we inherit all.
+                continue
             number, born = self._lives.pop(pid)
             status = os.waitstatus_to_exitcode(code)
             if self._leaving:
-                if status != -signal.SIGTERM:  # One that was told before it could hear has nothing to say.
+                if -status not in _ENDS:  # One that was told before it could hear has nothing to say.
                     self._status = self._status or abs(status)
                 continue
             self._quick_deaths = self._quick_deaths + 1 if time.monotonic() - born < QUICK_S else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -116,6 +117,22 @@ def test_killed_at_any_moment_it_holds_whole_records(tmp_path: Path) -> None:
         found = bodies(path)
         assert len(found) >= 200
         assert found == [b"%d " % number * (number % 5000) for number in range(len(found))]
+
+
+def test_what_the_disk_has_not_confirmed_is_not_there(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_file: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    wal = Wal(path, sync=True)
+    wal.append(b"first")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fdatasync", broken)
+        with pytest.raises(OSError, match="Input/output"):
+            wal.append(b"refused")
+    assert bodies(path) == [b"first"]
+    wal.append(b"2nd")
+    wal.close(tidy=False)
+    assert bodies(path) == [b"first", b"2nd"]
 
 
 def test_a_full_disk_refuses_and_leaves_nothing_half(path: Path) -> None:

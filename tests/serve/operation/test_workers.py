@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from quintain.serve.mail import Mail
@@ -74,11 +76,35 @@ def test_a_connection_goes_by_mail_with_what_was_read_of_it(size: int) -> None:
     assert found is not None
     connection, brought, is_inner = found
     assert (brought, is_inner) == (data, False)
+    assert not os.get_inheritable(connection.fileno())
     other.sendall(b"still the same")
     connection.settimeout(5)
     assert connection.recv(100) == b"still the same"
     connection.close()
     other.close()
+    mail.close()
+
+
+def test_a_connection_for_which_there_is_no_descriptor_is_lost_alone(caplog: pytest.LogCaptureFixture) -> None:
+    mail = Mail(1)
+    one, other = socket.socketpair()
+    for data in (b"first", b"x" * 70_000, b"last"):
+        assert mail.send(0, one.fileno(), data)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(one.fileno())
+    os.close(free)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, before[1]))
+        assert mail.read(0) is None
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(caplog.records) == 3
+    assert mail.send(0, one.fileno(), b"next")
+    found = mail.read(0)
+    assert found is not None
+    assert found.data == b"next"
+    for end in (found.connection, one, other):
+        end.close()
     mail.close()
 
 
@@ -285,6 +311,17 @@ def test_what_one_of_them_cannot_use_is_said_and_ends_all(tmp_path: Path) -> Non
     (line,) = done.stderr.splitlines()
     assert line.startswith("Error: the journal in")
     assert "1.journal is no journal of this version" in line
+
+
+def test_the_first_process_of_a_container_outlives_what_it_inherits(tmp_path: Path) -> None:
+    before = "import subprocess\ninherited = subprocess.Popen(['sleep', '1'])"
+    with mortal(tmp_path, "counter", options=("--workers", "2"), before=before) as server:
+        assert server.process
+        sleeping = psutil.Process(server.process.pid).children()
+        until(lambda: not any(one.is_running() and one.name() == "sleep" for one in sleeping))
+        server.create("s", index=0)
+        server.process.terminate()
+        assert server.process.wait(30) == 0
 
 
 @pytest.mark.slow
