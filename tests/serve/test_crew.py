@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from quintain.serve import crew as module
-from quintain.serve.crew import FEW, Crew, Place
+from quintain.serve.crew import FEW, TRIALS, Crew, Place
 from tests.serve.operation.raw import ask
 from tests.serve.serving import serve, until
 
@@ -73,3 +73,67 @@ def test_threads_that_nobody_needs_end_but_for_a_few_and_those_of_episodes_go_on
 
     asyncio.run(play())
     until(lambda: threads() == before)
+
+
+async def here() -> int:
+    return threading.get_ident()
+
+
+async def waits() -> int:
+    await asyncio.sleep(0)
+    return threading.get_ident()
+
+
+def test_work_of_a_kind_that_waits_is_not_done_on_the_loop() -> None:
+    """Or its episode would be bound to the loop, and with it all that comes after, whether it blocks or not."""
+
+    async def play() -> None:
+        crew = Crew()
+        for _ in range(TRIALS * 2):
+            assert await crew.run(Place(), "waits", waits) != threading.get_ident()
+        crew.close()
+
+    asyncio.run(play())
+
+
+def test_what_waited_on_the_loop_goes_on_there_but_does_not_stall_it() -> None:
+    async def blocks() -> int:
+        if threading.current_thread() is threading.main_thread():
+            time.sleep(2)  # noqa: ASYNC251  # that is what it is about
+        return threading.get_ident()
+
+    async def play() -> None:
+        crew, bound = Crew(), Place()
+        main = threading.get_ident()
+        for _ in range(TRIALS):
+            await crew.run(Place(), "mostly", here)
+        assert await crew.run(bound, "mostly", waits) == main
+        assert await crew.run(Place(), "mostly", here) != main
+        assert await crew.run(bound, "other", here) == main
+        assert await crew.run(bound, "judge", blocks) != main
+        assert await crew.run(bound, "other", here) == main  # The world is the one that it was.
+        assert await crew.run(bound, "tool", blocks, redo=blocks) != main
+        for _ in range(TRIALS):
+            assert await crew.run(bound, "fresh", here) != main  # It is another one.
+        crew.close()
+
+    asyncio.run(play())
+
+
+def test_an_episode_whose_thread_was_given_up_goes_on_elsewhere() -> None:
+    gate = threading.Event()
+
+    async def blocks() -> None:
+        gate.wait()
+
+    async def play() -> None:
+        crew, bound = Crew(), Place()
+        home = await crew.run(bound, "waits", waits)
+        with pytest.raises(TimeoutError):
+            await crew.run(bound, "blocks", blocks, limit_s=0.05)
+        assert crew.lost == 1
+        assert await crew.run(bound, "waits", waits, limit_s=5) != home
+        gate.set()
+        crew.close()
+
+    asyncio.run(play())

@@ -1,9 +1,10 @@
 """Where worlds run. Tools are an author's code, and may block: the event loop must not wait for them.
 
-Work whose kind has been quick so far is done on the event loop itself, for going to a thread costs more than the work.
-Any other goes to a thread, which has an event loop of its own for what it awaits. What has once waited for real is
-bound to the loop on which it did, and goes on there. Where quick work stalls for once, it is interrupted, and done
-again from its beginning on a thread.
+Work whose kind has been quick so far, and has never waited, is done on the event loop itself, for going to a thread
+costs more than the work. Any other goes to a thread, which has an event loop of its own for what it awaits. An episode
+that has once waited for real is bound to the loop on which it did, and goes on there: that is the event loop itself
+only for one in which a kind of work has waited for the first time after it had come to be done there. Whatever stalls
+on the event loop is interrupted, and done again from its beginning on a thread.
 """
 
 from __future__ import annotations
@@ -101,27 +102,27 @@ class Crew:
             with place.secrets.shown():
                 return await self.run(place, kind, work, limit_s=limit_s, redo=redo)
         pace = self._paces.get(kind) or self._paces.setdefault(kind, _Pace())
-        if place.on_main:
-            return await work()
-        if place.hand is None and pace.quick and self._watchdog.here and not place.off_loop:
-            watched = _Watched(work(), self._watchdog)
+        if place.on_main or (place.hand is None and pace.quick and self._watchdog.here and not place.off_loop):
+            watched = _Watched(work(), pace, self._watchdog)
             try:
-                result = await watched
+                return await watched
             except Interrupted:
+                watched.waited = False  # What comes of it has not.
+                place.on_main = place.on_main and redo is None  # In a world that is made anew nothing has waited.
                 work = redo or work
-            else:
-                place.on_main = watched.waited
-                return result
             finally:
                 pace.note(watched.held_s)
+                place.on_main = place.on_main or watched.waited
         return await self._on_thread(place, work, pace=pace, limit_s=limit_s)
 
     async def _on_thread(
         self, place: Place, work: Callable[[], Coroutine[Any, Any, T]], *, pace: _Pace, limit_s: float | None
     ) -> T:
+        if place.hand is not None and place.hand.lost:
+            place.hand = None  # What waits there waits for ever.
         hand = place.hand or self._idle()
         hand.load += 1
-        watched = _Watched(work())
+        watched = _Watched(work(), pace)
         future = asyncio.run_coroutine_threadsafe(_plain(watched), hand.loop)
         try:
             async with asyncio.timeout(limit_s):
@@ -164,21 +165,23 @@ class Crew:
         if hand in self._hands:
             self._hands.remove(hand)
             self.lost += 1
+        hand.lost = True
         hand.interrupt()
 
 
 class _Pace:
-    """How long work of one kind has taken."""
+    """How long work of one kind has taken, and whether any of it ever waited."""
 
-    __slots__ = ("average_s", "times")
+    __slots__ = ("average_s", "times", "waits")
 
     def __init__(self) -> None:
         self.times = 0
         self.average_s = 0.0
+        self.waits = False
 
     @property
     def quick(self) -> bool:
-        return self.times >= TRIALS and self.average_s <= QUICK_S
+        return self.times >= TRIALS and self.average_s <= QUICK_S and not self.waits
 
     def note(self, seconds: float) -> None:
         self.times += 1
@@ -191,6 +194,7 @@ class _Hand:
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
+        self.lost = False
         self.load = 0
         self.used = time.monotonic()
         self._thread = threading.Thread(target=_turn, args=(self.loop,), name="quintain-world", daemon=True)
@@ -224,8 +228,9 @@ def _stop(loop: asyncio.AbstractEventLoop) -> None:
 class _Watched(Generic[T]):
     """Work that is awaited: for how long it held its thread at a stretch, and whether it ever waited."""
 
-    def __init__(self, work: Coroutine[Any, Any, T], watchdog: Watchdog | None = None) -> None:
+    def __init__(self, work: Coroutine[Any, Any, T], pace: _Pace, watchdog: Watchdog | None = None) -> None:
         self._work = work.__await__()
+        self._pace = pace
         self._watchdog = watchdog
         self.held_s = 0.0
         self.waited = False
@@ -247,7 +252,7 @@ class _Watched(Generic[T]):
                     self._watchdog.since = math.inf
                     deadline.watched = False
                 self.held_s = max(self.held_s, time.monotonic() - started)
-            self.waited = True
+            self.waited = self._pace.waits = True
             try:
                 what = yield wish
                 resume = self._work.send
