@@ -7,10 +7,11 @@ from any of them. What it awaits beside its model reaches the event loop of whoe
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Generator, Sequence
 from typing import Any, overload
 
-from quintain.episode import ActorSession
+from quintain.episode import BROKEN, ActorSession
 from quintain.errors import EpisodeError, ModelError
 from quintain.harness import Harness, Model, Request
 from quintain.trace import Message, Reply
@@ -52,9 +53,13 @@ class Driven:
         return _Leg(self, reply)
 
     def close(self) -> None:
-        """Drop a harness that will not be resumed; what it holds open is closed."""
-        self._play.close()
+        """Drop a harness that will not be resumed; what it holds open is closed, and what it says to that is nobody's.
+
+        One that is still at work, in a thread that was given up, cannot be closed: it is left to that thread.
+        """
         self.done = True
+        with contextlib.suppress(*BROKEN):
+            self._play.close()
 
     async def _model(self, request: Request) -> Reply:
         if self._role in {None, request.role}:
