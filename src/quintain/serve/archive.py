@@ -61,10 +61,7 @@ class Archive:
             self._taken[one.environment, one.task].add(one.member)
         for trace in (codec.loads(past.settled, Trace) for past in pasts if past.settled is not None):
             folder = self._folders.get(trace.environment)
-            if folder is None:
-                continue
-            known = folder.find((trace.task, trace.member, trace.attempt))
-            if known is None or known.to_bytes() != trace.to_bytes():
+            if folder is not None and not self._has(folder, trace):
                 self._add(Rollout(trace, Timing()))
 
     async def add(self, id: str, trace: Trace, timing: Timing) -> None:
@@ -74,6 +71,20 @@ class Archive:
                 await asyncio.to_thread(self._add, Rollout(trace, timing))
         except PersistenceError as error:
             _log.error("the record of episode %r, task %r, is lost: %s", id, trace.task, error)
+
+    def _has(self, folder: RunFolder, trace: Trace) -> bool:
+        """Whether a record was kept, be it as another attempt."""
+        number = trace.attempt
+        while (known := folder.find((trace.task, trace.member, number))) is not None:
+            if _same(known, trace):
+                self._note(trace, number)
+                return True
+            number += 1
+        return False
+
+    def _note(self, trace: Trace, number: int) -> None:
+        if number != trace.attempt:
+            self._moved[trace.environment, (trace.task, trace.member, trace.attempt)] = number
 
     def _add(self, done: Rollout) -> None:
         """Write a record; where there is one of its numbers, such as of an earlier run, as another attempt.
@@ -88,9 +99,14 @@ class Archive:
         if trace.after:
             before = (trace.environment, (trace.after[0], trace.member, trace.after[1]))
             changed["after"] = (trace.after[0], self._moved.get(before, trace.after[1]))
-        if attempt != trace.attempt:
-            self._moved[trace.environment, done.key] = attempt
+        self._note(trace, attempt)
         folder.add(Rollout(msgspec.structs.replace(trace, **changed), done.timing))
+
+
+def _same(known: Trace, trace: Trace) -> bool:
+    """Whether this is the record as it was written, which may be under another number and after another one."""
+    before = (trace.after[0], known.after[1]) if trace.after and known.after else trace.after
+    return known.to_bytes() == msgspec.structs.replace(trace, attempt=known.attempt, after=before).to_bytes()
 
 
 class _Numbered(msgspec.Struct):
