@@ -51,12 +51,17 @@ class Counts:
         if trace.failure is not None:
             self._fail(id, trace, trace.failure)
 
+    @property
+    def keeps(self) -> bool:
+        """Whether records outlive their episodes."""
+        return self._archive is not None
+
     def wants(self, trace: Trace) -> bool:
         """Whether the record of an episode that is closed is kept, and lacks an end or a verdict.
 
         One in which nobody did anything is none.
         """
-        return self._archive is not None and bool(trace.turns) and not trace.criteria
+        return self.keeps and bool(trace.turns) and not trace.criteria
 
     def member(self, env: str, task: str, wanted: int | None) -> int:
         """Which member of its task's group a new episode is, among those that are kept."""

@@ -15,12 +15,13 @@ import msgspec
 from quintain import codec
 from quintain.config import Config
 from quintain.environment import Environment
-from quintain.episode import Episode
-from quintain.errors import EpisodeError, QuintainError, UsageError
+from quintain.episode import BROKEN, Episode
+from quintain.errors import EpisodeError, UsageError
 from quintain.harness import Agent, Model
 from quintain.task import Task
 
 from .archive import Archive
+from .closing import Closing
 from .common import Common
 from .confided import NOTHING, Secrets
 from .counts import Counts
@@ -31,7 +32,7 @@ from .kept import Kept
 from .keys import Caller
 from .limits import Limits, Room
 from .live import Live
-from .log import FORGETFUL, Closed, Created, Log
+from .log import FORGETFUL, Created, Log
 from .moves import LEFT, Stop, making
 from .names import named
 from .returned import Returned
@@ -130,6 +131,7 @@ class Host:
         self._tasks: WeakValueDictionary[tuple[str, str, str | int], Task[Any]] = WeakValueDictionary()
         self._latest: deque[Task[Any]] = deque(maxlen=LATEST)
         self._beginning: set[asyncio.Task[None]] = set()
+        self.closing = Closing(log)
 
     @property
     def default(self) -> Environment[Any]:
@@ -254,6 +256,7 @@ class Host:
             Unknown: No such environment or task.
             Refused: No such split or place.
             Conflict: There is an episode of that id.
+            UsageError: Nobody plays the other roles in this task.
             Full: A limit is reached.
             Unavailable: The server is shutting down, or its journal cannot be written.
         """
@@ -276,10 +279,11 @@ class Host:
                 member=self.counts.member(env.name, task.id, wanted.member),
             )
             token = self.shard.new_token(wanted.id)
+            live = self._live(Live, env, task, token=token, wanted=wanted, owner=caller, twin=twin, secrets=secrets)
             if self._log.keeps:
                 self._log.room(0)  # The last of it is for calls that run.
                 self._log.write(Created(wanted.id, token, caller, env.fingerprint, codec.dumps(wanted)))
-            live = self._live(Live, env, task, token=token, wanted=wanted, owner=caller, twin=twin, secrets=secrets)
+        self._lives[live.id] = self._tokens[live.token] = live
         self.counts.begin(env.name)
         beginning = asyncio.create_task(live.begin())
         self._beginning.add(beginning)
@@ -289,24 +293,24 @@ class Host:
     async def recover(self, pasts: Iterable[Past]) -> None:
         """Have the episodes again that were open when a process ended; each is played again when it is asked for.
 
-        Those of another version of their environment are void. Those whose environment or task is not served stay
-        where they are written down.
+        Those of another version of their environment are void. Those that cannot be made, such as when their
+        environment or task is not served or nobody plays their other roles, stay where they are written down.
         """
         for past in pasts:
             created, wanted = past.created, codec.loads(past.created.wanted, Wanted)
+            known: dict[str, Any] = {"token": created.token, "wanted": wanted, "owner": created.owner, "lost": None}
+            known |= {"past": past, "secrets": Secrets(lost=wanted.secrets)}
             try:
                 env = self.environment(wanted.environment)
-                task = await self.task(env, wanted.split, wanted.task)
-            except QuintainError as error:
+                if (now := env.fingerprint) != (before := created.fingerprint):
+                    words = f"the environment is of another version now: {now}, not {before}"
+                    known["lost"] = EpisodeError(words, part="C", kind="session_lost")
+                live = self._live(Returned, env, await self.task(env, wanted.split, wanted.task), **known)
+            except BROKEN as error:
                 _log.warning("episode %s cannot be had again: %s", created.id, error)
                 continue
-            lost = None
-            if env.fingerprint != created.fingerprint:
-                words = f"the environment is of another version now: {env.fingerprint}, not {created.fingerprint}"
-                lost = EpisodeError(words, part="C", kind="session_lost")
-            known: dict[str, Any] = {"token": created.token, "wanted": wanted, "owner": created.owner}
-            live = self._live(Returned, env, task, **known, past=past, lost=lost, secrets=Secrets(lost=wanted.secrets))
-            if lost is not None and past.settled is None:
+            self._lives[live.id] = self._tokens[live.token] = live
+            if known["lost"] and past.settled is None:
                 self.counts.end(live.id, live.trace)
             self.room.add("episodes", created.owner.name, 1)
 
@@ -322,7 +326,7 @@ class Host:
         twin: Episode[Any] | None = None,
         **more: Any,
     ) -> L:
-        """An episode that is there from now on."""
+        """An episode that is not there yet."""
         env = env if wanted.config in (None, env.config) else env.replace(config=wanted.config)
         names: dict[str, Any] = {name: getattr(wanted, name) for name in ("seed", "member", "attempt", "agent")}
         names |= {"split": wanted.split if wanted.label is None else wanted.label}
@@ -348,7 +352,6 @@ class Host:
             **more,
         )
         live.request = wanted.request
-        self._lives[live.id] = self._tokens[live.token] = live
         return live
 
     def get(self, id: str, caller: Caller) -> Live:
@@ -388,8 +391,7 @@ class Host:
         live = self.get(id, caller)
         del self._lives[live.id], self._tokens[live.token]
         self.room.add("episodes", live.owner.name, -1)
-        self._log.write(Closed(live.id))
-        await live.close(why)
+        await self.closing.close(live, why)
 
     def _others(self, task: Task[Any], wanted: Wanted) -> Model | None:
         if self._user is None:

@@ -1,11 +1,12 @@
-"""Who plays another role than the agent's, and is never asked twice: what he has said is written down.
+"""Who plays another role than the agent's, and is not asked again for what he has said: it is written down.
 
-Nobody knows whether he would say it again. So an episode that is played again, in the next process or because a call
-was interrupted, hears from him what he said before; and only then he is asked.
+Nobody knows whether he would say it again. So an episode that is played again, in the next process or because its
+beginning or a call was interrupted, hears from him what he said before; and only then he is asked.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 from quintain.errors import EpisodeError
@@ -13,7 +14,7 @@ from quintain.harness import Model, Request
 from quintain.trace import Reply
 
 from .errors import Unavailable
-from .log import Log, Said
+from .log import FORGETFUL, Log, Said
 
 
 class Kept:
@@ -29,6 +30,7 @@ class Kept:
         self._model = model
         self._id = id
         self._log = log
+        self._writing = threading.Lock()
         self._said: list[Said] = []
         self._next = 0
         self._before = 0
@@ -50,6 +52,11 @@ class Kept:
             self._before = known
         self._next = known - self._before
 
+    def close(self) -> None:
+        """Write nothing more: he may be asked just now, in a thread, and the name of the episode is free."""
+        with self._writing:
+            self._log = FORGETFUL
+
     async def __call__(self, request: Request) -> Reply:
         """What he says.
 
@@ -62,7 +69,8 @@ class Kept:
                 raise EpisodeError(f"{request.role!r} had failed", part="C", kind="session_lost")
             said = Said(self._id, request.role, await self._model(request))
             try:
-                self._log.write(said)
+                with self._writing:
+                    self._log.write(said)
             except Unavailable as error:
                 raise EpisodeError(str(error), part="C", kind="persistence_failed") from error
             self._said.append(said)

@@ -22,10 +22,11 @@ from .counts import Counts
 from .crew import Crew, Place
 from .driven import Driven
 from .errors import Finished, Gone, Starting, Void
+from .kept import Kept
 from .keys import Caller
 from .limits import patience_s
 from .log import FORGETFUL, Acted, Done, Ended, Log, Settled, digest
-from .moves import LEFT, Again, Change, Make, Move, Stop, Terminate, checked, cut, move, rebuilt, recordable, text
+from .moves import Again, Change, Make, Move, Stop, Terminate, checked, cut, hearing, move, rebuilt, recordable, text
 from .scale import Scale
 from .told import Answer, Shown
 
@@ -107,7 +108,6 @@ class Live(Shown):
         self._lock = asyncio.Lock()
         self._turns: dict[str, int] = {}
         self._running: dict[str, asyncio.Future[None] | None] = {}
-        self._closing: asyncio.Task[None] | None = None
         self.first: list[Message] = []
         self.asked: dict[str, tuple[bytes, Callable[[], bool]]] = {}
         self.lost: dict[str, bool] = {}
@@ -116,16 +116,17 @@ class Live(Shown):
         """Build the world and play to the first question. What breaks is the episode's failure, and does not raise."""
         start: object = self.task.start
         kind = (self.env.name, "begin", getattr(start, "__code__", type(start)))
-        try:
-            self._place.off_loop = self.led or self._is_copy  # Of a copy there is no second beginning.
-            await self._crew.run(self._place, kind, self._begin)
-            self._place.off_loop = self.led
-        except BROKEN as error:
-            self._fail(error, part="T", kind="quintain:reset_failed", stage="seed")
-        if self.status == "starting":
-            self.status = "ended" if self.trace.end is not None else "open"
-        if self.status == "ended" and self.trace.score is None:
-            await self._verify()
+        async with self._lock:
+            try:
+                self._place.off_loop = self.led or self._is_copy  # Of a copy there is no second beginning.
+                await self._crew.run(self._place, kind, self._begin)
+                self._place.off_loop = self.led
+            except BROKEN as error:
+                self._fail(error, part="T", kind="quintain:reset_failed", stage="seed")
+            if self.status == "starting":
+                self.status = "ended" if self.trace.end is not None else "open"
+            if self.status == "ended" and self.trace.score is None:
+                await self._verify()
         self._started.set()
 
     async def _begin(self) -> None:
@@ -138,7 +139,7 @@ class Live(Shown):
         self._episode = episode
         self.trace = episode.trace
         if not (self.led or episode.ended):
-            others = episode.remembering(self._others) if isinstance(episode, Again) else self._others
+            others = hearing(episode, self._others)
             driven = Driven(self.env.harness, episode.session, others=others, everyone=self.everyone)
             self._driven = driven
             await self._drive(None)
@@ -279,17 +280,16 @@ class Live(Shown):
         async with self._lock:
             return await self._crew.run(self._place, (self.env.name, kind), lambda: work(episode))
 
-    async def close(self, why: Stop = LEFT) -> None:
-        """Forget the world; whoever waits is told so. What runs now cannot be undone, and nobody waits for it."""
+    def close(self) -> None:
+        """Do nothing more; whoever waits is told so. What runs now cannot be undone, but nothing is written of it."""
         self.status = "closed"
         self._log = FORGETFUL  # Its name may be another's from now on.
+        if isinstance(self._others, Kept):
+            self._others.close()
         self._started.set()
-        if self._lock.locked():
-            self._closing = asyncio.create_task(self._unwind(why))
-        else:
-            await self._unwind(why)
 
-    async def _unwind(self, why: Stop) -> None:
+    async def unwind(self, why: Stop) -> None:
+        """Forget the world once what runs has come to its end, and keep the record of what goes on."""
         async with self._lock:
             if self._episode is not None and self._counts.wants(self.trace):
                 cut(self._episode, why)

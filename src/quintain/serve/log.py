@@ -35,7 +35,7 @@ class Created(msgspec.Struct, frozen=True, tag="created"):
     """An episode is about to be opened.
 
     Attributes:
-        id: As all records have it.
+        id: Its name, which all that is written of it has.
         token: Its secret name.
         owner: Whose it is.
         fingerprint: Of the environment that plays it.

@@ -217,8 +217,6 @@ class Again(Episode[S]):
 
     def remembering(self, others: Model | None) -> Model:
         """Those who play the other roles; while the harness is behind, the record."""
-        if isinstance(others, Kept):
-            others.rewind(sum(turn.role != "agent" for turn in self.known))
 
         async def model(request: Request) -> Reply:
             if self.is_behind:
@@ -249,6 +247,14 @@ class Again(Episode[S]):
         context.close(turn)
         self.trace.turns.append(turn)
         return turn
+
+
+def hearing(episode: Episode[Any], others: Model | None) -> Model | None:
+    """Those who play the other roles, to a fresh harness that runs up to where the episode stands."""
+    known = episode.known if isinstance(episode, Again) else ()
+    if isinstance(others, Kept):
+        others.rewind(sum(turn.role != "agent" for turn in known))
+    return episode.remembering(others) if isinstance(episode, Again) else others
 
 
 async def rebuilt(episode: Episode[S], turns: Sequence[Turn]) -> Again[S]:

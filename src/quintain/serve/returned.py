@@ -22,7 +22,7 @@ from .journal import Past
 from .kept import Kept, diverged
 from .live import Live
 from .log import Acted, Done, Ended, Entry, Met, Missed, Said, Settled, digest
-from .moves import Move, Terminate, cut
+from .moves import Move, Stop, Terminate, cut
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +42,8 @@ class Returned(Live):
         self.is_new = past.is_new
         self._requests: dict[str, str] = {}
         self._waking: asyncio.Task[None] | None = None
+        self._entries: Sequence[Entry] | None = None
+        self._is_behind = self._is_due = False
         self._settled = None if past.settled is None else codec.loads(past.settled, Trace)
         if self._settled is not None:
             self.trace = self._settled
@@ -89,14 +91,37 @@ class Returned(Live):
         name, _, request = key.rpartition(" ")
         return self._requests.get(name, request) != request
 
+    def recall(self) -> None:
+        """Have at hand what was written of it, which the journal is about to let go: its record may need it."""
+        is_over = self._settled is not None or self._started.is_set()
+        if self._entries is None and self._counts.keeps and not (is_over or self.is_new):
+            self._entries = self._past.entries()
+
+    async def unwind(self, why: Stop) -> None:
+        """As for a Live. Where its record is kept, and nobody has asked for it since, it is played again first."""
+        if self._waking is None and self._entries:
+            await self.begin()
+        await super().unwind(why)
+
     async def begin(self) -> None:
         """Play it again; where that does not lead to where it was, it has failed."""
-        entries = self._past.entries()
+        entries = self._past.entries() if self._entries is None else self._entries
+        self._entries = ()
         if isinstance(self._others, Kept):
             said = [entry for entry in entries if isinstance(entry, Said)]
             self._others.remember(said, is_over=self._settled is not None)
+        async with self._lock:
+            await self._replay(entries)
+            if self._is_due:
+                await self._verify()
+            if self.status == "starting":
+                self.status = "ended" if self.trace.end is not None else "open"
+        self._started.set()
+
+    async def _replay(self, entries: Sequence[Entry]) -> None:
+        self._is_behind = True
         try:
-            self._place.off_loop = True  # It may be long.
+            self._place.off_loop = True  # A copy runs up to where it was made, and there is no second one.
             await self._crew.run(self._place, (self.env.name, "again"), self._begin)
             self._place.off_loop = self.led
             if self.trace.end is not None and self.trace.score is None:  # It ended before anything was asked.
@@ -106,12 +131,10 @@ class Returned(Live):
         except BROKEN as error:
             if self._settled is None:
                 self._fail(error, part="S", kind="quintain:replay_diverged")
-                await super()._verify()
+                await self._verify()
             else:
                 self._lose(str(error))
-        if self.status == "starting":
-            self.status = "ended" if self.trace.end is not None else "open"
-        self._started.set()
+        self._is_behind = False
 
     async def _follow(self, entries: Sequence[Entry]) -> None:
         self.lost = dict.fromkeys(_unheard(entries), True)
@@ -121,6 +144,7 @@ class Returned(Live):
                 case Acted():
                     index = len(self.trace.turns)
                     await self._repeat(entry, index)
+                    await asyncio.sleep(0)  # There may be many, and others go on meanwhile.
                 case Done() if self._settled is None and digest(self.trace, index) != entry.digest:
                     raise diverged(f"turn {index} is not what it was")
                 case Ended() if self._episode is not None:
@@ -156,6 +180,7 @@ class Returned(Live):
             return
         self._episode.trace = self.trace = self._settled
         self._settled = None
+        self._is_due = False
         self.status = "ended"
         if self._driven is not None:
             self._driven.close()
@@ -169,7 +194,9 @@ class Returned(Live):
         self.status = "ended"
 
     async def _verify(self) -> None:
-        if self._settled is None:
+        """Judge it; while it is played again only note that, for what follows may say that it went another way."""
+        self._is_due = self._is_behind
+        if self._settled is None and not self._is_behind:
             await super()._verify()
 
 

@@ -1,4 +1,4 @@
-"""A call that is interrupted on the event loop, and made anew: who was asked in it is not asked again."""
+"""What is interrupted on the event loop, a call or a beginning, and made anew: who was asked is not asked again."""
 
 from __future__ import annotations
 
@@ -92,6 +92,45 @@ def test_who_was_heard_in_an_interrupted_call_is_not_asked_again(tmp_path: Path)
         assert again.trace.failure is None, again.trace.failure
         assert again.trace.to_bytes() == record
         assert user.asked == before + 3
+        host.crew.close()
+        journal.close()
+
+    asyncio.run(play())
+
+
+class Early(User):
+    """Looks at the clock before he says anything, from the last of the beginnings on that make them known as quick."""
+
+    async def __call__(self, request: Request) -> Reply:
+        self.asked += 1
+        calls = (ToolCall("c", "look", "{}"),) if self.asked == TRIALS + 4 else ()
+        return Reply(Message("assistant", str(self.asked), calls=calls))
+
+
+def test_who_was_heard_in_an_interrupted_beginning_is_not_asked_again(tmp_path: Path) -> None:
+    async def play() -> None:
+        GATE.clear()
+        user = Early()
+        journal = Journal(tmp_path)
+        host = Host([ENV], user=user, log=journal)
+        for _ in range(TRIALS + 3):
+            await (await host.create(Wanted(split="test", task=0), ANYONE)).ready()
+        live = await host.create(Wanted(split="test", task=0), ANYONE)
+        await asyncio.sleep(0)  # It begins, and holds the loop, until it is interrupted.
+        assert user.asked == TRIALS + 4
+        GATE.set()
+        await live.ready()
+        assert [turn.reply.message.text for turn in live.trace.turns] == [str(TRIALS + 4), str(TRIALS + 5)]
+        record = live.trace.to_bytes()
+        host.crew.close()
+        journal.close()
+        journal = Journal(tmp_path)
+        host = Host([ENV], user=user, log=journal)
+        await host.recover(journal.pasts())
+        again = host.get(live.id, ANYONE)
+        await again.ready()
+        assert again.trace.to_bytes() == record
+        assert user.asked == TRIALS + 5
         host.crew.close()
         journal.close()
 

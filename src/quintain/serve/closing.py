@@ -1,0 +1,51 @@
+"""Episodes that nobody may ask for any more: what runs in them comes to its end, and their records are kept."""
+
+from __future__ import annotations
+
+import asyncio
+
+from .live import Live
+from .log import Closed, Log
+from .moves import Stop
+from .returned import Returned
+
+PATIENCE_S = 10.0
+"""Seconds that whoever closes an episode waits for its verdict and its record."""
+
+
+class Closing:
+    """Closes episodes.
+
+    Args:
+        log: Where it is written down.
+
+    Attributes:
+        tasks: By which this is done.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    async def close(self, live: Live, why: Stop) -> None:
+        """Close an episode; whoever waits for it is told so. For what runs in it nobody waits.
+
+        Args:
+            live: The episode.
+            why: What its record says, if it goes on.
+        """
+        if isinstance(live, Returned):
+            live.recall()
+        self._log.write(Closed(live.id))
+        live.close()
+        is_busy = live.is_busy
+        task = asyncio.create_task(live.unwind(why))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        if not is_busy:
+            await asyncio.wait({task}, timeout=PATIENCE_S)
+
+    async def end(self) -> None:
+        """Wait for what is still being closed, but not for ever."""
+        if self.tasks:
+            await asyncio.wait(self.tasks, timeout=PATIENCE_S)
