@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ from quintain.trace import Trace
 from tests.serve.environments import counter
 from tests.serve.openenv.frames import opened
 from tests.serve.operation.again import mortal
-from tests.serve.serving import ENVIRONMENTS, Served, serve
+from tests.serve.operation.raw import dial
+from tests.serve.serving import ENVIRONMENTS, Served, serve, until
 from tests.serve.test_ends import again
 
 ADD = {"name": "add", "arguments": {"by": 1}}
@@ -120,6 +122,32 @@ def test_a_folder_is_gone_on_with_and_a_group_is_numbered(tmp_path: Path) -> Non
             for asked in ({"member": 1}, {}):
                 http.post(f"{begin(http, **asked)}/answer", json={"text": "Done."}).raise_for_status()
     assert [(trace.member, trace.attempt) for trace in records(tmp_path)] == [(1, 0), (0, 0), (1, 1), (2, 0)]
+
+
+def test_a_call_that_never_ends_takes_no_record_with_it(tmp_path: Path) -> None:
+    """Neither that of an open episode nor that of one whose client has left already."""
+    body = json.dumps({"name": "hold", "input": {"gate": "never"}})
+    with (
+        mortal(tmp_path, "gated", keeps=False, options=("--out", str(tmp_path / "out"))) as server,
+        ExitStack() as lines,
+    ):
+        for name in ("open", "left"):
+            server.create(name, index=0)
+            server.call(name, "mark", label="before")
+            line = lines.enter_context(dial(server.port))
+            head = f"POST /call HTTP/1.1\r\nhost: localhost\r\nx-session-id: {name}\r\n"
+            line.sendall(f"{head}content-length: {len(body)}\r\n\r\n{body}".encode())
+        until(lambda: server.gates.entered("never") == 2)
+        assert server.ask("POST", "/delete", "left")[0] == 200
+        assert server.process
+        server.process.terminate()
+        until(lambda: server.ask("GET", "/readyz")[0] == 503)
+        server.process.terminate()
+        assert server.process.wait(30) == 128 + signal.SIGTERM
+    assert sorted((len(trace.turns), trace.reason) for trace in records(tmp_path, "gated")) == [
+        (1, "cancelled"),
+        (1, "shutdown"),
+    ]
 
 
 @pytest.mark.slow

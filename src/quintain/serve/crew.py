@@ -132,6 +132,10 @@ class Crew:
                 raise  # The work's own.
             self._give_up(hand)
             raise
+        except asyncio.CancelledError:
+            if hand in self._hands:  # It may hang in what nobody waits for any more: nobody else is sent there.
+                self._hands.remove(hand)
+            raise
         finally:
             hand.load -= 1
             hand.used = time.monotonic()

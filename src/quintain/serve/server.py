@@ -220,8 +220,8 @@ class Leaving:
     async def _wait(self) -> None:
         most = self._seconds / 2
         if calls := self._host.busy:
-            line = f"ending: waiting up to {most:g} s for {calls} call{'s' * (calls > 1)}"
-            print(line, file=sys.stderr, flush=True)  # noqa: T201  # Somebody who has pressed Ctrl-C wants to know.
+            line = f"ending: waiting up to {most:g} s for {calls} call{'s' * (calls > 1)}\n"
+            print(line, end="", file=sys.stderr, flush=True)  # noqa: T201  # Who has pressed Ctrl-C wants to know.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(most):
                 while self._host.busy:  # noqa: ASYNC110  # calls end without telling anybody
@@ -254,8 +254,14 @@ async def expire(host: Host) -> None:
 
 
 async def _leave(host: Host) -> None:
-    """Close what does not outlive the process."""
+    """Close what does not outlive the process, and keep what is to be kept.
+
+    Nobody is there any more to hear of what still runs. So it ends here, and no record waits for it.
+    """
+    for task in asyncio.all_tasks() - host.closing.tasks - {asyncio.current_task()}:
+        task.cancel()
     why = EpisodeError("the server was shut down", part="C", kind="shutdown")
     for live in () if host.is_logged else host.lives(ANYONE):
         if live.status != "closed":
             await host.close(live.id, live.owner, why)
+    await host.closing.end()
