@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 
 from quintain.serve.confided import packed
 from tests.docs.test_docs import blocks
-from tests.serve.clients.venvs import OPENENV, OPENENV_CORE, TRL, Venv
+from tests.serve.clients.venvs import OPENENV, OPENENV_CORE, RUN_S, TRL, Venv, clean
 from tests.serve.ors.confiding import named
 from tests.serve.ors.test_secrets import ENV as CONFIDING
 from tests.serve.serving import Served, serve
@@ -48,10 +50,20 @@ def test_its_clients_play_episodes(installed: Install, served: Served, release: 
     assert tools["steps"] >= 2
 
 
+def test_its_validator_is_green(installed: Install, served: Served) -> None:
+    """The command, as its users type it."""
+    openenv = str(installed(OPENENV).folder / "bin" / "openenv")
+    command = [openenv, "validate", "--url", f"{served.url}/openenv/counter", "--timeout", "30", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=RUN_S, env=clean())
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert (report["passed"], report["mode"]) == (True, "simulation")
+    assert len(report["criteria"]) == 6
+    assert all(one["passed"] for one in report["criteria"])
+
+
 def test_what_the_newest_has_beyond_its_clients(installed: Install, served: Served) -> None:
     facts = installed(OPENENV).facts("openenv_newest.py", served.url, str(served.folder))
-    assert len(facts["validated"]) == 6
-    assert all(facts["validated"].values())
     for grades in facts["graded"]:
         assert [status for status, *_ in grades.values()] == ["pass"] * 3, grades
     assert facts["beside"] == [f"The count is {3 * number}." for number in range(20)]

@@ -1,6 +1,6 @@
 """Drives a server with what OpenEnv 0.10 has beyond its clients: `python openenv_newest.py URL FOLDER`.
 
-Its validator, its graders, sessions side by side, a client that times out, and the class that TRL's documentation has
+Its graders, sessions side by side, a client that times out, and the class that TRL's documentation has
 written around a client. FOLDER is where the gates of the server's environments are opened.
 """
 # pyright: reportMissingImports=false
@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 from _facts import error, tell
-from openenv.cli._validation import validate_running_environment
 from openenv.core import GenericEnvClient
 from openenv.core.env_server.mcp_types import CallToolAction
 from openenv.core.mcp_client import MCPToolClient
@@ -29,12 +28,6 @@ from openenv.validation.runtime.contracts import RuntimePlan
 from openenv_sdk import URL, called
 
 FOLDER = Path(sys.argv[2])
-
-
-def validated() -> dict[str, bool]:
-    """`openenv validate --url`."""
-    report = validate_running_environment(f"{URL}/openenv/counter", timeout_s=30.0)
-    return {one["id"]: one["passed"] for one in report["criteria"]}
 
 
 def graded() -> list[dict[str, Any]]:
@@ -194,7 +187,6 @@ def wrapped() -> list[dict[str, Any]]:
 if __name__ == "__main__":
     tell(
         {
-            "validated": validated(),
             "graded": graded(),
             "beside": asyncio.run(beside()),
             "child": asyncio.run(child()),
