@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.serve.clients.venvs import OPENREWARD, ORS, Venv, clean
+from tests.serve.clients.venvs import OPENREWARD, ORS, Venv, clean, install, pypi
 from tests.serve.serving import serve
 
 pytestmark = pytest.mark.slow
@@ -52,14 +52,10 @@ ORS_OTHERWISE = {"test_list_tools": LISTED, "test_get_task": HIDDEN}
 
 def failed(venv: Venv, package: str, pointed: str, folder: Path) -> tuple[set[str], int]:
     """Which tests of a package's suite fail, and how many there are."""
-    pip = [str(venv.python), "-m", "pip", "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", str(folder)]
-    sdk = package.partition("=")[0]
-    pip[pip.index(":all:")] = sdk
-    done = subprocess.run([*pip, package], capture_output=True, text=True, check=False, timeout=600)
-    archives = list(folder.glob("*.tar.gz"))
-    if not archives:
-        pytest.skip(f"cannot download the sources of {package}: {done.stderr.strip().splitlines()[-1:]}")
-    with tarfile.open(archives[0]) as archive:
+    pip = [str(venv.python), "-m", "pip", "download", "-q", "--no-deps", "-d", str(folder)]
+    install([*pip, "--no-binary", package.partition("=")[0], package], pypi())
+    (sources,) = folder.glob("*.tar.gz")
+    with tarfile.open(sources) as archive:
         archive.extractall(folder, filter="data")
     (tests,) = folder.glob("*/tests")
     (tests / "test_pointed.py").write_text(pointed)

@@ -10,10 +10,13 @@ import hashlib
 import json
 import os
 import re
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 import venv
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -25,18 +28,22 @@ DRIVERS = Path(__file__).parent / "drivers"
 INSTALL_S = 1_800
 RUN_S = 600
 
-ORS = (("ors-sdk==0.1.0", "httpx", "pytest", "pytest-asyncio"),)
-OPENREWARD = (("openreward==0.1.167", "httpx", "pytest", "pytest-asyncio"),)
+TOOLS = ("httpx==0.28.1", "pytest==9.2.0", "pytest-asyncio==1.5.0")
+"""What the test suites of two SDKs need."""
+
+ORS = (("ors-sdk==0.1.0", *TOOLS),)
+OPENREWARD = (("openreward==0.1.167", *TOOLS),)
 INSPECT = (("inspect-openreward==0.3.0", "inspect-ai==0.3.285", "openreward==0.1.167"),)
 OPENENV = (("openenv==0.10.0",),)
 OPENENV_CORE = (("openenv-core==0.3.0",),)
 TRL = (
     ("torch==2.13.0+cpu",),
-    ("trl==1.16.0", "transformers>=5.2", "openreward==0.1.167", "openenv==0.10.0"),
+    ("trl==1.16.0", "transformers==5.23.0", "openreward==0.1.167", "openenv==0.10.0"),
 )
 """Steps of an installation; torch by itself, so that it can come from an index of its own."""
 
-TORCH = ("--index-url", "https://download.pytorch.org/whl/cpu")
+PYPI = "https://pypi.org/simple/"
+TORCH = "https://download.pytorch.org/whl/cpu"
 
 
 class Venv:
@@ -60,11 +67,10 @@ class Venv:
 
     def _install(self, step: Sequence[str]) -> None:
         pip = [str(self.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *step]
-        done = _run(pip)
-        if done.returncode and step[0].startswith("torch"):
-            done = _run([*pip, *TORCH])
-        if done.returncode:
-            pytest.skip(f"cannot install {' '.join(step)}: {done.stderr.strip().splitlines()[-1:]}")
+        if not step[0].startswith("torch"):
+            install(pip, pypi())
+        elif _run(pip).returncode:
+            install([*pip, "--index-url", TORCH], TORCH)
 
     def facts(self, driver: str, *arguments: str, folder: Path | None = None) -> dict[str, Any]:
         """What a driver says that it saw.
@@ -97,8 +103,46 @@ class Venv:
                 process.wait()
 
 
-def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S, check=False)
+def install(command: Sequence[str], registry: str, folder: Path | None = None) -> None:
+    """Install or download something.
+
+    Where that fails, the test fails, unless nobody could be asked, which we find out by asking: then it is skipped.
+
+    Args:
+        command: What does it.
+        registry: Where that looks.
+        folder: Where it runs; None for here.
+    """
+    done = _run(command, folder)
+    if not done.returncode:
+        return
+    if silence := _silence(registry):
+        pytest.skip(f"{registry} does not answer: {silence}")
+    pytest.fail(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+
+
+def _silence(registry: str) -> str:
+    """Why nothing answers there; empty where something does, whatever it says."""
+    try:
+        urllib.request.urlopen(registry, timeout=20).close()
+    except urllib.error.HTTPError:
+        return ""
+    except urllib.error.URLError as error:
+        return "" if isinstance(error.reason, ssl.SSLError) else str(error.reason)
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+def pypi() -> str:
+    """The index that pip was told to ask."""
+    listed = _run([sys.executable, "-m", "pip", "config", "list"]).stdout
+    found = re.search(r"^\S*\.index-url='(.+)'$", listed, re.MULTILINE)  # What the environment says comes first.
+    return found[1] if found else PYPI
+
+
+def _run(command: Sequence[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S, check=False, cwd=folder)
 
 
 def clean() -> dict[str, str]:

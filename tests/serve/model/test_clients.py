@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -18,27 +16,31 @@ from quintain.replay import replay
 from quintain.serve.model import CommandHarness
 from quintain.trace import Reply, Trace
 from tests.serve.clients.venvs import Venv
+from tests.serve.mcp.node import WITH_NODE, installed
 from tests.serve.model.bell import drawn, env, says
 
 pytestmark = pytest.mark.slow
 
 PROGRAMS = Path(__file__).with_name("programs")
-NPM = ("@openai/codex", "@anthropic-ai/claude-code")
+SDKS = ("openai==3.54.0", "anthropic==2.12.0", "mcp==2.3.0", "openai-agents==0.24.0", "llm==0.36")
+MINI = ("mini-swe-agent==2.4.6", "litellm==1.106.2", "mcp==2.3.0")
+"""mini-swe-agent, and what this LiteLLM forgets to bring."""
+NPM = ("@openai/codex@0.169.0", "@anthropic-ai/claude-code@2.1.197")
 
 
 @pytest.fixture(scope="session")
 def pypi(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of programs from PyPI."""
-    return venv(tmp_path_factory, "openai", "anthropic", "mcp", "openai-agents", "llm")
+    return venv(tmp_path_factory, SDKS)
 
 
 @pytest.fixture(scope="session")
 def mini(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """mini-swe-agent, which brings more than all others together; and what its newest LiteLLM forgets to bring."""
-    return venv(tmp_path_factory, "mini-swe-agent", "mcp") / "mini"
+    """A program that brings more than all others together."""
+    return venv(tmp_path_factory, MINI) / "mini"
 
 
-def venv(factory: pytest.TempPathFactory, *packages: str) -> Path:
+def venv(factory: pytest.TempPathFactory, packages: tuple[str, ...]) -> Path:
     kept = os.environ.get("QUINTAIN_VENVS")
     return Venv(Path(kept) if kept else factory.mktemp("venvs"), (packages,)).python.parent
 
@@ -46,17 +48,7 @@ def venv(factory: pytest.TempPathFactory, *packages: str) -> Path:
 @pytest.fixture(scope="session")
 def npm(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of programs from npm."""
-    if shutil.which("npm") is None:
-        pytest.skip("there is no npm")
-    folder = tmp_path_factory.mktemp("npm")
-    installed(["npm", "install", "--prefix", str(folder), *NPM])
-    return folder / "node_modules" / ".bin"
-
-
-def installed(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    if done.returncode:
-        pytest.skip(f"cannot be installed: {done.stderr[-500:]}")
+    return installed(tmp_path_factory.mktemp("npm"), *NPM, scripts=True) / ".bin"
 
 
 class Ringer:
@@ -150,7 +142,9 @@ def test_a_program_with_a_shell(mini: Path) -> None:
 def test_claude_code(npm: Path) -> None:
     model = Ringer()
     options = "--mcp-config {mcp_config} --strict-mcp-config --allowedTools mcp__quintain"
-    trace = play(f"{npm / 'claude'} -p {{prompt}} --append-system-prompt {{system}} {options}", model)
+    trace = play(
+        f"{shlex.join(WITH_NODE)} {npm / 'claude'} -p {{prompt}} --append-system-prompt {{system}} {options}", model
+    )
     assert [steps for steps in rang(trace) if steps] == [["ding 1"], ["ding 3", "ding 6"]]
     assert (trace.reason, trace.turns[-1].reply.message.text) == ("the agent answered", "It rang.")
     offered = {tool.name for request in model.asked for tool in request.tools}
@@ -159,7 +153,7 @@ def test_claude_code(npm: Path) -> None:
 
 def test_codex(npm: Path) -> None:
     model = Ringer()
-    trace = play(f"sh {PROGRAMS / 'codex.sh'} {npm / 'codex'} {{prompt}}", model)
+    trace = play(f"{shlex.join(WITH_NODE)} sh {PROGRAMS / 'codex.sh'} {npm / 'codex'} {{prompt}}", model)
     assert [steps for steps in rang(trace) if steps] == [["ding 1"], ["ding 3", "ding 6"]]
     offered = {tool.name for request in model.asked for tool in request.tools}
     assert offered == {f"mcp__quintain__{tool.name}" for tool in env.tools.values()}, "and nothing of its own"
