@@ -45,7 +45,7 @@ def check_discovery(told: Facts) -> None:
 
 
 def check_episode(told: Facts) -> None:
-    assert told["prompt"] == "Count to 3, then submit it."
+    assert told["prompt"] == "Be exact.Count to 3, then submit it."
     assert told["task_tools"] == [*TOOLS, "answer"]
     assert [told[name]["text"] for name in ("first", "default")] == ["The count is 2.", "The count is 3."]
     assert [told[name]["reward"] for name in ("first", "default", "last")] == [None, None, 1.0]
@@ -72,7 +72,7 @@ def test_ors_sdk(installed: Install, served: Served) -> None:
     check_texts(told["texts"])
     assert told["upper_case"] == ["train", "validation", "test"]
     assert "404" in told["unknown_environment"]
-    assert told["wrong"]["prompt"] == "Count to 2, then submit it."
+    assert told["wrong"]["prompt"] == "Be exact.Count to 2, then submit it."
     assert (told["wrong"]["last"]["reward"], told["wrong"]["last"]["finished"]) == (0.0, True)
     assert told["many"]["rewards"] == [1.0] * 16
 
@@ -135,7 +135,7 @@ def test_inspect(installed: Install, served: Served) -> None:
     assert (told["status"], told["errors"]) == ("success", [])
     assert told["scores"] == [[1.0], [1.0], [0.0]]
     assert told["finished"] == [True] * 3
-    assert told["asked"] == [f"Count to {number}, then submit it." for number in (1, 2, 3)]
+    assert told["asked"] == [f"Be exact.\nCount to {number}, then submit it." for number in (1, 2, 3)]
     assert told["observed"] == [[f"The count is {number}.", "Handed in."] for number in (1, 2, 3)]
 
 

@@ -35,9 +35,8 @@ def test_ids_differ(ors: Ors) -> None:
 def test_an_episode_by_its_place(ors: Ors, index: int) -> None:
     sid = ors.open(index=index)
     number = range(1, SPLITS["train"] + 1)[index]
-    assert [block["text"] for block in ors.get("/counter/prompt", sid).json()] == [
-        f"Count to {number}, then submit it."
-    ]
+    told = [block["text"] for block in ors.get("/counter/prompt", sid).json()]
+    assert told == ["Be exact.", f"Count to {number}, then submit it."]
 
 
 @pytest.mark.parametrize("split", list(SPLITS))
@@ -46,13 +45,13 @@ def test_an_episode_by_the_task_that_was_listed(ors: Ors, split: str) -> None:
     for number, spec in enumerate(specs, 1):
         sid = uuid.uuid4().hex
         assert ors.post("/create", {"env_name": "counter", "task_spec": spec}, sid).status_code == 200
-        assert ors.get("/counter/prompt", sid).json()[0]["text"].startswith(f"Count to {number},")
+        assert ors.get("/counter/prompt", sid).json()[1]["text"].startswith(f"Count to {number},")
 
 
 def test_the_first_environment_is_the_default(ors: Ors) -> None:
     sid = uuid.uuid4().hex
     assert ors.post("/create", {"split": "train", "index": 0}, sid).status_code == 200
-    assert ors.get("/prompt", sid).json()[0]["text"].startswith("Count to 1,")
+    assert ors.get("/prompt", sid).json()[1]["text"].startswith("Count to 1,")
 
 
 def test_the_session_decides_which_environment_answers(ors: Ors) -> None:
@@ -65,8 +64,9 @@ def test_the_session_decides_which_environment_answers(ors: Ors) -> None:
 
 def test_prompt_messages_and_tools(ors: Ors) -> None:
     sid = ors.open()
-    (block,) = ors.get("/counter/prompt", sid).json()
-    assert block == {"text": "Count to 1, then submit it.", "detail": None, "type": "text"}
+    # Most clients ask for nothing else: the rules of the game are in it, and first.
+    words = ("Be exact.", "Count to 1, then submit it.")
+    assert ors.get("/counter/prompt", sid).json() == [{"text": one, "detail": None, "type": "text"} for one in words]
     messages = ors.get("/counter/messages", sid).json()
     assert [message["role"] for message in messages] == ["system", "user"]
     assert [message["blocks"][0]["text"] for message in messages] == ["Be exact.", "Count to 1, then submit it."]

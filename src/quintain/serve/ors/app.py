@@ -253,9 +253,9 @@ def _specified(spec: dict[str, Any]) -> tuple[str, str | int]:
 
 
 async def _prompt(ors: Ors, asked: Asked) -> None:
-    messages = await _begun(ors, asked.request, asked.caller)
-    told = [block for one in messages if one.role != "system" for block in wire.blocks(one.content)]
-    await asked.request.reply(told)
+    """All that the agent is told first. Most clients ask for nothing else, so the rules must be in it, and first."""
+    messages = sorted(await _begun(ors, asked.request, asked.caller), key=lambda one: one.role != "system")
+    await asked.request.reply([block for one in messages for block in wire.blocks(one.content)])
 
 
 async def _messages(ors: Ors, asked: Asked) -> None:

@@ -49,7 +49,7 @@ class Counter(sdk.Environment):
         return [{"id": f"{split}-{number}", "number": number} for number in range(1, COUNTS[split] + 1)]
 
     def get_prompt(self) -> Any:
-        return [TextBlock(text=f"Count to {self.task_spec['number']}, then submit it.")]
+        return [TextBlock(text="Be exact."), TextBlock(text=f"Count to {self.task_spec['number']}, then submit it.")]
 
     @sdk.tool
     def add(self, given: Add) -> sdk.ToolOutput:
