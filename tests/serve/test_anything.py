@@ -47,7 +47,12 @@ VALUES = st.recursive(
     max_leaves=8,
 )
 CALLS = st.builds(lambda name, arguments: {"name": name, "input": arguments}, WORDS, VALUES | st.just({}))
-BODIES = (VALUES | CALLS).map(lambda value: json.dumps(value).encode()) | st.binary(max_size=40)
+WHOLE = (VALUES | CALLS).map(lambda value: json.dumps(value).encode())
+SPOILT = st.builds(
+    lambda body, place, piece: body[: place % (len(body) + 1)] + piece + body[place % (len(body) + 1) :],
+    WHOLE, st.integers(0, 1000), st.binary(max_size=4),
+)  # fmt: skip
+BODIES = WHOLE | SPOILT | st.binary(max_size=40)
 SIDS = ["open", "ended", "void", "none"]
 
 

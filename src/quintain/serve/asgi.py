@@ -150,6 +150,8 @@ def parsed(data: bytes, type: type[T]) -> T:
         msgspec.DecodeError: It is none, or does not fit; a lone surrogate or bytes that are no UTF-8 are neither.
     """
     try:
+        if not data.isascii():
+            data.decode()  # What is kept as it came, to be read later, is looked at by nobody else.
         return cast(T, _decoder(cast(Hashable, type)).decode(data))
     except (UnicodeDecodeError, RecursionError) as error:
         raise msgspec.DecodeError(f"JSON is malformed: {error}") from error

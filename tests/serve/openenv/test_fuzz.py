@@ -37,8 +37,23 @@ FIELDS = (
 )
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
 OBJECTS = st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=5)
+WHOLE: list[Any] = [
+    {"split": "train", "index": 0, "episode_id": "e"},
+    {"action": {"type": "call_tool", "tool_name": "add", "arguments": {"by": 1}, "metadata": {"a": "b"}}},
+    {**CALL, "params": {"name": "add", "arguments": {"by": 1, "x": "y"}}},
+]
+
+
+def spoilt(body: object, place: int, piece: bytes) -> bytes:
+    """A body with other bytes at some place of it."""
+    whole = json.dumps(body).encode()
+    place %= len(whole) + 1
+    return whole[:place] + piece + whole[place + len(piece) // 2 :]
+
+
 BODIES = st.one_of(
     st.binary(max_size=60),
+    st.builds(spoilt, st.sampled_from(WHOLE), st.integers(0, 200), st.binary(max_size=4)),
     VALUES.map(json.dumps).map(str.encode),
     OBJECTS.map(json.dumps).map(str.encode),
     OBJECTS.map(lambda action: json.dumps({"action": action, "params": action}).encode()),

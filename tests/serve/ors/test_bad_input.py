@@ -26,6 +26,7 @@ BROKEN: dict[str, bytes] = {
     "a huge number": b'{"split": "train", "index": 1e400}',
     "many digits": b'{"split": "train", "index": ' + b"9" * 100_000 + b"}",
     "no UTF-8": b'{"split": "\xff\xfe", "index": 0}',
+    "no UTF-8 in what is kept as it came": b'{"name": "add", "input": {"by": "\xff"}}',
     "overlong UTF-8": b'{"split": "\xc0\xaf", "index": 0}',
     "a lone surrogate": b'{"split": "\\ud800", "index": 0}',
     "a control character": b'{"split": "a\x01", "index": 0}',
@@ -55,6 +56,23 @@ def test_a_broken_body(ors: Ors, path: str, body: bytes) -> None:
     if path == "/create_session" and answer.status_code == 200:
         return  # it says nothing of its body, and reference servers do not read it
     held(answer)
+
+
+WHOLE: dict[str, Any] = {
+    "/create": {"env_name": "counter", "task_spec": {"id": "train-1", "split": "train"}, "secrets": {"a": "b"}},
+    "/counter/call": {"name": "add", "input": {"by": 1, "x": {"y": ["z"]}}, "task_id": "k"},
+    "/counter/tasks": {"split": "train"},
+}
+
+
+@pytest.mark.parametrize("path", WHOLE)
+@pytest.mark.parametrize("piece", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf0\x9f"], ids=bytes.hex)
+def test_bytes_that_are_no_text_are_refused_wherever_they_stand(ors: Ors, path: str, piece: bytes) -> None:
+    sid, whole = ors.open() if "call" in path else uuid.uuid4().hex, json.dumps(WHOLE[path]).encode()
+    for place in range(len(whole) + 1):
+        held(ors.post(path, whole[:place] + piece + whole[place:], sid))
+    if "call" in path:
+        assert text(ors.call(sid, "peek")) == "0"
 
 
 def test_keys_twice(ors: Ors) -> None:
@@ -220,8 +238,18 @@ FIELDS = (
     "input",
     "task_id",
 )
+
+
+def spoilt(body: object, place: int, piece: bytes) -> bytes:
+    """A body with other bytes at some place of it."""
+    whole = json.dumps(body, ensure_ascii=False).encode()
+    place %= len(whole) + 1
+    return whole[:place] + piece + whole[place + len(piece) // 2 :]
+
+
 bodies = st.one_of(
     st.binary(max_size=60),
+    st.builds(spoilt, st.sampled_from(list(WHOLE.values())), st.integers(0, 200), st.binary(max_size=4)),
     json_like.map(lambda value: json.dumps(value).encode()),
     st.dictionaries(st.sampled_from(FIELDS), json_like, max_size=5).map(lambda value: json.dumps(value).encode()),
 )
