@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import socket as sockets
+import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from quintain.serve.keys import ANYONE, Caller
 from quintain.serve.limits import Limits
 from quintain.serve.openenv import socket
 from tests.audit.subjects.serving import serving
-from tests.serve.environments import counter
+from tests.serve.environments import Gates, counter, gated
 from tests.serve.openenv.frames import opened
 from tests.serve.ors.wire import vanish
 from tests.serve.serving import serve, until
@@ -115,6 +116,58 @@ def test_an_episode_does_not_expire_while_its_socket_is_open(monkeypatch: pytest
         live.touched -= 1000
         until(lambda: live.touched > time.monotonic() - 100)
         assert wire.read("peek") == "0"
+
+
+def test_whoever_asks_for_a_session_asks_for_its_episode() -> None:
+    """Over HTTP, too, where no socket says that somebody is there."""
+    with limited(idle_s=100) as (url, host), httpx.Client(base_url=f"{url}/openenv/counter") as http:
+        session = http.post("/reset", json={"episode_id": "mine"}).headers["x-session-id"]
+        (live,) = host.lives(ANYONE)
+        rpc = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"session_id": session}}
+        tools = {"action": {"type": "list_tools"}, "session_id": session}
+        asking: list[Callable[[], httpx.Response]] = [
+            lambda: http.get("/state", params={"session_id": session}),
+            lambda: http.get("/state", params={"episode_id": "mine"}),
+            lambda: http.post("/mcp", json=rpc),
+            lambda: http.post("/step", json=tools),
+        ]
+        for ask in asking:
+            live.touched -= 1000
+            assert ask().status_code == 200
+            assert live.touched > time.monotonic() - 100
+
+
+@pytest.mark.slow
+def test_an_episode_in_use_over_http_does_not_expire(tmp_path: Path) -> None:
+    before = "import quintain.serve.server as server\nserver.REAP_S = 0.1"
+    with (
+        serve("counter", folder=tmp_path, before=before, options=("--idle", "2")) as served,
+        httpx.Client(base_url=f"{served.url}/openenv/counter") as http,
+    ):
+        mine = {"X-Session-ID": http.post("/reset", json={}).headers["x-session-id"]}
+        for _ in range(30):
+            assert http.get("/state", headers=mine).json()["episode_id"] is not None
+            time.sleep(0.1)
+        answer = http.post("/step", json={"action": {"tool_name": "add"}}, headers=mine)
+        assert answer.json()["observation"]["result"] == "The count is 1."
+
+
+def test_a_session_is_not_forgotten_over_a_long_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUINTAIN_TEST_FOLDER", str(tmp_path))
+    host = Host([gated], limits=Limits(idle_s=0.2))
+    with serving(build(host, Open())) as url, httpx.Client(base_url=f"{url}/openenv/gated", timeout=30) as http:
+        http.post("/reset", json={"episode_id": "long"})
+        step = {"action": {"tool_name": "hold", "arguments": {"gate": "g"}}, "episode_id": "long"}
+        held = threading.Thread(target=httpx.post, args=(f"{url}/openenv/gated/step",), kwargs={"json": step})
+        held.start()
+        Gates().await_entry("g")
+        http.post("/reset", json={"episode_id": "unused"})
+        until(lambda: host.room.open("sessions") == 1)
+        found = {name: http.get("/state", params={"episode_id": name}).status_code for name in ("long", "unused")}
+        assert found == {"long": 200, "unused": 404}
+        Gates().open("g")
+        held.join()
+    host.crew.close()
 
 
 class Names:

@@ -118,5 +118,10 @@ def test_they_go_with_the_process_and_may_be_brought_again(tmp_path: Path) -> No
         with httpx.Client(base_url=f"http://127.0.0.1:{server.port}/openenv/confiding") as client:
             lost = client.post("/step", json=STEP, headers=session)
             assert lost.json()["metadata"]["dev.quintain/failure"]["kind"] == "session_lost", lost.text
+        server.again()
+        with httpx.Client(base_url=f"http://127.0.0.1:{server.port}/openenv/confiding") as client:
+            begun(client, session)  # The session had one, and its next episode must not find that there was none.
+            lost = client.post("/step", json=STEP, headers=session)
+            assert lost.json()["metadata"]["dev.quintain/failure"]["kind"] == "session_lost", lost.text
             begun(client, session | header("one"))
             assert read(client, session) == named("one")

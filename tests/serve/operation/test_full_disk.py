@@ -8,11 +8,13 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from mcp import Client
 from mcp.shared.exceptions import MCPError
 
+from tests.serve.openenv.frames import opened
 from tests.serve.operation.again import Mortal, mortal
 from tests.serve.operation.test_recovery import output
 
@@ -84,6 +86,24 @@ def test_what_does_not_fit_is_not_done_and_what_fits_is_not_lost(tmp_path: Path,
         assert output(server.call("s", "submit", answer=5)) == "Handed in."
         assert turns(server) == 3 + made
         assert output(server.call("t", "add", by=3)) == "The count is 3."
+
+
+@pytest.mark.slow
+def test_a_socket_of_openenv_is_told(tmp_path: Path, disk: Path) -> None:
+    with mortal(tmp_path, "counter") as server, opened(f"http://127.0.0.1:{server.port}", "counter") as wire:
+        episode = wire.ask("reset", split="train", index=0)["metadata"]["dev.quintain/episode"]
+        ballast = fill(disk)
+        full(server, episode)
+        answer: dict[str, Any] = {"type": ""}
+        while answer["type"] != "error":  # A few may still fit.
+            wire.send("step", tool_name="echo", arguments={"text": "x" * 300_000})
+            answer = wire.receive()
+        refused = answer["data"]
+        assert (refused["code"], refused["retry_after_s"]) == ("EXECUTION_ERROR", 5)
+        assert "No space left" in refused["message"]
+        assert "max_sessions" not in refused  # It is not that there were too many.
+        ballast.unlink()
+        assert wire.read("add", by=1) == "The count is 1."
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from quintain.serve.siblings import Elsewhere, Siblings
 from quintain.serve.told import PREFIX
 
 if TYPE_CHECKING:
-    from .sessions import Session
+    from .session import Session
 
 _EPISODE = f"{PREFIX}episode"
 

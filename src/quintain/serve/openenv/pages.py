@@ -28,7 +28,8 @@ from quintain.task import Task
 
 from . import schemas, wire
 from .rpc import INVALID_REQUEST, Rpc, failed
-from .sessions import Session, Sessions
+from .session import Session
+from .sessions import Sessions
 from .socket import Socket
 
 SESSION = b"x-session-id"

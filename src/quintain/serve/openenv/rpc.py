@@ -15,7 +15,8 @@ from quintain.serve.keys import Caller
 from quintain.serve.siblings import Elsewhere
 
 from . import wire
-from .sessions import NoEpisode, Session, Sessions
+from .session import NoEpisode, Session
+from .sessions import Sessions
 from .wire import Move, Reset
 
 PARSE_ERROR = -32700

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,7 +18,8 @@ from quintain.serve.problems import problems
 
 from . import wire
 from .rpc import Rpc
-from .sessions import NoEpisode, Session, Sessions
+from .session import NoEpisode, Session
+from .sessions import Sessions
 from .wire import CloseFrame, Frame, Reset, ResetFields, ResetFrame, RpcFrame, StateFrame, StepFrame
 
 WATCH_S = 15.0
@@ -133,13 +133,12 @@ class Socket:
         if self._watch is not None:
             self._watch.cancel()
         session.attached = False
-        session.touched = time.monotonic()
+        session.touch()
         if owned or session.closing:
             await self._sessions.close(session)
 
     def _look(self, session: Session) -> None:
-        if session.live is not None:
-            session.live.touched = time.monotonic()
+        session.touch()
         self._watch = asyncio.get_running_loop().call_later(self._watch_s, self._look, session)
 
     # -- one frame
@@ -156,12 +155,10 @@ class Socket:
             return await self._answer(session, rpc, frame, text=text)
         except (Refused, Unknown, NoEpisode, Finished) as error:  # The client's mistake.
             return wire.error("VALIDATION_ERROR", str(error), errors=problems(error))
-        except (Full, Unavailable) as error:
+        except Full as error:
             return self._full(error)
-        except Void as error:
-            return wire.error("EXECUTION_ERROR", str(error), metadata=wire.void(error.failure))
-        except QuintainError as error:  # The episode was closed meanwhile, or the environment's tasks cannot be made.
-            return wire.error("EXECUTION_ERROR", str(error))
+        except QuintainError as error:  # It failed, was closed meanwhile, or cannot go on; or tasks cannot be made.
+            return wire.error("EXECUTION_ERROR", str(error), **_about(error))
 
     async def _answer(self, session: Session, rpc: Rpc, frame: Frame, *, text: str) -> bytes | None:
         match frame:
@@ -187,6 +184,13 @@ class Socket:
     def _full(self, error: Full | Unavailable) -> bytes:
         counts = {"active_sessions": len(self._sessions), "max_sessions": self._sessions.most}
         return wire.error("CAPACITY_REACHED", str(error), **counts, retry_after_s=error.retry_after_s)
+
+
+def _about(error: QuintainError) -> dict[str, Any]:
+    """What a program may want to know of an error."""
+    if isinstance(error, Void):
+        return {"metadata": wire.void(error.failure)}
+    return {"retry_after_s": error.retry_after_s} if isinstance(error, Unavailable) else {}
 
 
 def _unreadable(text: str, error: Exception) -> bytes:
