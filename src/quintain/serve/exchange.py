@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import re
 from collections.abc import Awaitable, Callable, Generator, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
@@ -29,6 +30,7 @@ class _Sent:
         return _NOTHING
 
 
+_SECRET = re.compile(r"^(/+[em]/+)[^/]+")
 _NOTHING = cast("Generator[Any, Any, None]", iter(()))
 _SENT = _Sent()
 _LEFT = {GONE: lambda: True}
@@ -85,11 +87,11 @@ class Exchange:
         try:
             await app(self.scope, self.receive, self.send)
         except BaseException as error:  # noqa: BLE001  # as uvicorn does: one request ends neither others nor us
-            _log.error("%s %s", self.scope["method"], self.scope["path"], exc_info=error)
+            _log.error("%s %s", self.scope["method"], _shown(self.scope["path"]), exc_info=error)
             await self._give_up()
         else:
             if not self.response_complete and not self.disconnected:
-                _log.error("%s %s: the answer was not completed", self.scope["method"], self.scope["path"])
+                _log.error("%s %s: the answer was not completed", self.scope["method"], _shown(self.scope["path"]))
                 await self._give_up()
         finally:  # Nothing leads back here, or each request would wait for the garbage collector with all it brought.
             self._on_response = None
@@ -214,6 +216,11 @@ class Exchange:
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         await self.send({"type": "http.response.start", "status": int(status), "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
+
+
+def _shown(path: str) -> str:
+    """A path as a log may have it: without the part that is a secret by which an episode can be played."""
+    return _SECRET.sub(r"\1***", path)
 
 
 @functools.lru_cache(maxsize=256)

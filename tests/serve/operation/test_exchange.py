@@ -143,14 +143,14 @@ class Wire(asyncio.Transport):
         self.closed = True
 
 
-def exchanged(app: App, *, method: str = "GET", version: str = "1.1") -> tuple[bytes, bool]:
+def exchanged(app: App, *, method: str = "GET", version: str = "1.1", path: str = "/") -> tuple[bytes, bool]:
     """What an application's answer looks like on the wire, and whether the line was closed after it."""
     from uvicorn.protocols.http.flow_control import FlowControl
 
     wire = Wire()
 
     async def run() -> None:
-        scope = {"type": "http", "method": method, "path": "/", "http_version": version, "headers": []}
+        scope = {"type": "http", "method": method, "path": path, "http_version": version, "headers": []}
         exchange = Exchange(scope, wire, FlowControl(wire), keep_alive=True, expects=False, on_response=lambda: None)
         exchange.more_body = False
         exchange.set()
@@ -192,3 +192,15 @@ def test_no_answer_and_one_that_is_none_are_a_server_error(events: tuple[Event, 
     data, _ = exchanged(answering(*events))
     assert data.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
     assert data.endswith(b'\r\n\r\n{"detail":"Internal Server Error"}')
+
+
+@pytest.mark.parametrize("path", ["/e/hush/mcp", "//e//hush/mcp", "/m/hush/v1/models", "/e/hush"])
+def test_what_breaks_is_logged_without_the_secret_of_an_address(path: str, caplog: pytest.LogCaptureFixture) -> None:
+    async def breaks(scope: Scope, receive: Receive, send: Send) -> None:
+        raise RuntimeError("broken")
+
+    exchanged(breaks, path=path)
+    exchanged(answering(), path=path)
+    assert len(caplog.messages) == 2
+    assert all("***" in said and "hush" not in said for said in caplog.messages)
+    assert "broken" in caplog.text
