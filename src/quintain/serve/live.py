@@ -57,7 +57,7 @@ class Live(Shown):
     Attributes:
         first: What the agent was told before its first reply.
         secrets: As given; an episode that goes on from this one may be given them.
-        asked: Calls whose answer was not delivered yet, by key: the request, and whether its client has left.
+        asked: Calls whose answer was not delivered yet, by key.
         touched: When somebody last asked for it, in seconds of `time.monotonic()`.
         status: "starting" until the first question, "open" until the end, "ended", and "closed" when it is gone.
     """
@@ -109,8 +109,7 @@ class Live(Shown):
         self._turns: dict[str, int] = {}
         self._running: dict[str, asyncio.Future[None] | None] = {}
         self.first: list[Message] = []
-        self.asked: dict[str, tuple[bytes, Callable[[], bool]]] = {}
-        self.lost: dict[str, bool] = {}
+        self.asked, self.lost = {}, {}
 
     async def begin(self) -> None:
         """Build the world and play to the first question. What breaks is the episode's failure, and does not raise."""
@@ -210,7 +209,7 @@ class Live(Shown):
         Raises:
             Void: The episode failed over it.
         """
-        if key in self._running:
+        while key in self._running:  # Of several who wait for one that was refused, one tries, and the others wait.
             waiting = self._running[key] or asyncio.get_running_loop().create_future()
             self._running[key] = waiting
             await asyncio.shield(waiting)

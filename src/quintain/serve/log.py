@@ -86,7 +86,7 @@ class Missed(msgspec.Struct, frozen=True, tag="missed"):
 
 
 class Met(msgspec.Struct, frozen=True, tag="met"):
-    """An answer that nobody had got was told after all: from now on the same request is another one."""
+    """An answer that nobody had got was told after all, or not asked for in time: the same request is another one."""
 
     id: str
     key: str

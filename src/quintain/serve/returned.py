@@ -23,6 +23,7 @@ from .kept import Kept, diverged
 from .live import Live
 from .log import Acted, Done, Ended, Entry, Met, Missed, Said, Settled, digest
 from .moves import Move, Stop, Terminate, cut
+from .unheard import deadline
 
 _log = logging.getLogger(__name__)
 
@@ -116,6 +117,7 @@ class Returned(Live):
                 await self._verify()
             if self.status == "starting":
                 self.status = "ended" if self.trace.end is not None else "open"
+        self.lost.update(dict.fromkeys(_unheard(entries), deadline()))  # Up to now its clients were told to wait.
         self._started.set()
 
     async def _replay(self, entries: Sequence[Entry]) -> None:
@@ -137,7 +139,6 @@ class Returned(Live):
         self._is_behind = False
 
     async def _follow(self, entries: Sequence[Entry]) -> None:
-        self.lost = dict.fromkeys(_unheard(entries), True)
         index = 0
         for entry in entries:
             match entry:

@@ -20,6 +20,7 @@ from .driven import Driven
 from .errors import Gone
 from .keys import Caller
 from .log import Log, Met, Missed
+from .unheard import Asked
 
 PREFIX = "dev.quintain/"
 _EPISODE, _SEQ, _FINISHED, _REWARD, _VALIDITY, _STATE_DIGEST = (
@@ -97,9 +98,9 @@ def answers(live: Shown, *, index: int, context: Sequence[Message]) -> list[Answ
     """
     env, trace = live.env, live.trace
     turn = trace.turns[index]
-    later = trace.turns[index + 1 :]
-    is_last = not later or all(other.thread != turn.thread for other in later)  # Others may speak after it.
-    meta: dict[str, Any] = live.meta if is_last else {_EPISODE: live.id}
+    # Others may speak after it, before it is answered.
+    next_own = next((other for other in trace.turns[index + 1 :] if other.thread == turn.thread), None)
+    meta: dict[str, Any] = live.meta if next_own is None else _then(live.id, trace.turns[next_own.index - 1])
     meta[_SEQ] = index
     if turn.rewards:
         meta[f"{PREFIX}rewards"] = msgspec.to_builtins(given(turn.rewards, live.owner))
@@ -107,9 +108,14 @@ def answers(live: Shown, *, index: int, context: Sequence[Message]) -> list[Answ
         Answer(index, step.observation, is_error=step.is_error, reason=_reason(env, step), meta=meta)
         for step in turn.steps
     ] or [Answer(index, _said_after(trace, turn, context), meta=meta)]
-    if is_last and trace.end is not None:
+    if next_own is None and trace.end is not None:
         found[-1] = msgspec.structs.replace(found[-1], finished=True, reward=reward(trace))
     return found
+
+
+def _then(id: str, last: Turn) -> dict[str, Any]:
+    """What was told about an episode that went on, when this was its last turn."""
+    return {_EPISODE: id, _FINISHED: False, _REWARD: None, _VALIDITY: "unknown", _STATE_DIGEST: last.state_digest}
 
 
 def given(rewards: Iterable[Reward], caller: Caller) -> tuple[Reward, ...]:
@@ -146,7 +152,9 @@ class Shown:
     """What an episode that is played over a wire shows of itself.
 
     Attributes:
-        lost: Keys of calls whose answers nobody got, and whether the same request without its key is still to come.
+        lost: Keys of calls of which it is written down that nobody got their answers, or that has to be thought of
+            those of a process that is gone: until when the same request may come without its key. None where it has
+            come, or is known by more than its key.
         is_new: Whether a process was killed before anybody acted in it: who asked for it may not know that it is there.
         broken: Key of the call over which it failed; empty where there is none.
         request: Digest of the request by whose key it has its name; empty where it has it otherwise.
@@ -161,7 +169,8 @@ class Shown:
     trace: Trace
     _episode: Episode[Any] | None
     _driven: Driven | None
-    lost: dict[str, bool]
+    asked: dict[str, Asked]
+    lost: dict[str, float | None]
     _lock: asyncio.Lock
     _log: Log
     _turns: dict[str, int]
@@ -189,12 +198,13 @@ class Shown:
     def missed(self, key: str) -> None:
         """The answer to a call has found nobody, which must be known to the next process, too."""
         if self._log.keeps and self.knows(key) and key not in self.lost:
-            self.lost[key] = False  # Here, who asked for it is asked whether he is still there.
+            self.lost[key] = None
             self._log.write(Missed(self.id, key))
 
     def met(self, key: str) -> None:
-        """An answer was told, which maybe nobody had got before."""
-        if self.lost.pop(key, None) is not None:
+        """An answer was told, which maybe nobody had got before, or is not kept any more for whoever did not get it."""
+        if key in self.lost:
+            del self.lost[key]
             self._log.write(Met(self.id, key))
 
     @property

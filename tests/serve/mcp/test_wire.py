@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from quintain.serve import unread
+from quintain.serve import unheard, unread
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
 from tests.serve.environments import Gates, counter, gated
@@ -85,6 +85,28 @@ def test_a_call_whose_client_left_goes_on_and_is_found_again(
                 assert len(live.trace.turns) == 1
                 await wire.call(2, tool, {"gate": "a"})  # Delivered by now: another wish.
             assert Gates().entered("a") == 2
+
+    asyncio.run(play())
+
+
+def test_a_call_that_nobody_asks_for_again_in_time_is_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUINTAIN_TEST_FOLDER", str(tmp_path))
+    monkeypatch.setattr(unheard, "AGAIN_S", 0.0)
+
+    async def play() -> None:
+        async with served(gated) as here:
+            live, url = await here.open("at once")
+            async with Wire(url, modern=True) as wire:
+                waiting = asyncio.create_task(wire.call(1, "hold_awaiting", {"gate": "a"}))
+                await until(lambda: Gates().entered("a"))
+                waiting.cancel()
+            await until(lambda: live.asked)
+            Gates().open("a")
+            await until(lambda: any(over < unheard.FOREVER for _, _, over in live.asked.values()))
+            async with Wire(url, modern=True) as wire:
+                await wire.call(2, "hold_awaiting", {"gate": "a"})
+            assert Gates().entered("a") == 2
+            assert not live.asked
 
     asyncio.run(play())
 

@@ -12,7 +12,7 @@ import pytest
 from websockets.frames import Frame, Opcode
 
 from quintain.serve.shard import Shard
-from tests.serve.operation.raw import ask, rest
+from tests.serve.operation.raw import ask, rest, result
 from tests.serve.operation.test_malice import SOCKET, connections
 from tests.serve.serving import Served, serve, until
 
@@ -104,6 +104,20 @@ def test_who_reads_nothing_is_cut_off(served: Served, way: Callable[[Served, soc
         until(lambda: connections(served) > 0)
         until(lambda: connections(served) == 0)
     assert ask(served.port, "GET", "/health")[0] == 200
+
+
+def test_an_answer_that_was_not_read_can_be_asked_for_again(served: Served) -> None:
+    """The same request without a key is the same call, as long as its answer has not gone out whole."""
+    mine = {"X-Session-ID": "unread"}
+    ask(served.port, "POST", "/create", headers=mine, body={"split": "train", "index": 0})
+    wanted = {"name": "repeat", "input": LONG}
+    with dial(served.port) as line:
+        line.sendall(posted("/call", wanted, "x-session-id: unread"))
+        until(lambda: connections(served) > 0)
+        until(lambda: connections(served) == 0)
+    for expected in (0, 1):  # Read by now, so the next is another.
+        again = result(ask(served.port, "POST", "/call", headers=mine, body=wanted)[2])
+        assert again["output"]["metadata"]["dev.quintain/seq"] == expected
 
 
 def test_what_nobody_reads_is_not_kept(served: Served) -> None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 import struct
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quintain.serve import unheard
+from quintain.serve.host import Host, Wanted
+from quintain.serve.keys import ANYONE
+from tests.serve.environments import counter
 from tests.serve.operation.again import DYING, Mortal, mortal
 from tests.serve.operation.raw import dial, task_id
 from tests.serve.operation.test_recovery import output
@@ -106,6 +112,71 @@ def test_an_answer_that_found_nobody_is_kept_for_who_asks_again(server: Mortal) 
     server.again()
     assert output(server.call("s", "hold", gate="g")) == "Through g."
     assert mark(server) == "Marked 4."
+
+
+HASTY = "import quintain.serve.unheard as unheard\nunheard.AGAIN_S = 2.0"
+
+
+def lose(server: Mortal, gate: str) -> None:
+    """A call that goes on when its client has left."""
+    with sent(server, "hold", gate=gate) as line:
+        server.gates.await_entry(gate)
+        reset(line)
+    server.gates.open(gate)
+
+
+@pytest.mark.slow
+def test_what_was_not_asked_for_again_in_time_is_no_others(tmp_path: Path) -> None:
+    with mortal(tmp_path, "gated", before=HASTY) as server:
+        server.create("s", index=0)
+        lose(server, "g")
+        until(lambda: "missed" in names(server))
+        assert output(server.call("s", "hold", gate="g")) == "Through g."
+        assert mark(server) == "Marked 2."  # It was in time.
+        lose(server, "g")
+        assert mark(server) == "Marked 4."
+        time.sleep(2.2)
+        assert output(server.call("s", "hold", gate="g")) == "Through g."
+        assert mark(server) == "Marked 6."
+        server.again()
+        assert output(server.call("s", "hold", gate="g")) == "Through g."
+        assert mark(server) == "Marked 8."
+
+
+@pytest.mark.slow
+def test_after_a_restart_there_is_as_much_time_again(tmp_path: Path) -> None:
+    with mortal(tmp_path, "gated", before=HASTY) as server:
+        server.create("s", index=0)
+        with sent(server, "hold", gate="g"):
+            server.gates.await_entry("g")
+            server.kill()
+        server.gates.open("g")
+        server.start()
+        assert mark(server) == "Marked 2."
+        time.sleep(2.2)
+        assert output(server.call("s", "hold", gate="g")) == "Through g."
+        assert mark(server) == "Marked 4."
+        server.again()
+        assert output(server.call("s", "hold", gate="g")) == "Through g."
+        assert mark(server) == "Marked 6."
+
+
+def test_calls_that_nobody_asks_for_again_are_kept_in_bounds() -> None:
+    async def play() -> None:
+        host = Host([counter])
+        live = await host.create(Wanted(environment="counter", split="train", task=0), ANYONE)
+        await live.ready()
+        for number in range(3 * unheard.MOST):
+            live.asked[f"under way {number}"] = (b"", lambda: False, unheard.FOREVER)
+            unheard.left(live, f"key {number}", b"%d" % number)
+        kept = [number for number in range(3 * unheard.MOST) if f"key {number}" in live.asked]
+        assert kept == list(range(2 * unheard.MOST, 3 * unheard.MOST))
+        assert unheard.same(live, b"%d" % kept[0], lambda _: False) == f"key {kept[0]}"
+        assert unheard.same(live, b"0", lambda _: False) is None
+        assert len(live.asked) == 4 * unheard.MOST  # Those that run are not touched.
+        host.crew.close()
+
+    asyncio.run(play())
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serve.ors.wire import (
-    PREFIX,
     Ors,
     begun,
     call_request,
@@ -78,7 +77,7 @@ def test_a_key_is_answered_the_same_as_often_as_it_is_asked(ors: Ors, served: Se
         assert events[0] == ("task_id", key)
         answer = result(b"".join(f"event: {event}\r\ndata: {data}\r\n\r\n".encode() for event, data in events))
         assert text(answer) == "Marked 1."
-        assert answer["output"]["metadata"][f"{PREFIX}seq"] == 0
+        assert answer == result(first.content)  # Metadata and all, though the episode has gone on.
     assert served.gates.entered(label) == 1
     assert text(ors.call(sid, "mark", env="gated", label="third")) == "Marked 3."
 
@@ -99,6 +98,25 @@ def test_an_unknown_key_is_an_error_and_no_call(ors: Ors, key: str) -> None:
     assert answer.status_code == 200
     assert frames(answer.content) == [("error", "unknown task_id")]
     assert text(ors.call(sid, "peek")) == "0"
+
+
+def test_a_call_that_was_refused_can_be_asked_for_again(ors: Ors, served: Served, gate: str) -> None:
+    """Nothing is known under its key, but it was given here: whoever asks for it has it made, and refused once more."""
+    sid, late_one = ors.open("gated"), {"label": f"late-{gate}"}
+    with contextlib.ExitStack() as lines:
+        held, ending, late, resumed = (lines.enter_context(connected(served.port)) for _ in range(4))
+        begun(held, sid, "hold", {"gate": gate})
+        served.gates.await_entry(gate)
+        begun(ending, sid, "finish_here", {})
+        key = begun(late, sid, "mark", late_one)
+        reset(late)
+        resumed.sendall(call_request(sid, "mark", late_one, env="gated", task_id=key))
+        read_until(resumed, b"event: task_id")  # While the call still waits for its turn.
+        served.gates.open(gate)
+        assert b"episode_finished" in read_until(resumed, b"\r\n0\r\n\r\n")
+    for _ in range(2):
+        assert ors.call(sid, "mark", env="gated", **late_one)["reason"] == "episode_finished"
+    assert served.gates.entered(f"late-{gate}") == 0
 
 
 def test_another_session_cannot_read_an_answer(ors: Ors) -> None:

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from quintain import codec
+from quintain.serve.ors.frames import MOST
+from quintain.serve.ors.frames import cut as framed
 from tests.serve.ors.wire import Ors, call_request, connected, dechunked, frames, read_until, result, task_id, text
 from tests.serve.serving import Served
 
 FRAME = 32 * 1024
-"""Characters of data that a frame may have: older readers of the field take 128 KiB a line, and no character has more
-than 4 bytes."""
+"""Bytes that a frame may have: older readers of the field take 128 KiB a line."""
 
 
 def test_a_stream_is_what_clients_take(ors: Ors) -> None:
@@ -44,7 +46,7 @@ def test_frames_are_no_longer_than_readers_take(ors: Ors, length: int) -> None:
         times = length // len(letter.encode())
         body = {"name": "repeat", "input": {"text": letter, "times": times}}
         stream = ors.post("/counter/call", body, sid).content
-        assert max(len(frame.data) for frame in frames(stream)) <= FRAME
+        assert max(len(frame) for frame in stream.split(b"\r\n\r\n")) <= FRAME - 4
         assert text(result(stream)) == letter * times
 
 
@@ -72,6 +74,17 @@ def test_a_standard_library_arrives_unchanged(ors: Ors) -> None:
 @settings(max_examples=20)
 def test_any_text_arrives_unchanged(ors: Ors, words: str, times: int) -> None:
     assert text(ors.call(ors.open(), "repeat", text=words, times=times)) == words * times
+
+
+texts = st.text(st.characters(codec="utf-8") | st.sampled_from(" \u00a0\u2003\u3000é漢🜁"), min_size=1, max_size=50)
+
+
+@given(lead=st.integers(0, 9), text=texts, size=st.integers(MOST - 20, 3 * MOST))
+def test_frames_are_cut_between_characters_and_begin_with_no_space(lead: int, text: str, size: int) -> None:
+    whole = "a" * lead + text * (size // len(text.encode()))
+    cut = list(framed(codec.json(whole)))
+    assert all(len(frame) <= FRAME for frame in cut)
+    assert json.loads("".join(frame.data for frame in frames(b"".join(cut)))) == whole  # Each is decoded by itself.
 
 
 def test_an_observation_of_several_megabytes(ors: Ors) -> None:

@@ -15,7 +15,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 import quintain
-from quintain.serve import sdk, words
+from quintain.serve import sdk, unheard, words
 from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Void
 from quintain.serve.live import Live
 from quintain.serve.told import Answer, last_words
@@ -135,14 +135,13 @@ class Desk:
         try:
             answer = await asyncio.shield(call)
         except asyncio.CancelledError:
-            live.asked[key] = (request, _left)
-            live.missed(key)
+            live.asked[key] = (request, unheard.gone, unheard.FOREVER)
+            call.add_done_callback(lambda _: unheard.left(live, key, request))
             raise
         if asked.gone():
-            live.asked[key] = (request, _left)
-            live.missed(key)
+            unheard.left(live, key, request)
         else:
-            live.met(key)
+            unheard.heard(live, key)
         return answer
 
     async def _ready(self, context: Context) -> Live:
@@ -164,17 +163,11 @@ class Desk:
 
 def _lost(live: Live, request: bytes) -> str:
     """The key of the same request that came before, when its answer never reached a client; else empty."""
-    for key, is_open in live.lost.items():
-        if is_open and key.endswith(f"/{request.hex()}"):
-            live.lost[key] = False
-            return key
-    found = next((key for key, (asked, gone) in live.asked.items() if asked == request and gone()), "")
+    if not (live.asked or live.lost):
+        return ""
+    found = unheard.same(live, request, lambda key: key.endswith(f"/{request.hex()}")) or ""
     live.asked.pop(found, None)
     return found
-
-
-def _left() -> bool:
-    return True
 
 
 def _key(line: str, context: Context, request: bytes) -> str:

@@ -13,9 +13,9 @@ import zlib
 import msgspec
 
 from quintain import codec
-from quintain.serve import words
+from quintain.serve import unheard, words
 from quintain.serve.asgi import Events, Request, abreast, parsed
-from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Unknown, Void
+from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Void
 from quintain.serve.live import Live
 from quintain.serve.log import mark
 from quintain.serve.told import Answer, last_words
@@ -55,48 +55,36 @@ async def call(live: Live, request: Request, *, most: int) -> None:
         raise msgspec.ValidationError("Expected `object` - at `$.input`")
     await live.ready(SETUP_S)
     said = body if len(body) <= SHORT else codec.digest(body).encode()
-    key = _lost(live, body, said) if asked.task_id is None else asked.task_id
-    again = key is not None and (live.knows(key) or not live.gave(key))
+    key = asked.task_id
+    if key is None and (live.asked or live.lost):
+        name = f"{zlib.crc32(body):08x}"
+        key = unheard.same(live, said, lambda key: key[16:24] == name and live.gave(key))
+    again = key is not None and live.knows(key)
     events = Events(request)
-    if not again:
-        live.room(2 * len(body))
-    elif key is not None and not live.knows(key):
+    if key is None:
+        key = _key(body)
+    elif not (again or key in live.asked or live.gave(key)):
         await events.open(frames.error("unknown task_id"))
         await events.close()
         return
-    if key is None:
-        key = _key(body)
-    live.asked[key] = (said, request.gone)
-    await events.open(frames.task(key))
-    await abreast()
-    *parts, last = await events.during(_answered(live, asked, key, again=again))
-    await abreast()
-    if request.gone():
-        live.asked[key] = (said, _left)  # The request itself is not kept, for it may be large.
-        live.missed(key)
-        return
-    live.asked.pop(key, None)
-    for part in parts:
-        await events.send(part)
-    await events.close(last)
-    if live.lost:
-        live.met(key)
-
-
-def _lost(live: Live, body: bytes, said: bytes) -> str | None:
-    """The key of the same request that came before, when its client left without the answer, or its server did."""
-    for key, (asked, gone) in live.asked.items():
-        if asked == said and gone():
-            return key
-    for key, is_open in live.lost.items():
-        if is_open and key[16:24] == f"{zlib.crc32(body):08x}" and live.gave(key):
-            live.lost[key] = False
-            return key
-    return None
-
-
-def _left() -> bool:
-    return True
+    if not again:
+        live.room(2 * len(body))
+    live.asked[key] = (said, request.gone, unheard.FOREVER)
+    is_told = False
+    try:
+        await events.open(frames.task(key))
+        await abreast()
+        *parts, last = await events.during(_answered(live, asked, key, again=again))
+        await abreast()
+        for part in parts:
+            await events.send(part)
+        await events.close(last)
+        is_told = not request.gone()
+    finally:
+        if is_told:
+            unheard.heard(live, key)
+        else:
+            unheard.left(live, key, said)
 
 
 async def _answered(live: Live, asked: wire.Call, key: str, *, again: bool) -> list[bytes]:
@@ -107,34 +95,31 @@ async def _answered(live: Live, asked: wire.Call, key: str, *, again: bool) -> l
         return list(frames.cut(_failed(str(error), "episode_finished")))
     except Refused as error:
         return list(frames.cut(_failed(f"Tool input validation error: {error}", "input_validation")))
-    except (Void, Gone, Unavailable, Unknown) as error:
+    except (Void, Gone, Unavailable) as error:
         return [frames.error(str(error))]
     return list(frames.cut(_document(asked.name, answer)))
 
 
 async def _done(live: Live, asked: wire.Call, key: str, *, again: bool) -> Answer:
-    if again:
-        answers = await live.again(key)
-        if answers is None:
-            raise Unknown("unknown task_id")
+    if again and (answers := await live.again(key)) is not None:
         return answers[-1]
     if asked.name == last_words(live.env):
         return await live.answer(words.said(asked.input), key=key)
     return await live.call(asked.name, bytes(asked.input).decode(), key=key)
 
 
-def _document(name: str, answer: Answer) -> str:
+def _document(name: str, answer: Answer) -> bytes:
     # An error has no place for a reward, so a mistake that was one too many is told as what it is: the end.
     if answer.reason == "not_found" and not answer.finished:
         return _failed(f"'{name}' is not a valid tool", "not_found")
     if answer.reason and not answer.finished:
         return _failed(f"Tool input validation error: {_text(answer)}", answer.reason)
     output = wire.Output(wire.blocks(answer.content), answer.meta, answer.reward, answer.finished)
-    return codec.json(wire.Done(output)).decode()
+    return codec.json(wire.Done(output))
 
 
-def _failed(words: str, reason: str) -> str:
-    return codec.json(wire.Failed(words, reason)).decode()
+def _failed(words: str, reason: str) -> bytes:
+    return codec.json(wire.Failed(words, reason))
 
 
 def _text(answer: Answer) -> str:
