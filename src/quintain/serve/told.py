@@ -172,6 +172,7 @@ class Shown:
     asked: dict[str, Asked]
     lost: dict[str, float | None]
     _lock: asyncio.Lock
+    _started: asyncio.Event
     _log: Log
     _turns: dict[str, int]
     _running: dict[str, asyncio.Future[None] | None]
@@ -209,8 +210,8 @@ class Shown:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is being done in it."""
-        return self._lock.locked()
+        """Whether something that was asked is being done in it. That it begins is not: nobody may wait for that."""
+        return self._lock.locked() and self._started.is_set()
 
     async def woken(self, seconds: float) -> None:
         """Wait until it is where it was when a process ended; of most episodes there was none."""

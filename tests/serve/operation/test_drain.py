@@ -73,6 +73,16 @@ def test_a_call_that_does_not_end_is_not_waited_for_for_ever(tmp_path: Path) -> 
             assert server.process.wait(30) == 0
 
 
+def test_a_world_that_is_still_being_built_is_not_waited_for(tmp_path: Path) -> None:
+    with mortal(tmp_path, "gated") as server:
+        server.create("s", index=1)
+        server.gates.await_entry("start")
+        assert server.process
+        server.process.terminate()
+        assert server.process.wait(30) == 0
+        assert "ending: waiting" not in server.said
+
+
 # --- all protocols at once
 
 
