@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import contextvars
+import json
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
@@ -20,6 +21,8 @@ from quintain.trace import Content, Reward, Trace, Turn
 
 SOUGHT = 8
 """Characters of a secret that is looked for where it must not be; shorter ones stand there by chance."""
+LONGEST = 2000
+"""Characters after which the message of a Failure is cut."""
 MOST = 16 << 10
 """Characters of all that are confided to one episode, with their names."""
 
@@ -46,10 +49,11 @@ class Secrets:
         names: Of all of them, sorted.
     """
 
-    __slots__ = ("_checked", "_values", "names")
+    __slots__ = ("_checked", "_sought", "_values", "names")
 
     def __init__(self, values: Mapping[str, str] | None = None, *, lost: Iterable[str] = ()) -> None:
         self._values = dict(values or {})
+        self._sought = _forms(value for value in self._values.values() if len(value) >= SOUGHT)
         self._checked = 0
         self.names = tuple(sorted({*self._values, *lost}))
 
@@ -94,8 +98,13 @@ class Secrets:
         Raises:
             EpisodeError: There is one.
         """
+        if (error := self.found(episode)) is not None:
+            raise error
+
+    def found(self, episode: Episode[Any]) -> EpisodeError | None:
+        """The same where an episode has failed already: what `check` would raise, which outweighs it."""
         if not self._values:
-            return
+            return None
         turns = episode.trace.turns
         for turn in turns[self._checked :]:
             for step in turn.steps:
@@ -103,13 +112,14 @@ class Secrets:
                     del turns[turn.index :]
                     episode.trace.cut = True
                     self._blank(episode)
-                    raise EpisodeError(f"{step.call.name} returned a secret", part="S", kind="quintain:tool_bug")
+                    return EpisodeError(f"{step.call.name} returned a secret", part="S", kind="quintain:tool_bug")
         self._cover(turns, self._checked)
         self._checked = len(turns)
+        return None
 
     def _tells(self, content: Content) -> bool:
         said = codec.dumps(content)
-        return any(value.encode() in said for value in self._sought())
+        return any(form.encode() in said for form in self._sought)
 
     def _blank(self, episode: Episode[Any]) -> None:
         """Take what tells one out of the conversations, which the caller's own harness and snapshots read."""
@@ -126,7 +136,7 @@ class Secrets:
         trace.rewards = [self._struck(one) for one in trace.rewards]
         self._cover(trace.turns, 0)
         if trace.failure is not None:
-            trace.failure = msgspec.structs.replace(trace.failure, message=self.hidden(trace.failure.message))
+            trace.failure = msgspec.structs.replace(trace.failure, message=self._cleared(trace.failure.message))
 
     def _cover(self, turns: list[Turn], since: int) -> None:
         for index, turn in enumerate(turns[since:], since):
@@ -139,12 +149,25 @@ class Secrets:
 
     def hidden(self, words: str) -> str:
         """Words with stars in their place."""
-        for value in self._sought():
-            words = words.replace(value, "***")
+        for form in self._sought:
+            words = words.replace(form, "***")
         return words
 
-    def _sought(self) -> list[str]:
-        return [value for value in self._values.values() if len(value) >= SOUGHT]
+    def _cleared(self, message: str) -> str:
+        """A failure's message with stars in their place, and in that of the first part of one where it was cut."""
+        words = self.hidden(message)
+        if len(message) < LONGEST:
+            return words
+        begun = [size for form in self._sought for size in range(1, len(form)) if words.endswith(form[:size])]
+        return f"{words[: -max(begun)]}***" if begun else words
+
+
+def _forms(values: Iterable[str]) -> list[str]:
+    """Texts as they are, as JSON has them, and as Python's repr does; longest first, for one may be part of another."""
+    found: set[str] = set()
+    for value in values:
+        found |= {value, repr(value)[1:-1], *(json.dumps(value, ensure_ascii=one)[1:-1] for one in (True, False))}
+    return sorted(found, key=lambda form: (-len(form), form))
 
 
 NOTHING = Secrets()

@@ -216,7 +216,7 @@ class Live(Shown):
         index = self._turns.get(key)
         if index is None:
             return None
-        if index >= len(self.trace.turns) or key == self.broken:
+        if self.trace.failure is not None and (index >= len(self.trace.turns) or key == self.broken):
             raise Void(self._failure)
         return told.answers(self, index=index, context=self.messages)
 
@@ -363,22 +363,22 @@ class Live(Shown):
                 await move(episode, reply, led=self.led)
             elif driven is not None:
                 await driven.run(reply)
-            self._scale.check(episode)
             self.secrets.check(episode)
+            self._scale.check(episode)
         except BROKEN as error:
-            episode.fail(error, part="H", kind="agent_run_error")
+            episode.fail(self.secrets.found(episode) or error, part="H", kind="agent_run_error")
         if driven is not None and driven.done and not episode.ended:
             episode.terminate("the harness returned")
 
     async def _redo(self, reply: Reply, count: int) -> None:
         """Play a reply anew that was interrupted: in another episode, for its own world is lost."""
-        lost = await self.ready()
+        lost = self._played
         await self._enter(await rebuilt(lost, lost.trace.turns[:count]))
         await self._drive(reply)
 
     async def _finish(self) -> None:
         """Let a harness that goes on after the end run out, and score the episode."""
-        self.status = "ended"
+        self._over()
         if self._driven is not None and not self._driven.done:
             self._driven.close()
         self._driven = None

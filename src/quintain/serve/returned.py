@@ -127,7 +127,7 @@ class Returned(Live):
             await self._crew.run(self._place, (self.env.name, "again"), self._begin)
             self._place.off_loop = self.led
             if self.trace.end is not None and self.trace.score is None:  # It ended before anything was asked.
-                self.status = "ended"
+                self._over()
                 await self._verify()
             await self._follow(entries)
         except BROKEN as error:
@@ -182,7 +182,7 @@ class Returned(Live):
         self._episode.trace = self.trace = self._settled
         self._settled = None
         self._is_due = False
-        self.status = "ended"
+        self._over()
         if self._driven is not None:
             self._driven.close()
         self._driven = None
@@ -192,7 +192,7 @@ class Returned(Live):
         if self._settled is not None:
             self.trace = self._settled
         self._episode = None
-        self.status = "ended"
+        self._over()
 
     async def _verify(self) -> None:
         """Judge it; while it is played again only note that, for what follows may say that it went another way."""

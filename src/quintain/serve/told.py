@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from quintain.environment import Environment
-from quintain.episode import BROKEN, Episode
-from quintain.errors import Failure, Stage, blame
+from quintain.episode import Episode
+from quintain.errors import EpisodeError, Failure, Stage, blame
 from quintain.harness import Request
 from quintain.tools import Tool
 from quintain.trace import Content, End, Message, Reward, Step, Trace, Turn
 
+from .confided import Secrets
 from .driven import Driven
 from .errors import Gone
 from .keys import Caller
@@ -36,7 +36,7 @@ class Answer(msgspec.Struct, frozen=True):
     """What one call, or the agent's words, led to.
 
     Attributes:
-        seq: Number of the turn in its episode, 0 and up.
+        seq: Turns of the episode before it: the number of its own, where no other role has spoken first.
         content: What the actor reads.
         is_error: Whether the tool refused, or there was no such call to make.
         reason: "not_found" for an unknown tool, "input_validation" for arguments that don't fit, else empty.
@@ -89,17 +89,20 @@ def blamed(failure: Failure, owner: Caller) -> Failure:
 
 
 def answers(live: Shown, *, index: int, context: Sequence[Message]) -> list[Answer]:
-    """What a turn led to: an answer for each of its steps, or one where it has none. The last one tells the end.
+    """What a reply led to: an answer for each step of its turn, or one where it has none. The last one tells the end.
 
     Args:
         live: The episode.
-        index: Of the turn.
+        index: How many turns there were before the reply.
         context: The agent's messages now.
     """
     env, trace = live.env, live.trace
-    turn = trace.turns[index]
+    turn = next((one for one in trace.turns[index:] if one.role == "agent" or live.led or live.everyone), None)
+    if turn is None:  # The harness took the reply for none: it ended the episode, or asks again.
+        words, about_it = _said_since(live, index, context), live.meta | {_SEQ: index}
+        return [Answer(index, words, meta=about_it, finished=live.finished, reward=live.reward)]
     # Others may speak after it, before it is answered.
-    next_own = next((other for other in trace.turns[index + 1 :] if other.thread == turn.thread), None)
+    next_own = next((other for other in trace.turns[turn.index + 1 :] if other.thread == turn.thread), None)
     meta: dict[str, Any] = live.meta if next_own is None else _then(live.id, trace.turns[next_own.index - 1])
     meta[_SEQ] = index
     if turn.rewards:
@@ -135,6 +138,14 @@ def _said_after(trace: Trace, turn: Turn, context: Sequence[Message]) -> Content
     return "\n\n".join(message.text for message in later if message.role == "user")
 
 
+def _said_since(live: Shown, index: int, context: Sequence[Message]) -> Content:
+    """What others said to the agent since its last turn, where its reply became none."""
+    before = next((one for one in reversed(live.trace.turns[:index]) if one.role == "agent"), None)
+    if before is not None:
+        return _said_after(live.trace, before, context)
+    return "\n\n".join(message.text for message in context[len(live.first) :] if message.role == "user")
+
+
 def _reason(env: Environment[Any], step: Step) -> Literal["", "not_found", "input_validation"]:
     if not step.is_error:
         return ""
@@ -167,6 +178,11 @@ class Shown:
     env: Environment[Any]
     owner: Caller
     trace: Trace
+    secrets: Secrets
+    led: bool
+    everyone: bool
+    first: list[Message]
+    status: Literal["starting", "open", "ended", "closed"]
     _episode: Episode[Any] | None
     _driven: Driven | None
     asked: dict[str, Asked]
@@ -259,13 +275,23 @@ class Shown:
         if self._episode is not None:
             self._episode.sessions.clear()  # They refer back to it; without them it goes at once, not some day.
         if self._driven is not None:
-            with contextlib.suppress(*BROKEN):  # The harness is unwound; what it says is nobody's any more.
-                self._driven.close()
+            self._driven.close()
         self._driven = self._episode = None
+
+    @property
+    def _played(self) -> Episode[Any]:
+        """The episode as far as it is played, though it be still on its way to where it was in another process."""
+        if self._episode is None:
+            raise EpisodeError("the episode is not there any more", part="C", kind="session_lost")
+        return self._episode
+
+    def _over(self) -> None:
+        if self.status != "closed":  # Nobody may ask for that any more, however it ended.
+            self.status = "ended"
 
     def _fail(self, error: BaseException, *, part: Any, kind: str, stage: Stage = "agent") -> None:
         if self._episode is not None:
-            self._episode.fail(error, part=part, kind=kind, stage=stage)
+            self._episode.fail(self.secrets.found(self._episode) or error, part=part, kind=kind, stage=stage)
             self._episode.trace.cut = True  # The harness knows nothing of it.
             # A thread that was given up may still be at work on that record; this one it cannot reach.
             self.trace = msgspec.structs.replace(self._episode.trace, turns=list(self._episode.trace.turns))

@@ -43,6 +43,35 @@ ENV = qn.Environment(
 )
 
 
+class Bell(qn.State):
+    """A bell that sticks, when it is rung on the event loop while the gate is shut."""
+
+    rung: int = 0
+
+    @qn.tool
+    def ring(self) -> str:
+        """Ring it."""
+        if threading.current_thread() is threading.main_thread():
+            GATE.wait()
+        self.rung += 1
+        return f"rung {self.rung} times"
+
+
+@qn.reward
+def often(outcome: qn.Outcome[Bell]) -> float:
+    return outcome.state.rung / 100
+
+
+BELL = qn.Environment(
+    "bell",
+    tasks=lambda split: [qn.Task(id="one", prompt="Ring.", start=Bell())],
+    harness=qn.ToolLoop(),
+    verifier=qn.Verifier(often),
+    state=Bell,
+    config=qn.Config(tool_timeout_s=2.0),
+)
+
+
 class User:
     """Counts how often he is asked, and says the count; he looks at the clock once the agent speaks of it.
 
@@ -131,6 +160,35 @@ def test_who_was_heard_in_an_interrupted_beginning_is_not_asked_again(tmp_path: 
         await again.ready()
         assert again.trace.to_bytes() == record
         assert user.asked == TRIALS + 5
+        host.crew.close()
+        journal.close()
+
+    asyncio.run(play())
+
+
+def test_an_episode_that_is_played_again_may_stall_and_is_what_it_was(tmp_path: Path) -> None:
+    times = TRIALS + 4
+
+    async def play() -> None:
+        GATE.set()
+        journal = Journal(tmp_path)
+        host = Host([BELL], log=journal)
+        live = await host.create(Wanted(split="test", task=0), ANYONE)
+        await live.ready()
+        for _ in range(times):
+            await live.call("ring", "{}")
+        host.crew.close()
+        journal.close()
+        GATE.clear()
+        journal = Journal(tmp_path)
+        host = Host([BELL], log=journal)
+        await host.recover(journal.pasts())
+        again = host.get(live.id, ANYONE)
+        await again.ready()
+        assert again.trace.failure is None, again.trace.failure
+        assert again.trace.to_bytes() == live.trace.to_bytes()
+        GATE.set()
+        assert (await again.call("ring", "{}")).content == f"rung {times + 1} times"
         host.crew.close()
         journal.close()
 

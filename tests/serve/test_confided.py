@@ -1,0 +1,151 @@
+"""What a caller confides is sought in all that a tool says, however the leg ends in which it does, and in any form."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+import quintain as qn
+from quintain.serve import limits as module
+from quintain.serve import secret
+from quintain.serve.confided import Secrets
+from quintain.serve.errors import Void
+from quintain.serve.host import Host, Wanted
+from quintain.serve.keys import ANYONE
+from quintain.serve.limits import Limits
+from quintain.trace import Message, Reply, ToolCall, Trace
+
+KEY = '-----BEGIN KEY-----\nc2Vza\u00e9\'W1l\n-----END "KEY"-----\n'
+PART = "c2Vza"
+GATE = threading.Event()
+
+
+class Drawer(qn.State):
+    """Where a key is."""
+
+    @qn.tool
+    def told(self) -> dict[str, list[str | None]]:
+        """Tell it, in JSON."""
+        return {"key": [secret("KEY")]}
+
+    @qn.tool
+    def shown(self) -> str:
+        """Tell it, as Python shows it."""
+        return f"{[secret('KEY')]}"
+
+    @qn.tool
+    def asked(self) -> str:
+        """Tell it as the name of what is not there."""
+        return {"other": "key"}[str(secret("KEY"))]
+
+    @qn.tool
+    def dropped(self, at: int) -> str:
+        """Tell it in the midst of many words.
+
+        Args:
+            at: Where.
+        """
+        raise RuntimeError("x" * at + str(secret("KEY")))
+
+    @qn.tool
+    def long(self) -> str:
+        """Tell it among many words."""
+        return f"{secret('KEY')}{'x' * 50_000}"
+
+    @qn.tool
+    def blocks(self) -> str:
+        """Hold the thread."""
+        GATE.wait()
+        return "through"
+
+
+@qn.reward
+def nothing(_: qn.Outcome[Drawer]) -> float:
+    return 0.0
+
+
+ENV = qn.Environment(
+    "drawer",
+    tasks=lambda _split: [qn.Task(id="one", prompt="Open it.", start=Drawer())],
+    harness=qn.ToolLoop(),
+    verifier=qn.Verifier(nothing),
+    state=Drawer,
+    config=qn.Config(tool_timeout_s=0.1),
+)
+
+
+def call(name: str, arguments: str = "{}") -> ToolCall:
+    return ToolCall("c", name, arguments)
+
+
+class Breaks(qn.ToolLoop, frozen=True):
+    """It raises after the step in which it is told."""
+
+    async def play(self, session: qn.Session, model: Any) -> None:
+        await session.step(await model(session.request()))
+        raise RuntimeError("no more of this")
+
+
+class Hangs(qn.ToolLoop, frozen=True):
+    """It goes on by itself after that step, and hangs."""
+
+    async def play(self, session: qn.Session, model: Any) -> None:
+        await session.step(await model(session.request()))
+        await session.step(Reply(Message("assistant", calls=(call("blocks"),))))
+
+
+def void(env: qn.Environment[Any], asked: ToolCall, **most: Any) -> Trace:
+    """The record of an episode that fails over a call."""
+
+    async def play() -> Trace:
+        host = Host([env], limits=Limits(**most))
+        live = await host.create(Wanted(task=0), ANYONE, secrets=Secrets({"KEY": KEY}))
+        await live.ready()
+        with pytest.raises(Void) as told:
+            await live.call(asked.name, asked.arguments)
+        assert PART not in str(told.value)
+        assert PART not in "".join(one.text for one in live.messages)
+        host.crew.close()
+        return live.trace
+
+    try:
+        trace = asyncio.run(play())
+    finally:
+        GATE.set()
+    assert PART not in repr(trace)
+    return trace
+
+
+@pytest.mark.parametrize("harness", [qn.ToolLoop(), Breaks()])
+@pytest.mark.parametrize("tool", ["told", "shown"])
+def test_no_turn_is_kept_that_tells_it(harness: qn.ToolLoop, tool: str) -> None:
+    trace = void(ENV.replace(harness=harness), call(tool))
+    assert (len(trace.turns), trace.failure and trace.failure.message) == (0, f"{tool} returned a secret")
+
+
+def test_nor_where_the_harness_hangs_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "GRACE_S", 0.1)
+    GATE.clear()
+    trace = void(ENV.replace(harness=Hangs()), call("told"))
+    assert (len(trace.turns), trace.failure and trace.failure.message) == (0, "told returned a secret")
+
+
+def test_nor_where_the_record_is_too_long() -> None:
+    trace = void(ENV, call("long"), episode_bytes=20_000)
+    assert (len(trace.turns), trace.failure and trace.failure.message) == (0, "long returned a secret")
+
+
+def test_an_exception_that_shows_it_has_stars() -> None:
+    trace = void(ENV, call("asked"))
+    assert trace.failure is not None
+    assert trace.failure.message == "'***'"
+
+
+@pytest.mark.parametrize("left", [1, 5, 30, len(KEY) - 1, len(KEY)])
+def test_nor_does_a_message_end_in_the_first_part_of_it(left: int) -> None:
+    trace = void(ENV, call("dropped", f'{{"at": {2000 - left}}}'))
+    assert trace.failure is not None
+    assert trace.failure.message == "x" * (2000 - left) + "***"
