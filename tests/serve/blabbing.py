@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 
 import quintain as qn
+from quintain.errors import EpisodeError
 
 TRUTH = "the-word-is-xyzzy"
 SCRIPT = "you-are-a-grumpy-user"
@@ -32,6 +34,17 @@ class Safe(qn.State):
     def shake(self) -> str:
         """Shake it, by which it breaks."""
         raise KeyError(self.word)
+
+    @qn.tool
+    def fall(self) -> str:
+        """Let it fall, and say who is to blame."""
+        raise EpisodeError(f"{self.word} is in it", part="S", kind="quintain:state_bug")
+
+    @qn.tool
+    async def hang(self) -> str:
+        """Wait for it to open by itself."""
+        await asyncio.Event().wait()
+        return "?"
 
     @qn.tool
     def say(self, word: str) -> str:
@@ -75,4 +88,11 @@ def tasks(split: str) -> list[qn.Task[Safe]]:
     ]
 
 
-env = qn.Environment("safe", tasks=tasks, harness=qn.ToolLoop(), verifier=qn.Verifier(near, right), state=Safe)
+env = qn.Environment(
+    "safe",
+    tasks=tasks,
+    harness=qn.ToolLoop(),
+    verifier=qn.Verifier(near, right),
+    state=Safe,
+    config=qn.Config(tool_timeout_s=0.2),
+)

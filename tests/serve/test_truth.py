@@ -75,7 +75,7 @@ def everything(client: Client, sid: str) -> Iterator[bytes]:
         yield client.ask(method, path, body, X_Session_ID=sid)[1]
 
 
-@pytest.mark.parametrize("plays", [(), ("look",), ("look", "shake"), ("look", "say")])
+@pytest.mark.parametrize("plays", [(), ("look",), ("look", "shake"), ("look", "fall"), ("look", "say")])
 def test_an_agent_reads_no_truth(clients: dict[str, Client], plays: tuple[str, ...]) -> None:
     client = clients["agent"]
     sid = client.open()
@@ -85,7 +85,7 @@ def test_an_agent_reads_no_truth(clients: dict[str, Client], plays: tuple[str, .
 
 
 @pytest.mark.parametrize("owner", ROLES)
-@pytest.mark.parametrize("last", [("shake", {}), ("say", {"word": "break"})])
+@pytest.mark.parametrize("last", [("shake", {}), ("fall", {}), ("say", {"word": "break"})])
 def test_nor_by_an_address_that_was_given_to_it(clients: dict[str, Client], owner: str, last: tuple[str, Any]) -> None:
     sid = clients[owner].open()
     path = json.loads(clients[owner].ask("GET", f"/v1/episodes/{sid}?wait=20")[1])["mcp_url"].partition("/e/")[2]
@@ -110,6 +110,11 @@ def test_nor_over_openenv(clients: dict[str, Client]) -> None:
                 socket.send(json.dumps(frame))
                 said = str(socket.recv(timeout=30))
                 assert sealed(said), said
+
+
+def test_an_agent_reads_why_where_it_says_nothing_of_the_task(clients: dict[str, Client]) -> None:
+    said = clients["agent"].call(clients["agent"].open(), "hang")
+    assert b"took longer than 0.2 s" in said, said
 
 
 def test_a_trainer_reads_why(clients: dict[str, Client]) -> None:

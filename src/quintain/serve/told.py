@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from quintain import codec
 from quintain.environment import Environment
 from quintain.episode import Episode
 from quintain.errors import EpisodeError, Failure, Stage, blame
@@ -29,7 +30,9 @@ _EPISODE, _SEQ, _FINISHED, _REWARD, _VALIDITY, _STATE_DIGEST = (
 
 WITHHELD = "what was said is not for agents: it stands in the record"
 _OURS = frozenset({"EpisodeError", "DeadlineExceeded"})
-"""Types of exceptions that say nothing of a task."""
+"""Types of exceptions that say nothing of a task, where no code raised them but ours."""
+_OURS_ALONE = frozenset({"", codec.digest(b"")[:16]})
+"""What names their place in the code then: the frames of an author's code would be in it."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -83,7 +86,7 @@ def blamed(failure: Failure, owner: Caller) -> Failure:
 
     What an author's code says when it breaks may be what the task hides. An agent could begin the same task again.
     """
-    if owner.role != "agent" or failure.type in _OURS:
+    if owner.role != "agent" or (failure.type in _OURS and failure.traceback_digest in _OURS_ALONE):
         return failure
     return msgspec.structs.replace(failure, message=WITHHELD)
 
