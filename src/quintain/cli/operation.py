@@ -181,7 +181,7 @@ def operated(command: Any) -> Any:
         click.option("--episodes", type=click.IntRange(min=1), default=10_000, show_default=True, metavar="N",
                      help="Open at once."),
         click.option("--idle", type=click.FloatRange(min=1), default=900.0, show_default=True, metavar="SECONDS",
-                     help="Without a request or a ping, before an episode is closed."),
+                     help="Without a request, a ping or a running call, before an episode is closed."),
         click.option("--origin", "origins", metavar="URL", multiple=True,
                      help="Whose web pages may ask the server; its own may anyhow."),
         click.option("--name", "names", metavar="HOST", multiple=True,

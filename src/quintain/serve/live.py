@@ -58,7 +58,7 @@ class Live(Shown):
         first: What the agent was told before its first reply.
         secrets: As given; an episode that goes on from this one may be given them.
         asked: Calls whose answer was not delivered yet, by key.
-        touched: When somebody last asked for it, in seconds of `time.monotonic()`.
+        touched: When somebody last asked for it or was answered, in seconds of `time.monotonic()`.
         status: "starting" until the first question, "open" until the end, "ended", and "closed" when it is gone.
     """
 
@@ -301,18 +301,16 @@ class Live(Shown):
         """Play a reply that a record can hold, unless its key was used before."""
         if self.status == "starting":
             await self.ready()
-        if not key:
-            async with self._lock:
-                return await self._act(reply, key)
-        if self.knows(key) and (again := await self.again(key)) is not None:
-            return again
-        self._running[key] = None
+        if key:
+            if self.knows(key) and (again := await self.again(key)) is not None:
+                return again
+            self._running[key] = None
         try:
             async with self._lock:
                 return await self._act(reply, key)
         finally:
             self.touched = time.monotonic()
-            waited_for = self._running.pop(key)
+            waited_for = self._running.pop(key, None)
             if waited_for is not None:
                 waited_for.set_result(None)
 

@@ -245,11 +245,13 @@ async def _reap(host: Host) -> None:
 
 
 async def expire(host: Host) -> None:
-    """Close what nobody has asked for in a while."""
+    """Close what nobody has asked for in a while. Where something is being done, somebody waits for it."""
     seconds = host.limits.idle_s
     why = EpisodeError(f"nobody asked for it for {seconds:g} s", part="C", kind="session_expired")
     for live in host.lives(ANYONE):
-        if live.touched < time.monotonic() - seconds and live.status != "closed":
+        if live.is_busy:
+            live.touched = time.monotonic()
+        elif live.touched < time.monotonic() - seconds and live.status != "closed":
             await host.close(live.id, live.owner, why)
 
 

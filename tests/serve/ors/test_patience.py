@@ -84,6 +84,7 @@ def test_a_session_whose_tool_runs_is_not_idle(tmp_path: Path) -> None:
                 events = frames(b"".join(stream.iter_raw()))
             assert events[-1].event == "end", events
             assert "Through long." in events[-1].data
+            assert text(ors.call(sid, "mark", env="gated", label="after")) == "Marked 2."
 
 
 def test_a_server_that_ends_lets_a_call_end(tmp_path: Path) -> None:
