@@ -5,8 +5,12 @@ The user knows a number and may look at the clock; the agent has to ask for it, 
 
 from __future__ import annotations
 
+import time
+
+import msgspec
+
 import quintain as qn
-from quintain.harness import Dialogue
+from quintain.harness import Dialogue, Model, Session
 
 
 class Desk(qn.State):
@@ -102,4 +106,19 @@ def customers(split: str) -> list[qn.Task[Till]]:
 
 shift = qn.Environment(
     "shift", tasks=customers, harness=qn.ToolLoop(), verifier=qn.Verifier(filled), state=Till, splits=("test",)
+)
+
+# --- hesitant: a harness that takes its time before it asks anything ---
+
+
+class Hesitant(msgspec.Struct, frozen=True):
+    """A tool loop that begins late."""
+
+    async def play(self, session: Session, model: Model) -> None:
+        time.sleep(0.2)  # noqa: ASYNC251  # Such harnesses are what is tested.
+        await qn.ToolLoop().play(session, model)
+
+
+hesitant = qn.Environment(
+    "hesitant", tasks=customers, harness=Hesitant(), verifier=qn.Verifier(filled), state=Till, splits=("test",)
 )

@@ -188,7 +188,7 @@ class RemoteEpisode(Episode[Far]):
         """
         self._check_quiet()
         await self.flush()
-        told = await self._post("fork", Detail)
+        told = await self._far.begun(await self._post("fork", Detail))
         old = self.trace
         trace = msgspec.structs.replace(old, turns=list(old.turns), rewards=list(old.rewards))
         twin = RemoteEpisode(self._far, self.task, told=told, trace=trace)

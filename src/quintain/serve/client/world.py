@@ -16,7 +16,7 @@ import msgspec
 from quintain.config import Config
 from quintain.context import Snapshot
 from quintain.environment import Benchmark, Environment
-from quintain.errors import EpisodeError, JudgeError, UsageError
+from quintain.errors import JudgeError, UsageError
 from quintain.harness import Harness, Model, Session
 from quintain.serve.confided import packed
 from quintain.serve.control.asking import Create
@@ -27,6 +27,7 @@ from quintain.tools import Tool
 from quintain.verifier import Criterion, Verifier
 
 from .episode import Far, RemoteEpisode
+from .held import Held
 from .transport import NONE, Transport
 
 PAGE = 250
@@ -66,7 +67,7 @@ class RemoteEnvironment(Environment[Far]):
         self._told = told
         self._secrets = dict(secrets)
         self.transport = transport
-        self._held: set[str] = set()
+        self._held = Held(transport, told.idle_s)
         self._pages: dict[tuple[str, int], TasksTold] = {}
         self._path = f"/v1/environments/{urllib.parse.quote(told.name)}"
         super().__init__(
@@ -136,10 +137,7 @@ class RemoteEnvironment(Environment[Far]):
             **place,
             **names,
         )
-        told = await self.transport.post("/v1/episodes", Detail, asked)
-        while told.status == "starting":
-            told = await self.transport.get(f"/v1/episodes/{told.id}?wait=20", Detail)
-        return RemoteEpisode.of(self, told)
+        return RemoteEpisode.of(self, await self.begun(await self.transport.post("/v1/episodes", Detail, asked)))
 
     async def restore(self, snapshot: Snapshot, *, harness: Literal["server", "client"] = "client") -> RemoteEpisode:
         """Go on from a snapshot, of this server or another one that has the same environment.
@@ -158,7 +156,18 @@ class RemoteEnvironment(Environment[Far]):
         path = f"/v1/episodes/restore?harness={harness}&everyone=true"
         headers = {"X-Secrets": packed(self._secrets)} if self._secrets else NONE
         told = await self.transport.post(path, Detail, snapshot.to_bytes(), headers=headers)
-        return RemoteEpisode.of(self, told, snapshot)
+        return RemoteEpisode.of(self, await self.begun(told), snapshot)
+
+    async def begun(self, told: Detail) -> Detail:
+        """What is told of a new episode once its world is built, however long that takes.
+
+        Raises:
+            UsageError: It is not there any more.
+            EpisodeError: The server cannot be reached.
+        """
+        while told.status == "starting":
+            told = await self.transport.get(f"/v1/episodes/{told.id}?wait=20", Detail)
+        return told
 
     async def freeze(self, split: str) -> Benchmark:
         """Only where the tasks are can their content be named.
@@ -170,19 +179,15 @@ class RemoteEnvironment(Environment[Far]):
 
     async def close(self, episode: RemoteEpisode) -> None:
         """Have the server forget an episode whose record is here; one of a day is kept for the one after it."""
-        if not episode.task.day:
-            self._held.discard(episode.id)
+        if episode.task.day:
+            self._held.keep(episode.id, episode.state)
+        else:
+            self._held.drop(episode.id)
             await episode.aclose()
 
     async def forget(self) -> None:
         """Close the episodes that a rollout began and did not come to close, and those kept for the ones after them."""
-        while self._held:
-            try:
-                await self.transport.ask("DELETE", f"/v1/episodes/{self._held.pop()}")
-            except UsageError:
-                continue  # Gone already.
-            except EpisodeError:
-                self._held.clear()  # The server is away; to wait for it once is enough.
+        await self._held.forget()
 
     async def aclose(self) -> None:
         """`forget`, and close the connections of the running event loop."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quintain import codec
+from quintain.environment import Environment
 from quintain.serve import lists
 from quintain.serve.asgi import JSON
 from quintain.serve.errors import Unknown
@@ -19,15 +20,12 @@ from .wire import EnvironmentsTold, EnvironmentTold, Health, TasksTold, TaskTold
 
 async def list_environments(asked: Asked) -> EnvironmentsTold:
     """Every environment, the default first: splits, tools, criteria, configuration, digests."""
-    everything = asked.has("trainer")
-    known = asked.host.environments.values()
-    return EnvironmentsTold(tuple(EnvironmentTold.of(env, everything=everything) for env in known))
+    return EnvironmentsTold(tuple(_told(asked, env) for env in asked.host.environments.values()))
 
 
 async def get_environment(asked: Asked) -> EnvironmentTold:
     """One environment by its name, in any case; "-" is the server's first one."""
-    env = asked.host.environment(_name(asked))
-    return EnvironmentTold.of(env, everything=asked.has("trainer"))
+    return _told(asked, asked.host.environment(_name(asked)))
 
 
 async def list_tasks(asked: Asked) -> TasksTold:
@@ -61,6 +59,10 @@ async def get_metrics(asked: Asked) -> Said:
     others = await asked.host.siblings.all("/metrics", metrics.Part, asked.caller)
     parts = [own, *(one for one in others.values() if one is not None)]
     return Said(200, metrics.text(asked.host, parts).encode(), ((b"content-type", metrics.TYPE.encode()),))
+
+
+def _told(asked: Asked, env: Environment[Any]) -> EnvironmentTold:
+    return EnvironmentTold.of(env, everything=asked.has("trainer"), idle_s=asked.host.limits.idle_s)
 
 
 def _named(task: Task[Any], _split: str, _place: int) -> TaskTold:

@@ -50,7 +50,11 @@ class CriterionTold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EnvironmentTold(msgspec.Struct, frozen=True, kw_only=True):
-    """An environment, but for its tasks and its code."""
+    """An environment, but for its tasks and its code.
+
+    Attributes:
+        idle_s: Seconds without a request after which an episode is closed.
+    """
 
     name: str
     splits: tuple[str, ...]
@@ -60,9 +64,10 @@ class EnvironmentTold(msgspec.Struct, frozen=True, kw_only=True):
     criteria: tuple[CriterionTold, ...]
     combine: Literal["sum", "product"]
     config: Config
+    idle_s: float
 
     @classmethod
-    def of(cls, env: Environment[Any], *, everything: bool) -> EnvironmentTold:
+    def of(cls, env: Environment[Any], *, everything: bool, idle_s: float) -> EnvironmentTold:
         """What is told of an environment; the tools of other roles only where everything may be known."""
         tools = env.tools.values() if everything else env.tools_of("agent")
         return cls(
@@ -74,6 +79,7 @@ class EnvironmentTold(msgspec.Struct, frozen=True, kw_only=True):
             criteria=tuple(map(CriterionTold.of, env.verifier.criteria)),
             combine=env.verifier.combine,
             config=env.config,
+            idle_s=idle_s,
         )
 
 
