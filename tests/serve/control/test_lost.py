@@ -16,6 +16,8 @@ from quintain.config import Config
 from quintain.errors import RunStopped
 from quintain.harness import Request
 from quintain.models import Scripted
+from quintain.serve.client import transport as transport_
+from quintain.serve.client.transport import Lost, Transport
 from quintain.trace import Message, Reply, ToolCall
 from tests.serve.control.conftest import TALK, here
 from tests.serve.control.test_remote import call, say
@@ -152,6 +154,51 @@ def test_a_run_stops_when_its_server_is_gone(served: Served) -> None:
             with pytest.raises(RunStopped, match="transport_unreachable"):
                 async for group in qn.rollouts(counter, agent(lambda _: None), tasks, split="train"):
                     assert not group.kept
+
+    asyncio.run(play())
+
+
+@asynccontextmanager
+async def answering(*answers: bytes, after_s: float = 0.0) -> AsyncGenerator[Transport]:
+    """To a server that gives one answer after the other, each after a while; an empty one is a broken connection."""
+    left = iter(answers)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(after_s)
+        writer.write(next(left))
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        transport = Transport(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None, patience_s=0.3)
+        yield transport
+        await transport.aclose()
+
+
+DONE = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 4\r\n\r\ndone"
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n"
+BUILDING = BUSY + b"x-backend-state: starting\r\n\r\n"
+
+
+def test_patience_begins_when_something_fails_and_not_when_it_is_asked() -> None:
+    async def play() -> None:
+        async with answering(b"", DONE, after_s=0.5) as transport:
+            assert await transport.ask("GET", "/step") == b"done"
+
+    asyncio.run(play())
+
+
+def test_a_world_that_is_being_built_uses_up_no_patience_but_some_time() -> None:
+    async def play() -> None:
+        async with answering(BUILDING, BUILDING, b"", DONE, after_s=0.2) as transport:
+            assert await transport.ask("GET", "/prompt") == b"done"
+        async with answering(*[BUSY + b"\r\n"] * 9, after_s=0.2) as transport:
+            with pytest.raises(Lost, match="503"):
+                await transport.ask("GET", "/prompt")
+        async with answering(*[BUILDING] * 9, after_s=0.2) as transport:
+            with pytest.MonkeyPatch.context() as patch, pytest.raises(Lost, match="503"):
+                patch.setattr(transport_, "BUILDING_S", 0.3)
+                await transport.ask("GET", "/prompt")
 
     asyncio.run(play())
 

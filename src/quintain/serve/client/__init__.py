@@ -20,7 +20,8 @@ def connect(url: str, key: str | None = None, *, patience_s: float = 60.0) -> Se
     Args:
         url: Of the server, such as "http://localhost:8080", without a path.
         key: API key; else the environment variable QUINTAIN_KEY, else none is sent.
-        patience_s: Seconds for which a server that is busy, or away, is asked again; nothing is ever done twice.
+        patience_s: Seconds for which a server that is busy, or away, is asked again, from the first failure of a
+            request on; nothing is ever done twice. A world that is being built is waited for longer.
 
     Raises:
         UsageError: The extra `http` is not installed, or there can be no such URL.

@@ -19,7 +19,7 @@ class Server:
     Args:
         base: Its URL.
         key: API key; None takes the environment variable QUINTAIN_KEY.
-        patience_s: For how long a server that is busy, or away, is asked again.
+        patience_s: For how long a server that is busy, or away, is asked again, from a request's first failure on.
 
     Raises:
         UsageError: The extra `http` is not installed.

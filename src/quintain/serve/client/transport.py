@@ -31,6 +31,8 @@ NONE: Mapping[str, str] = MappingProxyType({})
 
 SILENCE_S = 660.0
 """Seconds without a byte after which a connection is given up: a tool may take long, and says nothing meanwhile."""
+BUILDING_S = 660.0
+"""Seconds for which a server is asked again that says each time that it is still building the episode's world."""
 POOLS = 8
 """Of connections: each request looks at all those of its pool."""
 _KINDS = {
@@ -68,7 +70,7 @@ class Transport:
     Args:
         base: The server's URL.
         key: API key; None takes the environment variable QUINTAIN_KEY.
-        patience_s: For how long what may pass is asked again.
+        patience_s: For how long, from its first failure on, what may pass is asked again.
 
     Raises:
         UsageError: httpx is not installed, or the key can be no header.
@@ -125,10 +127,9 @@ class Transport:
         if method == "POST":
             headers["Idempotency-Key"] = uuid.uuid4().hex
         fields: dict[str, Any] = {"headers": headers} | ({"content": content} if method == "POST" else {})
-        until = time.monotonic() + self._patience_s
-        pause = 0.05
+        waits = _Waits(self._patience_s)
         while True:
-            wait, lost = 0.0, ""
+            wait, lost, building = 0.0, "", False
             try:
                 response = await self._client().request(method, path, **fields)
             except httpx.TransportError as error:
@@ -140,13 +141,11 @@ class Transport:
                     return self._good(response, f"{method} {path}")
                 kind = "provider_unavailable"
                 lost = f"{method} {self.base}{path}: {_said(response)}"
-                wait = _seconds(response)
-            # Those who were sent away together must not come back together.
-            pause = min(2.0, pause * 2)
-            wait += pause * (0.5 + random.random() / 2)  # noqa: S311 (no secret)
-            if time.monotonic() + wait > until:
+                wait, building = _seconds(response), response.headers.get("x-backend-state") == "starting"
+            pause = waits.after(wait, building=building)
+            if pause is None:
                 raise Lost(lost, kind=kind)
-            await asyncio.sleep(wait)
+            await asyncio.sleep(pause)
 
     def now(self, path: str, of: type[T]) -> T:
         """As `get`, for who has no event loop; asked once.
@@ -200,6 +199,38 @@ class Transport:
             return msgspec.json.decode(data, type=of)
         except msgspec.DecodeError as error:
             raise UsageError(f"{self.base} does not speak as this client does: {error}: {data[:300]!r}") from error
+
+
+class _Waits:
+    """How long to wait before a request is sent again, and when no more.
+
+    Args:
+        patience_s: How long a server may be busy, or away, without a word that it is at work on this very request.
+    """
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._pause = 0.05
+        self._until: float | None = None
+        self._built: float | None = None
+
+    def after(self, least: float, *, building: bool) -> float | None:
+        """Seconds to wait after a failure; None where there is no more patience.
+
+        Args:
+            least: What the server asks for.
+            building: Whether it says that it is building the world.
+        """
+        now = time.monotonic()
+        if building:  # So it is there.
+            self._until = None
+            until = self._built = self._built or now + BUILDING_S
+        else:
+            until = self._until = self._until or now + self._patience_s
+        # Those who were sent away together must not come back together.
+        self._pause = min(2.0, self._pause * 2)
+        wait = least + self._pause * (0.5 + random.random() / 2)  # noqa: S311 (no secret)
+        return wait if now + wait <= until else None
 
 
 def _said(response: httpx.Response) -> str:
