@@ -162,10 +162,17 @@ class Paces:
             raise Full(f"more than {self._rate:g} requests per second", retry_after_s=math.ceil(wait))
 
     def slowed(self, name: str, receive: Receive) -> Receive:
-        """The same messages, no faster than they may come: one that is early is not refused, but read later."""
+        """The same messages, no faster than they may come: one that is early is not refused, but read later.
+
+        So is one that cannot be counted, because too many others are.
+        """
 
         async def receive_in_time() -> Event:
-            await asyncio.sleep(self._tally.pace(f"asks/{name}", self._rate, on_credit=True))
+            try:
+                wait = self._tally.pace(f"asks/{name}", self._rate, on_credit=True)
+            except Full as error:
+                wait = error.retry_after_s
+            await asyncio.sleep(wait)
             return await receive()
 
         return receive_in_time

@@ -312,7 +312,7 @@ class Host:
             self._lives[live.id] = self._tokens[live.token] = live
             if known["lost"] and past.settled is None:
                 self.counts.end(live.id, live.trace)
-            self.room.add("episodes", created.owner.name, 1)
+            live.is_counted = self.room.has("episodes", created.owner.name)
 
     def _live(
         self,
@@ -390,7 +390,7 @@ class Host:
         """
         live = self.get(id, caller)
         del self._lives[live.id], self._tokens[live.token]
-        self.room.add("episodes", live.owner.name, -1)
+        self.room.add("episodes", live.owner.name, -1 if live.is_counted else 0)
         await self.closing.close(live, why)
 
     def _others(self, task: Task[Any], wanted: Wanted) -> Model | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Generator
 
 import msgspec
@@ -11,6 +12,8 @@ from quintain.config import Config
 
 from .errors import Full
 from .tally import Tally
+
+_log = logging.getLogger(__name__)
 
 GRACE_S = 5.0
 """Beyond a tool's own time limit, before its thread is given up."""
@@ -22,7 +25,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         episodes: Open at once.
         episodes_per_key: Open at once of one key.
-        idle_s: Seconds without a request or a ping before an episode is closed.
+        idle_s: Seconds without a request, a ping or a running call before an episode is closed.
         episode_bytes: Of the record and the world of one episode, see `Scale`; None for any number.
         body_bytes: Longest body or frame of a request.
         threads: For worlds whose tools are not quick.
@@ -84,12 +87,23 @@ class Room:
         Raises:
             Full: There are too many keys to count, and nothing is.
         """
+        if not number:
+            return
         self._tally.add(f"{what}/{key}", number)
         try:
             self._tally.add(what, number)
         except Full:
             self._tally.add(f"{what}/{key}", -number)
             raise
+
+    def has(self, what: str, key: str) -> bool:
+        """Count one that is there anyhow; False, and a line in the log, where there are too many keys to count."""
+        try:
+            self.add(what, key, 1)
+        except Full as error:
+            _log.warning("one of the %s of %r is not counted, and takes no place of others: %s", what, key, error)
+            return False
+        return True
 
     def open(self, what: str) -> int:
         """How many there are."""

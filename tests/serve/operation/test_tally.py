@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from quintain.serve.asgi import Event
 from quintain.serve.common import Common
+from quintain.serve.door import Paces
 from quintain.serve.errors import Full
+from quintain.serve.host import Host, Wanted
+from quintain.serve.journal import Journal
+from quintain.serve.keys import Caller
 from quintain.serve.limits import Limits, Room
 from quintain.serve.tally import Tally
+from tests.serve.environments import counter
 
 
 def forked(work: Callable[[], None]) -> int:
@@ -140,6 +148,59 @@ def test_more_than_can_be_counted_are_refused_and_change_no_count() -> None:
     room.add("episodes", "a", -1)
     room.enter("episodes", "c")
     assert [tally.sum(f"episodes/{key}") for key in "abc"] == [0, 1, 1]
+
+
+def test_messages_that_cannot_be_counted_are_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    async def receive() -> Event:
+        return {"type": "websocket.receive"}
+
+    async def received() -> Event:
+        return await Paces(1.0, tally).slowed("key", receive)()
+
+    tally = Tally(slots=1)
+    tally.add("another", 1)
+    monkeypatch.setattr("quintain.serve.door.asyncio.sleep", sleep)
+    assert asyncio.run(received())["type"] == "websocket.receive"
+    assert waited == [5]
+
+
+def test_episodes_that_cannot_be_counted_are_there_again_and_take_no_place(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Before the kill they took the rows that those who ask by now have."""
+    callers = [Caller(name, "trainer") for name in "abc"]
+
+    async def live() -> None:
+        journal = Journal(tmp_path)
+        host = Host([counter], log=journal)
+        for caller in callers:
+            await (await host.create(Wanted(task=0), caller)).ready()
+        host.crew.close()
+        journal.close()
+
+    async def live_again() -> None:
+        journal = Journal(tmp_path)
+        common = Common.of(1, 1)._replace(held=Tally(slots=3))
+        host = Host([counter], log=journal, common=common)
+        await host.recover(journal.pasts())
+        assert (host.open, host.room.open("episodes")) == (3, 2)
+        for caller in callers:
+            (one,) = host.lives(caller)
+            await one.call("add", '{"by": 1}')
+            await host.close(one.id, caller)
+        assert (host.open, host.room.open("episodes")) == (0, 0)
+        assert [common.held.sum(f"episodes/{caller.name}") for caller in callers] == [0, 0, 0]
+        host.crew.close()
+        journal.close()
+
+    asyncio.run(live())
+    asyncio.run(live_again())
+    assert "'c' is not counted" in caplog.text
 
 
 def test_what_does_not_come_to_be_takes_no_room() -> None:
