@@ -150,6 +150,16 @@ def test_a_call_that_never_ends_takes_no_record_with_it(tmp_path: Path) -> None:
     ]
 
 
+def test_members_are_numbered_without_remembering_each(tmp_path: Path) -> None:
+    with RunFolder(tmp_path / "out" / "counter", {}) as folder:
+        archive = Archive({"counter": folder})
+        wanted = [None, 1, None, 4, 4, *[None] * 1000, 2000, 0, None]
+        members = [archive.member("counter", "one", one) for one in wanted]
+        assert members == [0, 1, 2, 4, 4, 3, *range(5, 1004), 2000, 0, 1004]
+        assert archive.member("counter", "another", None) == 0
+        assert sum(map(len, archive._taken.values())) == 1
+
+
 @pytest.mark.slow
 def test_after_a_kill_an_episode_is_there_once(tmp_path: Path) -> None:
     """One that goes on, one that was kept, and one whose server was killed before it was."""

@@ -37,18 +37,23 @@ class Archive:
         self._moved: dict[tuple[str, Key], int] = {}
         for folder in folders.values():
             for trace in read_traces(folder.path):
-                self._taken[trace.environment, trace.task].add(trace.member)
+                self._take(trace.environment, trace.task, trace.member)
 
     def member(self, env: str, task: str, wanted: int | None) -> int:
         """Which member of its task's group a new episode is: the one that is asked for, else the next that is free."""
-        taken = self._taken[env, task]
         member = self._free[env, task] if wanted is None else wanted
-        while wanted is None and member in taken:
-            member += 1
-        if wanted is None:
-            self._free[env, task] = member + 1
-        taken.add(member)
+        self._take(env, task, member)
         return member
+
+    def _take(self, env: str, task: str, member: int) -> None:
+        """A member is taken. All before the next free one are, so that only those beyond it are remembered singly."""
+        free, beyond = self._free[env, task], self._taken[env, task]
+        if member >= free:
+            beyond.add(member)
+        while free in beyond:
+            beyond.remove(free)
+            free += 1
+        self._free[env, task] = free
 
     def recover(self, pasts: Iterable[Past]) -> None:
         """Keep what had ended when a process was killed, and was not kept yet; the members of what goes on are taken.
@@ -58,7 +63,7 @@ class Archive:
         """
         pasts = list(pasts)
         for one in (codec.loads(past.created.wanted, _Numbered) for past in pasts if past.settled is None):
-            self._taken[one.environment, one.task].add(one.member)
+            self._take(one.environment, one.task, one.member)
         for trace in (codec.loads(past.settled, Trace) for past in pasts if past.settled is not None):
             folder = self._folders.get(trace.environment)
             if folder is not None and not self._has(folder, trace):
