@@ -120,6 +120,8 @@ def recordable(reply: R) -> R:
     message = reply.message
     if message.role != "assistant" or message.call_id is not None:
         raise Refused(f"a reply is a message of the role 'assistant' that answers no call, not of {message.role!r}")
+    if min(reply.usage.prompt, reply.usage.completion) < 0:  # It would give back tokens of a limit.
+        raise Refused(f"a reply's usage is of 0 tokens or more, not {reply.usage.prompt} and {reply.usage.completion}")
     try:
         return codec.loads(codec.dumps(reply), type(reply))
     except Exception as error:

@@ -16,6 +16,8 @@ from quintain.trace import Trace
 from tests.serve.control.conftest import here
 from tests.serve.serving import Served
 
+ROLES = ("system", "user", "assistant", "tool")
+
 
 def begun(api: httpx.Client, environment: str = "counter", split: str = "train", **more: Any) -> dict[str, Any]:
     body = {"environment": environment, "split": split, "index": 0} | more
@@ -306,14 +308,19 @@ def test_the_document_takes_the_replies_that_the_server_takes(
     checker = pytest.importorskip("jsonschema").Draft202012Validator
     asked = document["paths"][f"/v1/episodes/{{id}}/{what}"]["post"]["requestBody"]["content"]["application/json"]
     checked = checker({**document, **asked["schema"]})
-    for message in (
-        *({"role": role, "content": "Hello."} for role in ("system", "user", "assistant", "tool")),
-        *({"role": "assistant", "call_id": call} for call in (None, "", "c")),
+    for reply, taken in (
+        *(({"message": {"role": role, "content": "Hello."}}, role == "assistant") for role in ROLES),
+        *(({"message": {"role": "assistant", "call_id": call}}, call is None) for call in (None, "", "c")),
+        *(
+            ({"message": {"role": "assistant"}, "usage": {of: n}}, n == 0)
+            for of in ("prompt", "completion")
+            for n in (0, -1)
+        ),
     ):
         episode = begun(api, harness="client" if what == "step" else "server")
-        body = {"reply": {"message": message}}
-        status = api.post(f"/v1/episodes/{episode['id']}/{what}", json=body).status_code
-        assert status == (200 if checked.is_valid(body) else 400), message
+        status = api.post(f"/v1/episodes/{episode['id']}/{what}", json={"reply": reply}).status_code
+        assert status == (200 if taken else 400), reply
+        assert checked.is_valid({"reply": reply}) == taken, reply
 
 
 def test_an_agent_plays_over_mcp_while_a_trainer_looks_on(api: httpx.Client) -> None:

@@ -75,6 +75,8 @@ def _bound(components: dict[str, Any]) -> None:
     for name in ("ReplyAsked", "StepAsked"):
         asked = components[name]["properties"]
         asked["reply"] = {"allOf": [asked["reply"], {"properties": {"message": _OWN}}]}
+    for tokens in components["Usage"]["properties"].values():
+        tokens["minimum"] = 0
     for schema in _schemas(components):
         if schema.get("type") == "integer":  # As many bits as a record holds.
             schema.setdefault("minimum", -(2**63))
