@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import resource
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 import quintain as qn
+from quintain.episode import Episode
 from quintain.resources.database import Database
 from quintain.resources.schedule.queues import Queue
 from quintain.resources.workspace import Workspace
@@ -19,6 +24,9 @@ from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
 from quintain.serve.live import Live
+from quintain.serve.moves import Change, Join, Move, Rewrite, Tell
+from quintain.serve.scale import Scale
+from quintain.trace import Image, Message, Reply, Text, Tokens, ToolCall
 
 
 class Hoard(qn.State):
@@ -180,6 +188,142 @@ def test_resources_that_grow_too_large_make_it_void_and_what_they_share_weighs_n
     assert 12 <= calls <= 32
     assert greedy.trace.failure is not None
     assert greedy.trace.failure.kind == "provider_oom_killed"
+
+
+LONG = "x" * 10_000
+
+
+def reply(n: int, *, name: str = "say", arguments: str = '{"size": 1}', id: str = "", **more: Any) -> Reply:
+    words = {one: more.pop(one) for one in ("content", "reasoning") if one in more}
+    return Reply(Message("assistant", calls=(ToolCall(id or f"call {n}", name, arguments),), **words), **more)
+
+
+def tokens(n: int) -> Tokens:
+    """Of a prompt that grows by 100 tokens beyond the reply before."""
+    return Tokens([*range(1000, 1100 + 200 * n)], [*range(1100 + 200 * n, 1200 + 200 * n)])
+
+
+SENT: dict[str, Callable[[int], Reply]] = {
+    "words": lambda n: reply(n, content=f"{n}{LONG}"),
+    "words of another script": lambda n: reply(n, content=f"{n}{LONG}\N{SLIGHTLY SMILING FACE}"),
+    "blocks": lambda n: reply(n, content=(Text(f"{n}{LONG}"), Image("image/png", f"{n}{LONG}".encode()))),
+    "thoughts": lambda n: reply(n, reasoning=f"{n}{LONG}"),
+    "a name": lambda n: reply(n, name=f"{n}{LONG}"),
+    "an id": lambda n: reply(n, id=f"{n}{LONG}"),
+    "arguments": lambda n: reply(n, arguments=f'{{"size": {n}}}' + 10_000 * " "),
+    "why it ended": lambda n: reply(n, finish_reason=f"{n}{LONG}"),
+    "tokens": lambda n: reply(n, tokens=tokens(n)),
+    "logprobs": lambda n: reply(n, tokens=msgspec.structs.replace(tokens(n), logprobs=[-k / 3 for k in range(100)])),
+    "calls": lambda n: Reply(Message("assistant", calls=tuple(ToolCall(f"{k}", "peek", "{}") for k in range(100)))),
+}
+TOLD: dict[str, Callable[[int], Change]] = {
+    "a message": lambda n: Tell(0, (Message("user", f"{n}{LONG}"),)),
+    "messages": lambda n: Tell(0, tuple(Message("user", f"{n} {k}") for k in range(100))),
+    "to another actor": lambda n: Tell(1, (Message("user", f"{n}{LONG}"),)),
+    "an answer": lambda n: Tell(0, (Message("tool", "", call_id=f"{n}{LONG}"),)),
+    "another context": lambda n: Rewrite(0, n, (Message("user", f"{n}{LONG}"),)),
+    "actors": lambda n: Join(f"role {n}", (Message("user", f"{n}{LONG}"),)),
+    "a role": lambda n: Join(f"{n}{LONG}"),
+    "many actors": lambda n: Join(f"role {n}"),
+}
+TALKING = ENV.replace(config=qn.Config(max_turns=10_000, max_calls=None))
+
+
+async def talking(host: Host, what: str) -> Live:
+    live = await host.create(Wanted(task=0, led=what in TOLD), ANYONE)
+    await live.ready()
+    if what in TOLD:
+        await live.change((Join("user"),))
+    return live
+
+
+async def send(live: Live, what: str, n: int, *, steps: bool = False) -> None:
+    if what in SENT:
+        await live.act(SENT[what](n))
+    elif steps:
+        change = TOLD[what](n)
+        thread = getattr(change, "thread", n + 2)
+        await live.act(Move(Message("assistant"), before=(change,), thread=thread))
+    else:
+        await live.change((TOLD[what](n),))
+
+
+@pytest.mark.parametrize("what", [*SENT, *TOLD])
+def test_what_is_weighed_is_about_what_is_held(what: str) -> None:
+    async def play() -> float:
+        host = Host([TALKING])
+        live = await talking(host, what)
+        await send(live, what, 0, steps=True)
+        gc.collect()
+        held, weighed = tracemalloc.get_traced_memory()[0], live._scale.record
+        for n in range(1, 50):
+            await send(live, what, n, steps=True)
+        gc.collect()
+        held, weighed = tracemalloc.get_traced_memory()[0] - held, live._scale.record - weighed
+        host.crew.close()
+        return weighed / held
+
+    tracemalloc.start()
+    try:
+        assert 0.8 < asyncio.run(play()) < 1.3
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("what", [*SENT, *TOLD])
+def test_whatever_is_sent_makes_it_void_when_it_is_too_much(what: str) -> None:
+    async def play() -> Live:
+        host = Host([TALKING], limits=Limits(episode_bytes=200_000))
+        live = await talking(host, what)
+        for n in range(500):
+            with contextlib.suppress(Void):
+                await send(live, what, n)
+            if live.finished:
+                break
+        host.crew.close()
+        return live
+
+    failure = asyncio.run(play()).failure
+    assert failure is not None
+    assert (failure.part, failure.kind) == ("S", "provider_oom_killed")
+
+
+def test_a_copy_weighs_what_it_was_copied_from() -> None:
+    """What its turns have, and what was told since."""
+
+    async def play() -> None:
+        host = Host([TALKING])
+        live = await talking(host, "a message")
+        for n in range(5):
+            await live.act(Move(Message("assistant", LONG), before=(TOLD["a message"](n),)))
+            await live.change((TOLD["to another actor"](n),))
+        data = (await (await live.ready()).snapshot()).to_bytes()
+        twin = await host.create(Wanted(task=0, led=True, origin=data), ANYONE)
+        await twin.ready()
+        assert 0.9 < twin._scale.record / live._scale.record < 1.1
+        host.crew.close()
+
+    asyncio.run(play())
+
+
+def test_an_episode_that_is_made_anew_is_not_weighed_twice() -> None:
+    async def play() -> tuple[Episode[Any], Episode[Any]]:
+        host = Host([TALKING])
+        live = await talking(host, "words")
+        episodes = []
+        for n in range(9):
+            await send(live, "words", n)
+            episodes.append(await (await live.ready()).fork())
+        host.crew.close()
+        return episodes[3], episodes[8]
+
+    early, late = asyncio.run(play())
+    scale = Scale(1 << 20)
+    scale.check(late)
+    weighed = scale.record
+    for episode in (early, late):
+        scale.check(episode)
+    assert scale.record == weighed > 9 * len(LONG)
 
 
 @pytest.mark.slow

@@ -137,6 +137,7 @@ class Live(Shown):
         """Play this one from now on, with a fresh harness that runs up to where it stands."""
         self._episode = episode
         self.trace = episode.trace
+        self._scale.enter(episode, led=self.led)
         if not (self.led or episode.ended):
             others = hearing(episode, self._others)
             driven = Driven(self.env.harness, episode.session, others=others, everyone=self.everyone)
@@ -258,6 +259,7 @@ class Live(Shown):
                 before = len(episode.sessions)
                 self._turns |= {key: before} if key else {}
                 await move(episode, wanted, led=self.led)
+                self._scale.check(episode, wanted)
                 if self.trace.end is not None and self.status == "open":
                     await self._finish()
             return before
@@ -362,7 +364,7 @@ class Live(Shown):
             elif driven is not None:
                 await driven.run(reply)
             self.secrets.check(episode)
-            self._scale.check(episode)
+            self._scale.check(episode, reply)
         except BROKEN as error:
             episode.fail(self.secrets.found(episode) or error, part="H", kind="agent_run_error")
         if driven is not None and driven.done and not episode.ended:
