@@ -170,7 +170,7 @@ async def answering(*answers: bytes, after_s: float = 0.0) -> AsyncGenerator[Tra
         writer.close()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
-        transport = Transport(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None, patience_s=0.3)
+        transport = Transport(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", None, patience_s=0.5)
         yield transport
         await transport.aclose()
 
@@ -182,7 +182,7 @@ BUILDING = BUSY + b"x-backend-state: starting\r\n\r\n"
 
 def test_patience_begins_when_something_fails_and_not_when_it_is_asked() -> None:
     async def play() -> None:
-        async with answering(b"", DONE, after_s=0.5) as transport:
+        async with answering(b"", DONE, after_s=0.7) as transport:
             assert await transport.ask("GET", "/step") == b"done"
 
     asyncio.run(play())
