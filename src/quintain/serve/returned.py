@@ -22,7 +22,8 @@ from .journal import Past
 from .kept import Kept, diverged
 from .live import Live
 from .log import Acted, Done, Ended, Entry, Met, Missed, Said, Settled, digest
-from .moves import Move, Stop, Terminate, cut
+from .moves import Change, Move, Stop, Terminate, cut
+from .told import Answer
 from .unheard import deadline
 
 _log = logging.getLogger(__name__)
@@ -54,6 +55,20 @@ class Returned(Live):
         if lost is not None:
             self.status = "ended"
             self._started.set()
+
+    async def change(self, changes: tuple[Change, ...], *, key: str = "") -> int:
+        """As for a Live; from then on the episode is not new."""
+        self.is_new = False
+        return await super().change(changes, key=key)
+
+    async def end(self, reason: str) -> None:
+        """As for a Live; from then on the episode is not new."""
+        self.is_new = False
+        await super().end(reason)
+
+    async def _once(self, reply: Reply, key: str) -> list[Answer]:
+        self.is_new = False
+        return await super()._once(reply, key)
 
     async def ready(self, seconds: float | None = None) -> Episode[Any]:
         """The episode, once it is where it was.

@@ -169,7 +169,8 @@ class Shown:
         lost: Keys of calls of which it is written down that nobody got their answers, or that has to be thought of
             those of a process that is gone: until when the same request may come without its key. None where it has
             come, or is known by more than its key.
-        is_new: Whether a process was killed before anybody acted in it: who asked for it may not know that it is there.
+        is_new: Whether a process was killed before anybody acted in it, and nobody did since: who asked for it may not
+            know that it is there.
         broken: Key of the call over which it failed; empty where there is none.
         request: Digest of the request by whose key it has its name; empty where it has it otherwise.
         is_counted: Whether it takes one of the places that episodes have.

@@ -29,7 +29,7 @@ from tests.serve.ors.test_secrets import ENV
 from tests.serve.serving import Served, serve
 
 EPISODES = "/v1/episodes"
-OCTETS = {"Content-Type": "application/octet-stream"}
+OCTETS = {"content-type": "application/octet-stream"}
 
 
 @pytest.fixture(scope="module", params=["with a journal", "without"])
@@ -237,6 +237,40 @@ def test_what_was_confided_with_a_lost_creation_is_confided_again(tmp_path: Path
         status, _, said = server.ask("POST", f"{path}/calls", body={"name": "idle"})
         assert status == 409, said
         assert b"the secret 'KEY' went with the process" in said, said
+
+
+def test_what_was_confided_with_a_lost_restoration_is_confided_again(tmp_path: Path) -> None:
+    """Whoever has looked at it meanwhile."""
+    key = {"Idempotency-Key": "one", "X-Secrets": packed({"KEY": "other"})}
+    with mortal(tmp_path, f"{ENV}:env", before=DYING) as server:
+        body = {"environment": "confiding", "split": "train", "secrets": {"KEY": "value"}}
+        path = f"{EPISODES}/{ask(server, EPISODES, body)['id']}"
+        read = {"name": "read", "arguments": {"of": "KEY"}}
+        ask(server, f"{path}/calls", read)
+        frozen = server.ask("POST", f"{path}/snapshot")[2]
+        restore = f"{EPISODES}/restore"
+        server.wish("after Created")
+        with pytest.raises(OSError, match=r"reset|closed"):
+            server.ask("POST", restore, body=frozen, headers={**OCTETS, **key})
+        server.start()
+        for one in json.loads(server.ask("GET", EPISODES)[2])["episodes"]:
+            assert server.told(one["id"])["turns"] == 1
+        for _ in range(2):
+            status, _, said = server.ask("POST", restore, body=frozen, headers={**OCTETS, **key})
+            assert status == 201, said
+            restored = f"{EPISODES}/{json.loads(said)['id']}"
+            assert ask(server, f"{restored}/calls", read)["observation"] == named("other")
+
+
+def test_what_somebody_acted_in_is_not_begun_again(tmp_path: Path) -> None:
+    create, key = {"environment": "confiding", "split": "train", "secrets": {"KEY": "v"}}, {"Idempotency-Key": "one"}
+    with mortal(tmp_path, f"{ENV}:env") as server:
+        name = ask(server, EPISODES, create, **key)["id"]
+        server.again()
+        ask(server, f"{EPISODES}/{name}/terminate", {"reason": "over"})
+        before = server.told(name)
+        assert ask(server, EPISODES, create, **key)["id"] == name
+        assert server.told(name) == before
 
 
 # --- from afar ---

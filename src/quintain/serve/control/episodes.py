@@ -308,7 +308,7 @@ async def _made(asked: Asked) -> Live | None:
         return None
     if live.request != asked.digest:
         raise Conflict(USED)
-    if asked.secrets.names and live.is_new and not live.trace.turns:
+    if asked.secrets.names and live.is_new:
         await asked.host.close(live.id, asked.caller)  # Its secrets are gone with the process, so it begins once more.
         return None
     return live

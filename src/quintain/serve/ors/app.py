@@ -212,7 +212,7 @@ async def _was_begun(ors: Ors, wanted: Wanted, caller: Caller, *, secrets: Secre
         live = ors.host.get(wanted.id, caller)
     except Unknown:
         return False
-    if not live.is_new or live.trace.turns:
+    if not live.is_new:
         return False
     env = ors.host.environment(wanted.environment)
     split = ors.host.split(env, wanted.split)
