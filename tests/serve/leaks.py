@@ -15,6 +15,6 @@ def places(served: Served, value: str) -> list[str]:
     found = [str(path) for path in files if value.encode() in path.read_bytes()]
     with httpx.Client(base_url=served.url) as http:
         paths = [*ABOUT]
-        for episode in http.get("/v1/episodes").json()["episodes"]:
+        for episode in http.get("/v1/episodes?limit=1000").json()["episodes"]:
             paths += [f"/v1/episodes/{episode['id']}{part}" for part in ("", "/trace", "/state", "/journal")]
         return [*found, *(path for path in paths if value in http.get(path).text)]

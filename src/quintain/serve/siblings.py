@@ -84,10 +84,15 @@ class Siblings:
             Unavailable: One of them did not answer in time.
         """
         others = [number for number in range(self._shard.count) if number != self._shard.number]
-        said = await asyncio.gather(*(self._value(number, path, type=type, caller=caller) for number in others))
+        said = await asyncio.gather(*(self.one(number, path, type=type, caller=caller) for number in others))
         return dict(zip(others, said, strict=True))
 
-    async def _value(self, number: int, path: str, *, type: type[T], caller: Caller) -> T | None:
+    async def one(self, number: int, path: str, *, type: type[T], caller: Caller) -> T | None:
+        """What one of the others answers to a GET; None where it says that there is no such thing.
+
+        Raises:
+            Unavailable: It did not answer in time.
+        """
         try:
             async with asyncio.timeout(ASK_S):
                 said = await self.ask(number, "GET", path, caller=caller)

@@ -182,6 +182,7 @@ def test_raw_sessions_join_and_step(api: httpx.Client) -> None:
         ("GET /v1/environments/-/tasks", {"params": {"limit": "many"}}, 422, "limit"),
         ("GET /v1/environments/-/tasks", {"params": {"offset": -1}}, 422, "offset"),
         ("GET /v1/environments?x=1", {}, 422, "no parameters"),
+        ("GET /v1/episodes", {"params": {"limit": 0}}, 422, "limit"),
         ("GET /v1/environments/-/tasks?limit=1&limit=2", {}, 422, "twice"),
     ],
 )
@@ -299,6 +300,11 @@ def test_the_document_names_every_path_and_every_reference_is_there(document: di
     for schema in {part.partition('"')[0] for part in told.split("#/components/schemas/")[1:]}:
         assert schema in document["components"]["schemas"]
     assert qn.__version__ == document["info"]["version"]
+    of_one = {name: path for name, path in document["paths"].items() if "{id}" in name}
+    assert len(of_one) > 10
+    for name, path in of_one.items():
+        for method, one in path.items():
+            assert ("410" in one["responses"]) == (method != "delete"), name
 
 
 @pytest.mark.parametrize("what", ["replies", "step"])

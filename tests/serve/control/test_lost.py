@@ -264,13 +264,13 @@ def test_a_rollout_that_was_broken_off_leaves_no_episode_behind(served: Served) 
 
     async def play() -> None:
         async with httpx.AsyncClient(base_url=served.url) as http:
-            before = {one["id"] for one in (await http.get("/v1/episodes")).json()["episodes"]}
+            before = {one["id"] for one in (await http.get("/v1/episodes?limit=1000")).json()["episodes"]}
             async with qn.connect(served.url) as server:
                 counter = await server.environment("counter")
                 playing = asyncio.create_task(qn.rollout(counter, counter.tasks("train")[0], never, split="train"))
                 await begun.wait()
                 playing.cancel()
                 await asyncio.wait({playing})
-            assert {one["id"] for one in (await http.get("/v1/episodes")).json()["episodes"]} == before
+            assert {one["id"] for one in (await http.get("/v1/episodes?limit=1000")).json()["episodes"]} == before
 
     asyncio.run(play())

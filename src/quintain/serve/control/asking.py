@@ -131,6 +131,13 @@ class VerifyAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     now: bool = False
 
 
+class EpisodesAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which episodes, by place."""
+
+    offset: Count = 0
+    limit: Page = 100
+
+
 class TasksAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which tasks: those of a split, by place."""
 

@@ -1,4 +1,4 @@
-"""What there is: environments, tasks by name, and whether the server is well."""
+"""What there is: environments, tasks by name, episodes, and whether the server is well."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from quintain.serve.errors import Unknown
 from quintain.serve.siblings import is_inner
 from quintain.task import Task
 
-from . import metrics
+from . import metrics, telling
 from .once import Said
 from .routes import Asked
-from .wire import EnvironmentsTold, EnvironmentTold, Health, TasksTold, TaskTold
+from .wire import EnvironmentsTold, EnvironmentTold, EpisodesTold, Health, Status, TasksTold, TaskTold
 
 
 async def list_environments(asked: Asked) -> EnvironmentsTold:
@@ -38,6 +38,28 @@ async def list_tasks(asked: Asked) -> TasksTold:
     count = len(await host.tasks(env, split))
     part = slice(query.offset, query.offset + query.limit)
     return TasksTold(split, count, tuple(await lists.shown(host, env, split, part=part, tell=_named)))
+
+
+async def list_episodes(asked: Asked) -> EpisodesTold:
+    """The caller's episodes; an admin's are all."""
+    host, caller, query = asked.host, asked.caller, asked.query
+    lives = host.lives(caller)
+    counts = {host.shard.number: len(lives)}
+    if not is_inner(asked.request):
+        others = await host.siblings.all("/v1/episodes?limit=1", EpisodesTold, caller)
+        counts |= {number: told.count for number, told in others.items() if told is not None}
+    found: list[Status] = []
+    before = 0
+    for number, count in sorted(counts.items()):
+        part = range(count)[max(0, query.offset - before) : max(0, query.offset + query.limit - before)]
+        before += count
+        if number == host.shard.number:
+            found += [telling.status(live) for live in lives[part.start : part.stop]]
+        elif part:
+            path = f"/v1/episodes?offset={part.start}&limit={len(part)}"
+            told = await host.siblings.one(number, path, type=EpisodesTold, caller=caller)
+            found += told.episodes if told is not None else ()
+    return EpisodesTold(before, tuple(found))
 
 
 async def get_health(asked: Asked) -> Health:

@@ -19,14 +19,13 @@ from quintain.serve.errors import Conflict, Refused, Starting, Unknown, Void
 from quintain.serve.host import Wanted
 from quintain.serve.live import Live
 from quintain.serve.moves import Change, Fail, Join, Move, Terminate, compared, fingerprint
-from quintain.serve.siblings import is_inner
 from quintain.trace import Message, Reply, ToolCall, Trace
 
 from . import telling
 from .asking import Create
 from .once import USED, Said
 from .routes import OCTETS, Asked
-from .wire import Detail, DigestTold, Divergence, EpisodesTold, Joined, JournalTold, Played, Replayed, Verdict
+from .wire import Detail, DigestTold, Divergence, Joined, JournalTold, Played, Replayed, Verdict
 
 READY_S = 20.0
 """Seconds that an answer waits for the world to be built."""
@@ -60,15 +59,6 @@ async def create_episode(asked: Asked) -> Detail:
     )
     gone = after.secrets.names if after is not None else ()
     return await _created(asked, wanted, secrets=asked.secrets.again(lost=gone))
-
-
-async def list_episodes(asked: Asked) -> EpisodesTold:
-    """The caller's episodes; an admin's are all."""
-    own = EpisodesTold(tuple(telling.status(live) for live in asked.host.lives(asked.caller)))
-    if is_inner(asked.request):
-        return own
-    others = await asked.host.siblings.all("/v1/episodes", EpisodesTold, asked.caller)
-    return EpisodesTold(tuple(one for told in (own, *others.values()) if told is not None for one in told.episodes))
 
 
 async def get_episode(asked: Asked) -> Detail:
@@ -249,7 +239,7 @@ async def get_trace(asked: Asked) -> Said:
 
 
 async def get_journal(asked: Asked) -> JournalTold:
-    """Every call of the episode, under the server's number."""
+    """Every call of the episode, of all roles, numbered from 0 in the order in which they were made."""
     return telling.journal((await _live(asked)).trace)
 
 

@@ -22,8 +22,8 @@ async def get_openapi(asked: Asked) -> Said:
     return Said(200, openapi.document(ROUTER.routes, keyed=asked.keyed), (JSON,))
 
 
-_DONE = (404, 409)
-"""There is no such episode for this caller; or what was asked does not go with how it stands."""
+_DONE = (404, 409, 410)
+"""There is no such episode for this caller; what was asked does not go with how it stands; it was closed meanwhile."""
 
 ROUTER = Router(
     (
@@ -34,7 +34,7 @@ ROUTER = Router(
         Route("GET", ENVIRONMENTS, d.list_environments, wire.EnvironmentsTold),
         Route("GET", ENVIRONMENT, d.get_environment, wire.EnvironmentTold, errors=(404,)),
         Route("GET", f"{ENVIRONMENT}/tasks", d.list_tasks, wire.TasksTold, query=asking.TasksAsked, errors=(404,)),
-        Route("GET", EPISODES, e.list_episodes, wire.EpisodesTold),
+        Route("GET", EPISODES, d.list_episodes, wire.EpisodesTold, query=asking.EpisodesAsked),
         Route(
             "POST",
             EPISODES,

@@ -199,8 +199,14 @@ class Detail(Status, frozen=True, kw_only=True):
 
 
 class EpisodesTold(msgspec.Struct, frozen=True):
-    """The caller's episodes."""
+    """Some of the caller's episodes; an admin's are all.
 
+    Attributes:
+        count: How many there are.
+        episodes: Those that were asked for, in the order in which they began; one process's after another's.
+    """
+
+    count: int
     episodes: tuple[Status, ...]
 
 
@@ -266,7 +272,13 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One call under the server's number."""
+    """One call.
+
+    Attributes:
+        seq: Its number among all calls of the episode.
+        turn: The turn that it is part of, which is the `dev.quintain/seq` of its answer.
+        state_digest: Names the world after the turn; only at the last call of each.
+    """
 
     seq: int
     turn: int
