@@ -88,9 +88,5 @@ def _session(query: str) -> str:
 
 
 def _header(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> str:
-    """The last header of a name, as it is read elsewhere; empty where there is none."""
-    found = b""
-    for name, value in headers:
-        if name == wanted:
-            found = value
-    return found.decode("latin-1").strip()
+    """The first header of a name, which is the one that `Request.header` reads; empty where there is none."""
+    return next((value.decode("latin-1").strip() for name, value in headers if name == wanted), "")

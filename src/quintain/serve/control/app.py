@@ -16,6 +16,7 @@ from quintain.serve.brought import HEADER, brought
 from quintain.serve.errors import Finished, ServeError, Unknown, Void
 from quintain.serve.host import Host
 from quintain.serve.keys import Caller
+from quintain.serve.siblings import Elsewhere
 
 from .asking import Create
 from .once import Once, Said
@@ -67,7 +68,12 @@ class Control:
             admit: Says who asks, and raises Denied; not asked where no key is needed.
         """
         try:
-            answer = await self._answer(request, NOBODY if self.is_open(request) else admit(request))
+            caller = NOBODY if self.is_open(request) else admit(request)
+            try:
+                answer = await self._answer(request, caller)
+            except Elsewhere as elsewhere:
+                await self._host.siblings.forward(request, elsewhere.number, caller)
+                return
         except Exception as error:  # noqa: BLE001  # each has its status, and what nobody thought of is logged
             await self._refuse(request, error)
             return

@@ -36,6 +36,8 @@ async def create_episode(asked: Asked) -> Detail:
     body = asked.body
     if body.harness == "client" or body.everyone or body.config is not None or body.after is not None:
         asked.need("trainer", "to play all roles, or by a harness or a configuration of one's own,")
+    if body.after is not None:
+        asked.host.siblings.belongs(body.after)  # That world is there, and so this episode will be.
     if (made := await _made(asked)) is not None:
         return await _shown(asked, made)
     after = asked.host.get(body.after, asked.caller) if body.after is not None else None
