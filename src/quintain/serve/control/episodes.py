@@ -181,6 +181,7 @@ async def restore(asked: Asked) -> Detail:
         led_by="" if asked.query.harness == "client" else None,
         everyone=asked.query.everyone,
         label=trace.split,
+        config=trace.config,
         origin=asked.body,
         seed=trace.seed,
         member=trace.member,
