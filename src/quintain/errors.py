@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 import traceback
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -149,7 +149,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     stage: Stage
     type: str
-    message: str
+    message: Annotated[str, msgspec.Meta(max_length=2000)]
     turn: int
     traceback_digest: str = ""
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import pytest
 from websockets.sync.client import connect
 
-from quintain.serve.keys import Role, add
+from quintain.serve.keys import Role, add, remove
 from tests.serve.blabbing import SCRIPT, TRUTH
 from tests.serve.operation.raw import ask, result
-from tests.serve.serving import Served, serve
+from tests.serve.serving import Served, serve, until
 
 ROLES: tuple[Role, ...] = ("agent", "trainer", "admin")
 
@@ -115,6 +115,58 @@ def test_nor_over_openenv(clients: dict[str, Client]) -> None:
 def test_an_agent_reads_why_where_it_says_nothing_of_the_task(clients: dict[str, Client]) -> None:
     said = clients["agent"].call(clients["agent"].open(), "hang")
     assert b"took longer than 0.2 s" in said, said
+
+
+def rewards(said: bytes) -> list[dict[str, Any]]:
+    """What is told of them beside an answer of the Open Reward Standard."""
+    found: list[dict[str, Any]] = result(said)["output"]["metadata"].get("dev.quintain/rewards", [])
+    return found
+
+
+def test_an_agent_reads_what_it_earned_when_nothing_can_be_done_about_it(clients: dict[str, Client]) -> None:
+    for role in ROLES:
+        client = clients[role]
+        sid = client.open()
+        status, said = client.ask("POST", f"/v1/episodes/{sid}/calls", {"name": "look"})
+        assert status == 200, said
+        here = [one["value"] for turn in json.loads(said)["turns"] for one in turn.get("rewards", [])]
+        there = [one["value"] for one in rewards(client.call(sid, "look"))]
+        listed = json.loads(client.ask("GET", f"/v1/episodes/{sid}")[1])["rewards"]
+        assert (here, there, len(listed)) == (([], [], 0) if role == "agent" else ([0.5], [0.5], 2))
+        last = rewards(client.call(sid, "say", word="xyzzy"))
+        assert [one["value"] for one in last] == [0.5]
+        assert len(json.loads(client.ask("GET", f"/v1/episodes/{sid}")[1])["rewards"]) == 4
+
+
+def test_an_agents_program_does_not_read_at_its_address_what_its_steps_earn(clients: dict[str, Client]) -> None:
+    told = json.loads(clients["trainer"].ask("POST", "/v1/episodes", {"environment": "safe"})[1])
+    path = told["mcp_url"].partition("/e/")[2]
+    headers = {"Accept": "application/json, text/event-stream", "MCP_Protocol_Version": "2025-11-25"}
+    for number, (name, arguments) in enumerate((("look", {}), ("say", {"word": "xyzzy"}))):
+        params = {"name": name, "arguments": arguments}
+        body = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+        said = clients["other"].ask("POST", f"/e/{path}", body, **headers)[1]
+        assert b"dev.quintain/seq" in said, said
+        assert (b"dev.quintain/rewards" in said) == (name == "say"), said
+
+
+def test_what_is_told_goes_by_who_asks(clients: dict[str, Client]) -> None:
+    """An admin reads of anybody's episode why it is void; and whose key is an agent's now, no more than an agent."""
+    agent, admin = clients["agent"], clients["admin"]
+    sid = agent.open()
+    agent.call(sid, "shake")
+    assert TRUTH.encode() in admin.ask("GET", f"/v1/episodes/{sid}")[1]
+    file = admin.served.folder / "keys"
+    before = Client(admin.served, add(file, "riser", "trainer"))
+    until(lambda: before.ask("GET", "/list_environments")[0] == 200)
+    sid = before.open()
+    assert TRUTH.encode() in before.call(sid, "shake")
+    assert TRUTH.encode() in before.ask("GET", f"/v1/episodes/{sid}")[1]
+    remove(file, "riser")
+    after = Client(admin.served, add(file, "riser", "agent"))
+    until(lambda: after.ask("GET", "/list_environments")[0] == 200)
+    for one in (after.ask("GET", "/v1/episodes")[1], after.call(sid, "look"), *everything(after, sid)):
+        assert sealed(one), one
 
 
 def test_a_trainer_reads_why(clients: dict[str, Client]) -> None:

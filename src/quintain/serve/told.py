@@ -27,6 +27,8 @@ PREFIX = "dev.quintain/"
 _EPISODE, _SEQ, _FINISHED, _REWARD, _VALIDITY, _STATE_DIGEST = (
     f"{PREFIX}{name}" for name in ("episode", "seq", "finished", "reward", "validity", "state_digest")
 )
+REWARDS = f"{PREFIX}rewards"
+FAILURE = f"{PREFIX}failure"
 
 WITHHELD = "what was said is not for agents: it stands in the record"
 _OURS = frozenset({"EpisodeError", "DeadlineExceeded"})
@@ -62,7 +64,7 @@ def reward(trace: Trace) -> float | None:
     return trace.score if trace.validity == "valid" else None
 
 
-def about(id: str, trace: Trace, owner: Caller) -> dict[str, Any]:
+def about(id: str, trace: Trace, caller: Caller) -> dict[str, Any]:
     """What is told about an episode beside its answers, by prefixed key."""
     told: dict[str, Any] = {
         _EPISODE: id,
@@ -77,16 +79,16 @@ def about(id: str, trace: Trace, owner: Caller) -> dict[str, Any]:
         told[f"{PREFIX}end"] = trace.end.value
     if trace.failure is not None:
         names = ("part", "kind", "stage", "message")
-        told[f"{PREFIX}failure"] = {name: getattr(blamed(trace.failure, owner), name) for name in names}
+        told[FAILURE] = {name: getattr(blamed(trace.failure, caller), name) for name in names}
     return told
 
 
-def blamed(failure: Failure, owner: Caller) -> Failure:
-    """A failure as the owner of the episode may know it.
+def blamed(failure: Failure, caller: Caller) -> Failure:
+    """A failure as a caller may know it.
 
     What an author's code says when it breaks may be what the task hides. An agent could begin the same task again.
     """
-    if owner.role != "agent" or (failure.type in _OURS and failure.traceback_digest in _OURS_ALONE):
+    if caller.role != "agent" or (failure.type in _OURS and failure.traceback_digest in _OURS_ALONE):
         return failure
     return msgspec.structs.replace(failure, message=WITHHELD)
 
@@ -108,8 +110,8 @@ def answers(live: Shown, *, index: int, context: Sequence[Message]) -> list[Answ
     next_own = next((other for other in trace.turns[turn.index + 1 :] if other.thread == turn.thread), None)
     meta: dict[str, Any] = live.meta if next_own is None else _then(live.id, trace.turns[next_own.index - 1])
     meta[_SEQ] = index
-    if turn.rewards:
-        meta[f"{PREFIX}rewards"] = msgspec.to_builtins(given(turn.rewards, live.owner))
+    if turn.rewards and (rewards := given(turn.rewards, trace, live.owner)):
+        meta[REWARDS] = msgspec.to_builtins(rewards)
     found = [
         Answer(index, step.observation, is_error=step.is_error, reason=_reason(env, step), meta=meta)
         for step in turn.steps
@@ -124,11 +126,15 @@ def _then(id: str, last: Turn) -> dict[str, Any]:
     return {_EPISODE: id, _FINISHED: False, _REWARD: None, _VALIDITY: "unknown", _STATE_DIGEST: last.state_digest}
 
 
-def given(rewards: Iterable[Reward], caller: Caller) -> tuple[Reward, ...]:
-    """Rewards as a caller may know them. Their reasons may say what is wanted, which an agent is to find out."""
+def given(rewards: Iterable[Reward], trace: Trace, caller: Caller) -> tuple[Reward, ...]:
+    """Rewards as a caller may know them.
+
+    An agent is told what it has earned when nothing can be done about it any more, so that it cannot try what earns
+    most; and not why, for a reason may say what is wanted.
+    """
     if caller.role != "agent":
         return tuple(rewards)
-    return tuple(msgspec.structs.replace(one, reason="") for one in rewards)
+    return () if trace.end is None else tuple(msgspec.structs.replace(one, reason="") for one in rewards)
 
 
 def _said_after(trace: Trace, turn: Turn, context: Sequence[Message]) -> Content:

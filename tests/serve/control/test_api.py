@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import json
 import uuid
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,7 +15,8 @@ import pytest
 import quintain as qn
 from quintain.trace import Trace
 from tests.serve.control.conftest import here
-from tests.serve.serving import Served
+from tests.serve.operation.raw import result
+from tests.serve.serving import Served, serve
 
 ROLES = ("system", "user", "assistant", "tool")
 
@@ -136,6 +138,29 @@ def test_a_key_is_done_once(api: httpx.Client) -> None:
     assert created[0] == created[1] != episode["id"]
 
 
+def test_a_question_is_told_whole_to_who_may_not_have_got_it(tmp_path: Path) -> None:
+    """Its answer is kept no more, so that it is made anew, of what the episode knows."""
+    forgetful = "from quintain.serve.control import once\nonce.MOST = 0"
+    with serve("counter", folder=tmp_path, before=forgetful) as served, httpx.Client(base_url=served.url) as api:
+        episode = begun(api)
+        path, headers = f"/v1/episodes/{episode['id']}/calls", {"Idempotency-Key": "one"}
+        body = {"name": "add", "arguments": {"by": 1}}
+        first, again = (api.post(path, json=body, headers=headers).json() for _ in range(2))
+        told = [*episode["question"]["added"], *first["question"]["added"]]
+        assert (first["question"]["keep"], len(told)) == (2, 4)
+        assert (again["question"]["keep"], again["question"]["added"]) == (0, told)
+        assert (again["turns"], again["status"]) == (first["turns"], first["status"])
+
+
+def test_episodes_are_listed_by_the_page(api: httpx.Client) -> None:
+    names = [begun(api)["id"] for _ in range(3)]
+    count = api.get("/v1/episodes", params={"limit": 1}).json()["count"]
+    assert count >= 3
+    for offset, limit, expected in ((3, 2, names[:2]), (1, 5, names[2:]), (3, 1000, names), (0, 5, [])):
+        page = api.get("/v1/episodes", params={"offset": count - offset, "limit": limit}).json()
+        assert (page["count"], [one["id"] for one in page["episodes"]]) == (count, expected)
+
+
 def test_raw_sessions_join_and_step(api: httpx.Client) -> None:
     episode = begun(api, "talk", index=3, harness="client")
     assert (episode["question"], episode["roles"]) == (None, {"user": "Your number is 3. Tell it when you are asked."})
@@ -253,14 +278,28 @@ def test_a_snapshot_goes_on_and_a_torn_one_does_not(api: httpx.Client) -> None:
     assert refused(api.post("/v1/episodes/restore?harness=nobody", content=snapshot.content, headers=headers), 422)
 
 
+def test_what_is_restored_goes_on_under_its_own_configuration(api: httpx.Client) -> None:
+    """The tool refuses; an argument too many does not matter in this episode, whatever the server's own say."""
+    episode = begun(api, "rough", config={"arguments": "lenient"})
+    frozen = api.post(f"/v1/episodes/{episode['id']}/snapshot").content
+    headers = {"content-type": "application/octet-stream"}
+    restored = api.post("/v1/episodes/restore", content=frozen, headers=headers).json()
+    for one in (episode, restored):
+        call = {"name": "refuse", "input": {"colour": "red"}}
+        told = result(api.post("/call", json=call, headers={"X-Session-ID": one["id"]}).content)
+        assert told["ok"], told
+        assert "not today" in told["output"]["blocks"][0]["text"]
+
+
 def test_a_failure_of_the_client_is_kept(api: httpx.Client) -> None:
     episode = begun(api)
     failure = {"part": "model", "kind": "provider_unavailable", "stage": "agent", "type": "X", "message": "", "turn": 0}
     told = post(api, episode, "terminate", failure=failure)
     assert (told["validity"], told["failure"]["kind"]) == ("invalid", "provider_unavailable")
     assert post(api, episode, "terminate", reason="again")["validity"] == "invalid"
-    unheard_of = {**failure, "kind": "bad weather"}
-    assert refused(api.post(f"/v1/episodes/{begun(api)['id']}/terminate", json={"failure": unheard_of}), 422)
+    for wrong in ({"kind": "bad weather"}, {"message": "x" * 2001}):
+        body = {"failure": {**failure, **wrong}}
+        assert refused(api.post(f"/v1/episodes/{begun(api)['id']}/terminate", json=body), 422)
 
 
 def test_probes_and_metrics(api: httpx.Client) -> None:

@@ -69,7 +69,9 @@ def test_an_agent_plays_and_reads_no_more_than_it_plays(guarded: Guarded) -> Non
         played = post(api, episode, "answer", text="What is your number?")
         assert played["question"]["role"] == "agent"
         assert {turn.get("role", "agent") for turn in played["turns"]} == {"agent"}
-        assert post(api, episode, "calls", name="write", arguments={"number": 3})["observation"] == "written"
+        written = post(api, episode, "calls", name="write", arguments={"number": 3})
+        assert written["observation"] == "written"
+        assert "rewards" not in written["turns"][0]
         open_ = api.get(path).json()
         assert not open_["rewards"]
         for what in ("trace", "journal", "digest"):
@@ -77,12 +79,32 @@ def test_an_agent_plays_and_reads_no_more_than_it_plays(guarded: Guarded) -> Non
         for what in ("snapshot", "fork", "replay", "join", "step", "changes"):
             assert "'trainer'" in refused(api.post(f"{path}/{what}", json={}), 403)
         assert "'trainer'" in refused(api.post(f"{path}/verify", json={"now": True}), 403)
-        failure = {"part": "model", "kind": "cancelled", "stage": "agent", "type": "", "message": "", "turn": 0}
-        assert refused(api.post(f"{path}/terminate", json={"failure": failure}), 403)
+        assert refused(api.post(f"{path}/terminate", json={"failure": FAILURE}), 403)
         ended = post(api, episode, "terminate")
         assert (ended["score"], len(ended["rewards"])) == (1.0, 2)
         assert "Your number" not in everything + json.dumps([episode, played, open_, ended["question"]])
         assert "'admin'" in refused(api.get("/metrics"), 403)
+
+
+FAILURE = {"part": "model", "kind": "cancelled", "stage": "agent", "type": "", "message": "", "turn": 0}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"before": [{"type": "fail", "failure": FAILURE}]},
+        {"before": [{"type": "fail", "failure": FAILURE}], "now": True},
+        {"before": [{"type": "terminate", "reason": "over"}], "now": True},
+    ],
+)
+def test_an_agent_cannot_void_its_episode_by_asking_for_a_verdict(guarded: Guarded, body: dict[str, Any]) -> None:
+    with guarded.as_("agent") as api:
+        path = f"/v1/episodes/{begun(api)['id']}"
+        assert "'trainer'" in refused(api.post(f"{path}/verify", json=body), 403)
+        told = api.get(path).json()
+        assert (told["status"], told["end"], told["validity"]) == ("open", None, "unknown")
+        over = {"before": [{"type": "terminate", "reason": "over"}]}
+        assert api.post(f"{path}/verify", json=over).json()["score"] == 0
 
 
 def test_others_episodes_are_not_even_there(guarded: Guarded) -> None:

@@ -54,7 +54,7 @@ async def list_episodes(asked: Asked) -> EpisodesTold:
         part = range(count)[max(0, query.offset - before) : max(0, query.offset + query.limit - before)]
         before += count
         if number == host.shard.number:
-            found += [telling.status(live) for live in lives[part.start : part.stop]]
+            found += [telling.status(live, caller) for live in lives[part.start : part.stop]]
         elif part:
             path = f"/v1/episodes?offset={part.start}&limit={len(part)}"
             told = await host.siblings.one(number, path, type=EpisodesTold, caller=caller)

@@ -116,8 +116,6 @@ async def change(asked: Asked) -> Detail:
 async def terminate(asked: Asked) -> Detail:
     """End the episode, by the rules of the game or by a failure on the caller's side; a second time changes nothing."""
     live, body = await _live(asked), asked.body
-    if body.failure is not None:
-        asked.need("trainer", "to blame a failure")
     what = Terminate(body.reason) if body.failure is None else Fail(body.failure)
     await _changed(asked, live, (what,))
     return telling.detail(asked, live)
@@ -126,13 +124,14 @@ async def terminate(asked: Asked) -> Detail:
 async def verify(asked: Asked) -> Verdict:
     """The verdict on an episode that has ended, or on a copy as though it ended now."""
     live, body = await _live(asked), asked.body
+    if body.now:
+        asked.need("trainer", "a verdict before the end")
     await _changed(asked, live, body.before)
     if not body.now:
         if live.trace.end is None:
             raise Conflict("the episode goes on; terminate it first, or ask for the verdict now")
         await live.judge()
-        return telling.verdict(live.trace, live.owner)
-    asked.need("trainer", "a verdict before the end")
+        return telling.verdict(live.trace, asked.caller)
 
     async def judged(episode: Episode[Any]) -> Trace:
         twin = await episode.fork()
@@ -141,7 +140,7 @@ async def verify(asked: Asked) -> Verdict:
         live.secrets.strike(twin.trace)
         return twin.trace
 
-    return telling.verdict(await live.work("verify", judged), live.owner)
+    return telling.verdict(await live.work("verify", judged), asked.caller)
 
 
 async def get_digest(asked: Asked) -> DigestTold:
@@ -336,7 +335,8 @@ async def _acted(asked: Asked, live: Live, reply: Reply, *, whoever: bool = Fals
         if had is not None:
             raise
         answers = []
-    return telling.played(asked, live, first=answers[0].seq if answers else first, answers=answers)
+    first = answers[0].seq if answers else first
+    return telling.played(asked, live, first=first, answers=answers, again=before is not None)
 
 
 def _move(reply: Reply, **more: Any) -> Move:
@@ -344,6 +344,8 @@ def _move(reply: Reply, **more: Any) -> Move:
 
 
 async def _changed(asked: Asked, live: Live, changes: Sequence[Change]) -> None:
+    if any(isinstance(one, Fail) for one in changes):
+        asked.need("trainer", "to blame a failure")
     if not live.led and any(not isinstance(one, Terminate | Fail) for one in changes):
         raise Conflict("the environment's own harness plays this episode, and alone talks to its actors")
     if changes:

@@ -20,19 +20,17 @@ _known: weakref.WeakKeyDictionary[Live, dict[str, Sequence[Message]]] = weakref.
 """The messages of each role's last question that was told, so that only what is new need be told."""
 
 
-def status(live: Live) -> Status:
+def status(live: Live, caller: Caller) -> Status:
     """How an episode stands."""
-    return Status(**_standing(live))
+    return Status(**_standing(live, caller))
 
 
 def detail(asked: Asked, live: Live) -> Detail:
     """How an episode stands, with what belongs to its moment."""
     trace = live.trace
-    # An agent reads what it earned when nothing can be done about it any more.
-    is_open = trace.end is None and not asked.has("trainer")
     return Detail(
-        **_standing(live),
-        rewards=() if is_open else given(trace.every_reward(), asked.caller),
+        **_standing(live, asked.caller),
+        rewards=given(trace.every_reward(), trace, asked.caller),
         question=_question(live, whole=True),
         prompt=tuple(live.messages) if live.led else (),
         roles=live.task.roles if live.led else {},
@@ -42,34 +40,42 @@ def detail(asked: Asked, live: Live) -> Detail:
     )
 
 
-def played(asked: Asked, live: Live, *, first: int, answers: Sequence[Answer]) -> Played:
-    """What a reply led to: the turns from the first of them on."""
+def played(asked: Asked, live: Live, *, first: int, answers: Sequence[Answer], again: bool) -> Played:
+    """What a reply led to: the turns from the first of them on.
+
+    Args:
+        asked: The reply.
+        live: The episode.
+        first: The turn.
+        answers: To its calls.
+        again: Whether it was made before; what of it was told, and has arrived, nobody knows.
+    """
     trace = live.trace
     turns = trace.turns[first:]
     last = answers[-1] if answers else None
     is_end = trace.end is not None
     return Played(
-        turns=tuple(_turn(turn, asked.caller) for turn in turns if not turn.thread or asked.has("trainer")),
+        turns=tuple(_turn(turn, trace, asked.caller) for turn in turns if not turn.thread or asked.has("trainer")),
         observation=last.content if last else "",
         is_error=last.is_error if last else is_end,
         finished=is_end,
         reward=last.reward if last else None,
-        status=status(live),
-        question=_question(live),
+        status=status(live, asked.caller),
+        question=_question(live, whole=again),
     )
 
 
-def _turn(turn: Turn, caller: Caller) -> Turn:
-    return msgspec.structs.replace(turn, rewards=given(turn.rewards, caller)) if turn.rewards else turn
+def _turn(turn: Turn, trace: Trace, caller: Caller) -> Turn:
+    return msgspec.structs.replace(turn, rewards=given(turn.rewards, trace, caller)) if turn.rewards else turn
 
 
-def verdict(trace: Trace, owner: Caller) -> Verdict:
+def verdict(trace: Trace, caller: Caller) -> Verdict:
     """What the criteria said."""
     return Verdict(
         validity=trace.validity,
-        failure=trace.failure and blamed(trace.failure, owner),
+        failure=trace.failure and blamed(trace.failure, caller),
         score=trace.score,
-        rewards=given(trace.every_reward(), owner),
+        rewards=given(trace.every_reward(), trace, caller),
         state_digest=trace.turns[-1].state_digest if trace.turns else "",
     )
 
@@ -92,7 +98,7 @@ def journal(trace: Trace) -> JournalTold:
     )
 
 
-def _standing(live: Live) -> dict[str, Any]:
+def _standing(live: Live, caller: Caller) -> dict[str, Any]:
     trace = live.trace
     return {
         "id": live.id,
@@ -109,7 +115,7 @@ def _standing(live: Live) -> dict[str, Any]:
         "end": trace.end,
         "reason": trace.reason,
         "validity": trace.validity,
-        "failure": live.failure,
+        "failure": trace.failure and blamed(trace.failure, caller),
         "score": trace.score,
         "state_digest": trace.turns[-1].state_digest if trace.turns else "",
         "task_digest": trace.task_digest,

@@ -10,7 +10,7 @@ import mcp_types as types
 from quintain.environment import Environment
 from quintain.serve import sdk, words
 from quintain.serve.live import Live
-from quintain.serve.told import PREFIX, WITHHELD, Answer, last_words
+from quintain.serve.told import FAILURE, PREFIX, REWARDS, WITHHELD, Answer, last_words
 from quintain.trace import Message, plain
 
 PROMPT = types.Prompt(name="task", description="What is to be done in this episode.")
@@ -39,13 +39,12 @@ def unpaid(live: Live) -> dict[str, Any]:
 
 
 def _bare(meta: dict[str, Any]) -> dict[str, Any]:
-    """The metadata without an author's words, whosever the episode is: its address is given to agents' programs."""
-    failure, rewards = f"{PREFIX}failure", f"{PREFIX}rewards"
+    """The metadata as for an agent's key, whosever the episode is: its address is given to agents' programs."""
     bare = dict(meta)
-    if failure in meta:
-        bare[failure] = {**meta[failure], "message": WITHHELD}
-    if rewards in meta:
-        bare[rewards] = [{name: value for name, value in one.items() if name != "reason"} for one in meta[rewards]]
+    if FAILURE in meta:
+        bare[FAILURE] = {**meta[FAILURE], "message": WITHHELD}
+    if (rewards := bare.pop(REWARDS, None)) and meta.get(f"{PREFIX}finished"):
+        bare[REWARDS] = [{name: value for name, value in one.items() if name != "reason"} for one in rewards]
     return bare
 
 
