@@ -363,9 +363,7 @@ class Host:
         live = self._lives.get(id)
         if live is None or not caller.may(live.owner):
             raise Unknown("there is no such episode")
-        if caller.name == live.owner.name:
-            live.owner = caller  # His key may have another role by now.
-        live.touched = time.monotonic()
+        live.touch(caller)
         return live
 
     def by_token(self, token: str) -> Live:

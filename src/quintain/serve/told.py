@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -195,6 +196,7 @@ class Shown:
     everyone: bool
     first: list[Message]
     status: Literal["starting", "open", "ended", "closed"]
+    touched: float
     _episode: Episode[Any] | None
     _driven: Driven | None
     asked: dict[str, Asked]
@@ -204,6 +206,12 @@ class Shown:
     _log: Log
     _turns: dict[str, int]
     _running: dict[str, asyncio.Future[None] | None]
+
+    def touch(self, caller: Caller) -> None:
+        """Somebody who may asks for it; where it is the owner, what his key may do now is what counts."""
+        self.touched = time.monotonic()
+        if caller.name == self.owner.name:
+            self.owner = caller
 
     def knows(self, key: str) -> bool:
         """Whether something was asked under this key."""
