@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import struct
@@ -48,8 +49,9 @@ def test_trailers_without_end_are_not_kept(served: Served) -> None:
     before = served.memory
     with dial(served.port) as line:
         line.sendall(CHUNKED + b"\r\n2\r\n{}\r\n0\r\n")
-        for _ in range(20):
-            line.sendall(b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n" * 20_000)
+        with contextlib.suppress(ConnectionError):  # Nor are they listened to for long.
+            for _ in range(20):
+                line.sendall(b"x: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n" * 20_000)
         assert served.memory - before < 20_000_000
         assert ask(served.port, "GET", "/health")[0] == 200
 
