@@ -1,6 +1,6 @@
-"""What the server below ours costs by itself: a handler that reads the body and sends the frames of a tool call.
+"""What a server costs by itself: a handler that reads the body and sends the frames of a tool call.
 
-Arguments: the port, the frames as JSON, and what uvicorn is to have for its connections.
+Arguments: the port, the frames as JSON, and what uvicorn is to have for its event loop and for its connections.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ if __name__ == "__main__":
         app,
         host="127.0.0.1",
         port=int(sys.argv[1]),
-        loop="uvloop",
-        http=sys.argv[3],
+        loop=sys.argv[3],
+        http=sys.argv[4],
         lifespan="off",
         log_level="warning",
         access_log=False,

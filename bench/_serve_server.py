@@ -95,11 +95,10 @@ def ours(*environments: str) -> contextlib.AbstractContextManager[Server]:
     return running([sys.executable, "-m", "quintain", "serve", *environments, "--port", "0"])
 
 
-def bare(frames: Sequence[str], *, on_ours: bool = False) -> contextlib.AbstractContextManager[Server]:
-    """A handler that does nothing but send frames, below the same server as ours, or on our own connections of it."""
+def bare(frames: Sequence[str], *, loop: str, http: str) -> contextlib.AbstractContextManager[Server]:
+    """A handler that does nothing but send frames, below uvicorn with this event loop and these connections."""
     port = free()
-    http = "quintain.serve.http:Http" if on_ours else "httptools"
-    return running([sys.executable, str(HERE / "_serve_bare.py"), str(port), json.dumps(frames), http], port=port)
+    return running([sys.executable, str(HERE / "_serve_bare.py"), str(port), json.dumps(frames), loop, http], port=port)
 
 
 def peer(python: str, script: str) -> contextlib.AbstractContextManager[Server]:

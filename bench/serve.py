@@ -1,4 +1,4 @@
-"""How fast environments are served: ours, the protocols' own servers, and a bare handler below the same HTTP server.
+"""How fast environments are served: ours, the protocols' own servers, and a handler that does nothing but answer.
 
     python bench/serve.py [--peers] [--minutes N]
 
@@ -31,13 +31,10 @@ ENV = "counter"
 COUNTER = f"{servers.HERE / '_serve_counter.py'}:{ENV}"
 LEVELS, ROUNDS, PATIENCE_S = (1, 16, 64, 200), 5, 30.0
 """Rounds that begin later are left out: a machine so slow has other things to do."""
-OURS, BARE, LEAN, ORS, OPENENV = (
-    "ours",
-    "bare handler",
-    "the same on our connections",
-    "ors-sdk 0.1.0",
-    "openenv 0.10.0",
-)
+OURS, ORS, OPENENV = "ours", "ors-sdk 0.1.0", "openenv 0.10.0"
+BARE, FAST, LEAN = "bare handler", "bare handler on uvloop and httptools", "bare handler on our connections"
+BELOW = {BARE: ("asyncio", "h11"), FAST: ("uvloop", "httptools"), LEAN: ("uvloop", "quintain.serve.http:Http")}
+"""What a handler that only sends frames runs on: first that which ors-sdk's own server does, a plain uvicorn."""
 MANY, FEW, LONGEST = 6000, 800, 1500
 """Calls per round of a fast server, of one that is ten times slower, and most of one session."""
 OF_ORS, OF_BARE, OF_P99, OF_OPENENV = 1 / 8, 1 / 0.6, 1 / 5, 1.0
@@ -171,8 +168,8 @@ async def calls(server: Server, options: Namespace) -> AsyncIterator[Row]:
     async with contextlib.AsyncExitStack() as stack:
         sides = [Side(OURS, server, ors, MANY)]
         sent = await frames(server)
-        for name in (BARE, LEAN):
-            below = stack.enter_context(servers.bare(sent, on_ours=name == LEAN))
+        for name, (loop, http) in BELOW.items():
+            below = stack.enter_context(servers.bare(sent, loop=loop, http=http))
             sides.append(Side(name, below, bare, MANY, counts=False))
         python = servers.interpreter("ors", download=options.peers)
         if python:
@@ -184,24 +181,18 @@ async def calls(server: Server, options: Namespace) -> AsyncIterator[Row]:
     for level in sorted({level for _, level in found}):
         one, other, peer = found[OURS, level], found[BARE, level], found.get((ORS, level))
         at = sessions(level)
-        could = 1e6 / other.driver_us
-        yield row(f"a bare handler, {at}: calls a second", other.rate, "/s", peer="driver could", peer_value=could)
+        yield row(f"{BARE}, {at}: calls a second", other.rate, "/s", peer=peer and ORS, peer_value=peer and peer.rate)
         yield row(f"ORS, {at}: CPU of a call", one.server_us, "us", peer=BARE, peer_value=other.server_us)
         yield ratio(f"ORS, {at}: time over the bare handler's", other.rate, one.rate, OF_BARE)
-        lean = found[LEAN, level]
-        yield row(
-            f"a bare handler on our connections, {at}: calls a second",
-            lean.rate,
-            "/s",
-            peer=BARE,
-            peer_value=other.rate,
-        )
+        for name in (FAST, LEAN):
+            lean = found[name, level]
+            yield row(f"{name}, {at}: calls a second", lean.rate, "/s", peer=OURS, peer_value=one.rate)
+            if lean.driver_us > lean.server_us and not options.quick:
+                note(f"at {at} the driver is the limit of the {name}, not the handler")
         if level >= 64 or options.quick:
             yield ratio(f"ORS, {at}: time over the reference's", peer and peer.rate, one.rate, OF_ORS)
         if level == 200 or options.quick:
             yield ratio(f"ORS, {at}: p99 over the reference's", one.p99_ms, peer and peer.p99_ms, OF_P99)
-        if other.driver_us > other.server_us and not options.quick:
-            note(f"at {at} the driver is the limit of the bare handler, not the handler")
 
 
 async def steps(server: Server, options: Namespace) -> AsyncIterator[Row]:
