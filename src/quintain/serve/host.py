@@ -120,7 +120,7 @@ class Host:
         self.common = common or Common.of(1, len(self.environments))
         self.room = Room(self.limits, self.common.held)
         self.counts = Counts([env.name for env in self.environments.values()], self.common.counted, archive)
-        self.siblings = Siblings(shard, self.common.mail)
+        self.siblings = Siblings(shard, self.common.mail, log)
         self.draining = False
         self.shard = shard
         self._user = user

@@ -24,7 +24,7 @@ from quintain import codec
 from quintain.errors import UsageError
 
 from .errors import Unavailable
-from .log import Acted, Closed, Created, Done, Ended, Entry, Met, Missed, Opened, Settled, mark
+from .log import Acted, Closed, Created, Done, Ended, Entry, Met, Missed, Opened, Passed, Settled, mark
 from .wal import Damaged, Wal, settle
 
 WASTE = 64 << 20
@@ -68,6 +68,7 @@ class Journal:
 
     Attributes:
         marks: Of the processes that wrote it before.
+        passed: Digests of the requests that they passed on to others.
 
     Raises:
         UsageError: Another process has it; or the file is damaged, or cannot be made.
@@ -99,6 +100,7 @@ class Journal:
             undo.pop_all()
             undo.callback(self.close)
             self.marks: list[str] = []
+            self.passed: dict[str, str] = {}
             self._pasts = self._read()
             if self._waste > min(WASTE, sum(self._size.values())):
                 self._press()
@@ -158,12 +160,15 @@ class Journal:
             entry = _entry(self._path, body)
             if isinstance(entry, Opened):
                 self.marks.append(entry.id)
+            elif isinstance(entry, Passed):
+                self.passed[entry.id] = entry.request
             elif isinstance(entry, Created):
                 pasts[entry.id] = (entry, None)
                 self._acted.discard(entry.id)
                 self._places[entry.id] = []
             elif isinstance(entry, Closed):
                 pasts.pop(entry.id, None)
+                self.passed.pop(entry.id, None)
             elif entry.id in pasts:
                 if isinstance(entry, Settled):
                     pasts[entry.id] = (pasts[entry.id][0], entry.trace)
@@ -177,7 +182,7 @@ class Journal:
         if isinstance(entry, Closed):
             self._waste += size + self._size.pop(entry.id, 0)
             self._places.pop(entry.id, None)
-        elif isinstance(entry, Opened | Created) or entry.id in self._size:
+        elif isinstance(entry, Opened | Created | Passed) or entry.id in self._size:
             self._size[entry.id] += size
         else:
             self._waste += size  # A call ended after its episode was closed.

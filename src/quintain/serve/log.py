@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import os
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 import msgspec
@@ -112,7 +113,18 @@ class Closed(msgspec.Struct, frozen=True, tag="closed"):
     id: str
 
 
-Entry = Opened | Created | Acted | Said | Done | Missed | Met | Ended | Settled | Closed
+class Passed(msgspec.Struct, frozen=True, tag="passed"):
+    """Another process is about to make the episode that would have this name here.
+
+    Attributes:
+        request: Digest of the request by whose key it would.
+    """
+
+    id: str
+    request: str
+
+
+Entry = Opened | Created | Acted | Said | Done | Missed | Met | Ended | Settled | Closed | Passed
 
 
 class Log(Protocol):
@@ -126,6 +138,11 @@ class Log(Protocol):
     @property
     def marks(self) -> Collection[str]:
         """Of the processes that wrote it before."""
+        ...
+
+    @property
+    def passed(self) -> Mapping[str, str]:
+        """Digests of the requests that they passed on to others, by what these would have made here, oldest first."""
         ...
 
     def write(self, entry: Entry) -> None:
@@ -150,6 +167,7 @@ class Forgetful:
 
     keeps = False
     marks = frozenset[str]()
+    passed = MappingProxyType[str, str]({})
 
     def write(self, entry: Entry) -> None:
         """Forget it."""

@@ -19,7 +19,9 @@ import msgspec
 from .asgi import JSON, Headers, Request
 from .errors import Unavailable
 from .keys import Caller, Role
+from .log import Log
 from .mail import Mail
+from .passed import PassedOn
 from .shard import Shard
 
 T = TypeVar("T")
@@ -42,11 +44,13 @@ class Elsewhere(Exception):
 
     Attributes:
         number: Which.
+        instead: What the request would make here, where it is known by that, see `PassedOn`; else empty.
     """
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
+    def __init__(self, number: int, instead: str = "") -> None:
+        super().__init__(number, instead)
         self.number = number
+        self.instead = instead
 
 
 class Said(NamedTuple):
@@ -62,20 +66,34 @@ class Siblings:
     Args:
         shard: Which process this is.
         mail: By which others are reached; None where there are none.
+        log: Where it is written down what they were given to answer.
+
+    Attributes:
+        passed: That.
     """
 
-    def __init__(self, shard: Shard, mail: Mail | None) -> None:
+    def __init__(self, shard: Shard, mail: Mail | None, log: Log) -> None:
         self._shard = shard
         self._mail = mail
+        self.passed = PassedOn(log)
 
-    def belongs(self, name: str) -> None:
+    def belongs(self, name: str, *, instead: str = "", request: str = "") -> None:
         """Nothing, if what has this name is here.
+
+        Args:
+            name: It.
+            instead: What a request with a key, which leads here, would make here; empty for one without.
+            request: Its digest.
 
         Raises:
             Elsewhere: It is another process's.
+            Unavailable: It cannot be written down that the request is given to that one.
         """
-        if not self._shard.owns(name):
-            raise Elsewhere(self._shard.of(name))
+        if self._shard.owns(name):
+            return
+        if instead:
+            self.passed.add(instead, request)
+        raise Elsewhere(self._shard.of(name), instead)
 
     async def all(self, path: str, type: type[T], caller: Caller) -> dict[int, T | None]:
         """What each of the others answers to a GET; None for who says that there is no such thing.
@@ -125,8 +143,8 @@ class Siblings:
             raise _silent(number)
         return Said(answer.status, b"".join(parts))
 
-    async def forward(self, request: Request, number: int, caller: Caller | None = None) -> None:
-        """Have another process answer a request.
+    async def forward(self, request: Request, number: int, caller: Caller | None = None) -> int:
+        """Have another process answer a request; returns the answer's status.
 
         Args:
             request: It.
@@ -146,7 +164,7 @@ class Siblings:
             writer.write(_head(request.method, path, headers, caller=caller, length=None if is_long else 0))
             bringing = asyncio.create_task(_bring(request, writer, is_long=is_long))
             try:
-                await _pass_on(reader, request, number)
+                return await _pass_on(reader, request, number)
             finally:
                 bringing.cancel()
                 with contextlib.suppress(asyncio.CancelledError, ConnectionError):  # It is told by what is missing.
@@ -245,7 +263,7 @@ async def _bring(request: Request, writer: asyncio.StreamWriter, *, is_long: boo
     writer.transport.abort()
 
 
-async def _pass_on(reader: asyncio.StreamReader, request: Request, number: int) -> None:
+async def _pass_on(reader: asyncio.StreamReader, request: Request, number: int) -> int:
     answer = _Answer()
     is_begun = False
     async for part in answer.parts(reader):
@@ -258,6 +276,7 @@ async def _pass_on(reader: asyncio.StreamReader, request: Request, number: int) 
         raise _silent(number)
     if answer.is_whole or request.method == "HEAD":
         await request.send({"type": "http.response.body", "body": b""})
+    return answer.status
 
 
 _OF_THE_ANSWER = _OF_THE_LINE - {b"content-length"}

@@ -72,7 +72,9 @@ class Control:
             try:
                 answer = await self._answer(request, caller)
             except Elsewhere as elsewhere:
-                await self._host.siblings.forward(request, elsewhere.number, caller)
+                status = await self._host.siblings.forward(request, elsewhere.number, caller)
+                if elsewhere.instead and status >= HTTPStatus.BAD_REQUEST:
+                    self._host.siblings.passed.drop(elsewhere.instead)
                 return
         except Exception as error:  # noqa: BLE001  # each has its status, and what nobody thought of is logged
             await self._refuse(request, error)

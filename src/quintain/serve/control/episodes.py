@@ -36,10 +36,10 @@ async def create_episode(asked: Asked) -> Detail:
     body = asked.body
     if body.harness == "client" or body.everyone or body.config is not None or body.after is not None:
         asked.need("trainer", "to play all roles, or by a harness or a configuration of one's own,")
-    if body.after is not None:
-        asked.host.siblings.belongs(body.after)  # That world is there, and so this episode will be.
     if (made := await _made(asked)) is not None:
         return await _shown(asked, made)
+    if body.after is not None:  # Its world is there, and so this episode will be.
+        asked.host.siblings.belongs(body.after, instead=_id(asked), request=asked.digest)
     after = asked.host.get(body.after, asked.caller) if body.after is not None else None
     wanted = Wanted(
         environment=body.environment,
@@ -294,8 +294,11 @@ async def _made(asked: Asked) -> Live | None:
     """What this very request made before the server died."""
     if not asked.name:
         return None
+    name = _id(asked)
+    if asked.host.siblings.passed.request(name) not in (None, asked.digest):
+        raise Conflict(USED)
     try:
-        live = asked.host.get(_id(asked), asked.caller)
+        live = asked.host.get(name, asked.caller)
     except Unknown:
         return None
     if live.request != asked.digest:
