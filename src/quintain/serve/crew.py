@@ -22,6 +22,7 @@ from typing import Any, Generic, TypeVar
 from quintain import deadline
 
 from .confided import NOTHING, Secrets, shown
+from .leash import Leash
 from .stall import Interrupted, Watchdog
 
 T = TypeVar("T")
@@ -40,6 +41,10 @@ _FADE = 1 / 16
 
 class Overdue(BaseException):
     """Raised in the thread that works for longer than was allowed; not an Exception, so that tools let it through."""
+
+
+class GivenUp(TimeoutError):
+    """Work took longer than it may."""
 
 
 class Place:
@@ -91,11 +96,11 @@ class Crew:
             place: Of the episode that it belongs to.
             kind: What is done, such as the name of a tool: work of one kind is expected to take alike.
             work: Begins it.
-            limit_s: Seconds that it may hold a thread; None means no limit.
+            limit_s: Seconds that it may take on a thread, until it says otherwise, see `Leash`; None means any time.
             redo: Begins it anew after it was interrupted anywhere; None where `work` does.
 
         Raises:
-            TimeoutError: It took longer. Its thread is told to stop, and is not used again.
+            GivenUp: It took longer. Its thread is told to stop, and is not used again.
             Exception: Whatever it raises.
         """
         if place.secrets is not shown():
@@ -123,20 +128,23 @@ class Crew:
         hand = place.hand or self._idle()
         hand.load += 1
         watched = _Watched(work(), pace)
-        future = asyncio.run_coroutine_threadsafe(_plain(watched), hand.loop)
+        leash = Leash(scope := asyncio.timeout(limit_s))
+        with leash.put_on():
+            future = asyncio.run_coroutine_threadsafe(_plain(watched), hand.loop)
         try:
-            async with asyncio.timeout(limit_s):
+            async with scope:
                 result = await asyncio.wrap_future(future)
-        except TimeoutError:
+        except TimeoutError as error:
             if future.done() and not future.cancelled():
                 raise  # The work's own.
             self._give_up(hand)
-            raise
+            raise GivenUp("it did not end in time") from error
         except asyncio.CancelledError:
             if hand in self._hands:  # It may hang in what nobody waits for any more: nobody else is sent there.
                 self._hands.remove(hand)
             raise
         finally:
+            leash.drop()
             hand.load -= 1
             hand.used = time.monotonic()
             if watched.waited:

@@ -17,6 +17,8 @@ from quintain.harness import Harness, Model, Request
 from quintain.trace import Message, Reply
 
 from .confided import shown
+from .leash import hold, lift
+from .limits import patience_s
 
 
 class Driven:
@@ -72,12 +74,18 @@ class Driven:
                 kind="agent_run_error",
             )
         shown().check(self._episode)  # A tool may have told this role what no model is to read.
+        calls = 0
+        lift()
         try:
-            return await self._others(request)
+            reply = await self._others(request)
+            calls = len(reply.message.calls)
         except EpisodeError:
             raise
         except Exception as error:
             raise ModelError(f"the {request.role}: {type(error).__name__}: {error}") from error
+        finally:
+            hold(patience_s(self._episode.env.config, calls))
+        return reply
 
     def _check_place(self) -> None:
         """Make sure that a question stops the harness and not a task beside it.

@@ -19,7 +19,7 @@ from quintain.trace import Message, Reply, ToolCall, Trace
 from . import told
 from .confided import NOTHING, Secrets
 from .counts import Counts
-from .crew import Crew, Place
+from .crew import Crew, GivenUp, Place
 from .driven import Driven
 from .errors import Finished, Gone, Starting, Void
 from .kept import Kept
@@ -120,6 +120,8 @@ class Live(Shown):
                 self._place.off_loop = self.led or self._is_copy  # Of a copy there is no second beginning.
                 await self._crew.run(self._place, kind, self._begin)
                 self._place.off_loop = self.led
+            except GivenUp as error:  # By a tool of who speaks before the agent.
+                self._fail(error, part="S", kind="quintain:tool_timeout")
             except BROKEN as error:
                 self._fail(error, part="T", kind="quintain:reset_failed", stage="seed")
             if self.status == "starting":
@@ -342,11 +344,10 @@ class Live(Shown):
         calls = reply.message.calls
         is_known = len(calls) == 1 and calls[0].name in self.env.tools  # What else agents call is without number.
         kind = (self.env.name, calls[0].name if is_known else "")
-        limit = patience_s(self.env.config, len(calls)) if self._others is None else None
+        limit, again = patience_s(self.env.config, len(calls)), partial(self._redo, reply, len(self.trace.turns))
         try:
-            again = partial(self._redo, reply, len(self.trace.turns))
             await self._crew.run(self._place, kind, lambda: self._drive(reply), limit_s=limit, redo=again)
-        except TimeoutError as error:
+        except GivenUp as error:
             self._fail(error, part="S", kind="quintain:tool_timeout")
         except BROKEN as error:
             self._fail(error, part="H", kind="agent_run_error")

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import os
+import threading
+import time
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+import quintain as qn
+from quintain.harness import Dialogue, Model, Request
 from quintain.record import read_traces
+from quintain.serve import limits
+from quintain.serve.crew import Overdue
+from quintain.serve.errors import Void
+from quintain.serve.host import Host, Wanted
+from quintain.serve.keys import ANYONE
+from quintain.serve.live import Live
+from quintain.trace import Message, Reply, ToolCall
 from tests.serve import stuck
 from tests.serve.openenv.frames import opened
 from tests.serve.operation.raw import ask
@@ -36,3 +52,107 @@ def test_every_protocol_tells_it_and_the_record_is_kept(tmp_path: Path) -> None:
         os.close(os.open(tmp_path / stuck.PIPE, os.O_RDWR))  # All that wait for it go on.
     traces = list(read_traces(tmp_path / "out" / "stuck"))
     assert [(one.failure and one.failure.kind, one.criteria) for one in traces] == [(KIND, ("read",))] * 3
+
+
+GATE = threading.Event()
+HOLDS_S = 0.12
+
+
+class Door(qn.State):
+    """One that sticks for some time, or for good."""
+
+    @qn.tool(roles=("agent", "user"))
+    def stick(self) -> str:
+        """Try it while it is locked."""
+        while not GATE.is_set():  # A thread that runs no Python hangs the tracer of coverage in 3.11.
+            with contextlib.suppress(Overdue):  # It will not be told.
+                GATE.wait(0.01)
+        return "open"
+
+    @qn.tool(roles=("user",))
+    def push(self) -> str:
+        """Push it open."""
+        time.sleep(HOLDS_S)
+        return "open"
+
+
+class Caller:
+    """A simulated user who makes these calls before his first words, and takes his time for all that he says.
+
+    Args:
+        calls: Names of tools.
+        holds: Whether he holds his thread while he takes it.
+    """
+
+    name = "user"
+
+    def __init__(self, *calls: str, holds: bool = False) -> None:
+        self.calls = calls
+        self.holds = holds
+
+    def model(self, task: qn.Task[Any], seed: int) -> Model:
+        return self
+
+    async def __call__(self, request: Request) -> Reply:
+        number = sum(message.role == "tool" for message in request.messages)
+        if number < len(self.calls):
+            return Reply(Message("assistant", calls=(ToolCall("c", self.calls[number], "{}"),)))
+        if self.holds:
+            time.sleep(5 * HOLDS_S)  # noqa: ASYNC251  # that is what it is about
+        else:
+            await asyncio.sleep(5 * HOLDS_S)
+        return Reply(Message("assistant", "Open it."))
+
+
+@qn.reward
+def opened_it(_: qn.Outcome[Door]) -> float:
+    return 1.0
+
+
+DOOR = qn.Environment(
+    "door",
+    tasks=lambda _split: [qn.Task(id="one", prompt="", start=Door())],
+    harness=Dialogue(),
+    verifier=qn.Verifier(opened_it),
+    state=Door,
+    config=qn.Config(tool_timeout_s=2.5 * HOLDS_S),
+)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "GRACE_S", HOLDS_S)
+    GATE.clear()
+
+
+async def begun(user: Caller) -> tuple[Host, Live]:
+    host = Host([DOOR], user=user)
+    return host, await host.create(Wanted(split="test", task=0), ANYONE)
+
+
+@pytest.mark.parametrize("by", ["agent", "user"])
+def test_a_tool_that_blocks_for_good_is_given_up_where_a_simulated_user_plays_too(hasty: None, by: str) -> None:
+    async def play() -> None:
+        host, live = await begun(Caller(*(["stick"] if by == "user" else [])))
+        async with asyncio.timeout(20):
+            await live.ready()
+            with pytest.raises(Void):
+                await live.call("stick", "{}")
+        assert live.trace.failure is not None
+        assert (live.trace.failure.part, live.trace.failure.kind) == ("S", KIND)
+        assert (live.status, host.crew.lost) == ("ended", 1)
+        GATE.set()
+        host.crew.close()
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("holds", [False, True])
+def test_a_user_may_take_his_time_and_each_of_his_tools_its_own(hasty: None, holds: bool) -> None:
+    async def play() -> None:
+        host, live = await begun(Caller(*["push"] * 5, holds=holds))
+        assert (await live.answer("Is it open?")).content == "Open it."
+        assert (len(live.trace.turns), live.trace.failure, host.crew.lost) == (8, None, 0)
+        host.crew.close()
+
+    asyncio.run(play())
