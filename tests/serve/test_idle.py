@@ -10,7 +10,10 @@ import pytest
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
+from quintain.serve.openenv.session import Session
+from quintain.serve.openenv.wire import Reset
 from quintain.serve.server import expire
+from quintain.serve.told import BUILT_S
 from tests.serve.environments import Gates, gated
 
 LONG_S = 3600.0
@@ -39,6 +42,56 @@ def test_an_episode_is_idle_from_the_end_of_its_last_call_on(
         live.touched -= LONG_S
         await expire(host)
         assert host.open == 0
+        host.crew.close()
+
+    asyncio.run(play())
+
+
+def test_while_its_world_is_built_an_episode_is_in_use_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And from then on, when it can be used, its time begins."""
+    monkeypatch.setenv("QUINTAIN_TEST_FOLDER", str(tmp_path))
+    gates = Gates(tmp_path)
+
+    async def play() -> None:
+        host = Host([gated], limits=Limits(idle_s=60.0))
+        wanted = Wanted(split="train", task=1)
+        live, hangs = await host.create(wanted, ANYONE), await host.create(wanted, ANYONE)
+        await asyncio.to_thread(gates.await_entry, "start")
+        live.touched -= 61.0
+        hangs.touched -= BUILT_S + 1
+        await expire(host)
+        assert (live.status, hangs.status) == ("starting", "closed")
+        gates.open("start")
+        await live.ready()
+        await expire(host)
+        assert host.open == 1
+        live.touched -= 61.0
+        await expire(host)
+        assert host.open == 0
+        host.crew.close()
+
+    asyncio.run(play())
+
+
+def test_a_session_is_in_use_while_it_is_reset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("QUINTAIN_TEST_FOLDER", str(tmp_path))
+    gates = Gates(tmp_path)
+
+    async def play() -> None:
+        host = Host([gated], limits=Limits(idle_s=60.0))
+        session = Session(host, gated, ANYONE, id="s")
+        assert not session.is_idle(60.0)
+        session.touched -= 61.0
+        assert session.is_idle(60.0)
+        resetting = asyncio.create_task(session.reset(Reset(split="train", index=1)))
+        await asyncio.to_thread(gates.await_entry, "start")
+        assert not session.is_idle(60.0)
+        session.touched -= 61.0
+        gates.open("start")
+        await resetting
+        assert not session.is_idle(60.0)
         host.crew.close()
 
     asyncio.run(play())

@@ -128,7 +128,7 @@ class Live(Shown):
                 self.status = "ended" if self.trace.end is not None else "open"
             if self.status == "ended" and self.trace.score is None:
                 await self._verify()
-        self._started.set()
+        self._begun()
 
     async def _begin(self) -> None:
         episode = await self._make()

@@ -133,7 +133,7 @@ class Returned(Live):
             if self.status == "starting":
                 self.status = "ended" if self.trace.end is not None else "open"
         self.lost.update(dict.fromkeys(_unheard(entries), deadline()))  # Up to now its clients were told to wait.
-        self._started.set()
+        self._begun()
 
     async def _replay(self, entries: Sequence[Entry]) -> None:
         self._is_behind = True

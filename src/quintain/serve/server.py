@@ -251,7 +251,7 @@ async def expire(host: Host) -> None:
     for live in host.lives(ANYONE):
         if live.is_busy:
             live.touched = time.monotonic()
-        elif live.touched < time.monotonic() - seconds and live.status != "closed":
+        elif live.is_idle(seconds) and live.status != "closed":
             await host.close(live.id, live.owner, why)
 
 

@@ -31,6 +31,8 @@ _EPISODE, _SEQ, _FINISHED, _REWARD, _VALIDITY, _STATE_DIGEST = (
 REWARDS = f"{PREFIX}rewards"
 FAILURE = f"{PREFIX}failure"
 
+BUILT_S = 900.0
+"""Seconds for which a world that is being built is taken to be waited for, though nobody asks: no time bounds that."""
 WITHHELD = "what was said is not for agents: it stands in the record"
 _OURS = frozenset({"EpisodeError", "DeadlineExceeded"})
 """Types of exceptions that say nothing of a task, where no code raised them but ours."""
@@ -248,6 +250,18 @@ class Shown:
     def is_busy(self) -> bool:
         """Whether something that was asked is being done in it. That it begins is not: nobody may wait for that."""
         return self._lock.locked() and self._started.is_set()
+
+    def is_idle(self, seconds: float) -> bool:
+        """Whether nobody has asked for it in so long, be it for what has not ended or is still to begin."""
+        if self.is_busy:
+            return False
+        most = max(seconds, BUILT_S) if self._lock.locked() else seconds
+        return self.touched < time.monotonic() - most
+
+    def _begun(self) -> None:
+        """It can be used from now on, so that it has not been idle before."""
+        self.touched = time.monotonic()
+        self._started.set()
 
     async def woken(self, seconds: float) -> None:
         """Wait until it is where it was when a process ended; of most episodes there was none."""

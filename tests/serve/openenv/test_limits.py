@@ -154,11 +154,11 @@ def test_an_episode_in_use_over_http_does_not_expire(tmp_path: Path) -> None:
 
 def test_a_session_is_not_forgotten_over_a_long_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUINTAIN_TEST_FOLDER", str(tmp_path))
-    host = Host([gated], limits=Limits(idle_s=0.2))
+    host = Host([gated], limits=Limits(idle_s=1.0))
     with serving(build(host, Open())) as url, httpx.Client(base_url=f"{url}/openenv/gated", timeout=30) as http:
         http.post("/reset", json={"episode_id": "long"})
         step = {"action": {"tool_name": "hold", "arguments": {"gate": "g"}}, "episode_id": "long"}
-        held = threading.Thread(target=httpx.post, args=(f"{url}/openenv/gated/step",), kwargs={"json": step})
+        held = threading.Thread(target=http.post, args=("/step",), kwargs={"json": step})
         held.start()
         Gates().await_entry("g")
         http.post("/reset", json={"episode_id": "unused"})

@@ -193,11 +193,11 @@ class Session:
         if self.live is not None:
             self.live.touched = self.touched
 
-    def is_idle(self, since: float) -> bool:
-        """Whether nobody has used it since then; a call of its episode may take longer than any wait."""
-        if self.attached or self.touched >= since:
+    def is_idle(self, seconds: float) -> bool:
+        """Whether nobody has used it in so long; a reset, or a call of its episode, may take longer than any wait."""
+        if self.attached or self._lock.locked() or self.touched >= time.monotonic() - seconds:
             return False
-        return self.live is None or not (self.live.is_busy or self.live.touched >= since)
+        return self.live is None or self.live.is_idle(seconds)
 
     async def catch_up(self) -> None:
         """Wait until an episode that was begun before is where it was, and learn how many steps that is."""
@@ -235,6 +235,8 @@ class Session:
         except BaseException:
             await self._forget(live)
             raise
+        finally:
+            self.touched = time.monotonic()
         self.label = wanted.episode_id or name
         self.steps, self._last = 0, -1
         choice = {"session": self.id, "split": live.trace.split, "task": live.task.id, "seed": live.trace.seed}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from typing import Any
 
 from quintain.environment import Environment
@@ -155,8 +154,7 @@ class Sessions:
 
     def _sweep(self) -> None:
         """Forget sessions that nobody has used in a while, as long as there are any, whether others come or not."""
-        before = time.monotonic() - self.idle_s
-        for session in [one for one in self._known.values() if one.is_idle(before)]:
+        for session in [one for one in self._known.values() if one.is_idle(self.idle_s)]:
             # Its episode expires with the host's, which looks at the same clock.
             self._remove(session)
         self._is_sweeping = bool(self._known)
