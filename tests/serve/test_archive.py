@@ -222,6 +222,32 @@ def test_a_run_that_is_played_again_is_told_its_own_numbers_and_kept_as_other_at
     ]
 
 
+def test_numbers_that_are_played_often_are_kept_without_looking_through_all_that_were_kept(tmp_path: Path) -> None:
+    """And what is remembered of it is one place for each that was asked for."""
+    times = 20
+
+    class Counting(RunFolder):
+        found = 0
+
+        def find(self, key: Any) -> Any:
+            self.found += 1
+            return super().find(key)
+
+    async def play() -> None:
+        with Counting(tmp_path / "out" / "counter", {}) as folder:
+            archive = Archive({"counter": folder})
+            host = Host([counter], archive=archive)
+            for _ in range(times):
+                live = await host.create(Wanted(split="test", task=0, member=1), ANYONE)
+                await live.answer("done")
+            host.crew.close()
+            assert folder.found <= 2 * times
+            assert len(archive._moved) == 1
+
+    asyncio.run(play())
+    assert [trace.attempt for trace in records(tmp_path)] == list(range(times))
+
+
 def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     with serving(tmp_path):
         manifest = tmp_path / "out" / "counter" / "run.json"

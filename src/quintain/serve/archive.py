@@ -34,7 +34,7 @@ class Archive:
         self._lock = asyncio.Lock()
         self._taken: defaultdict[tuple[str, str], set[int]] = defaultdict(set)
         self._free: Counter[tuple[str, str]] = Counter()
-        self._moved: dict[tuple[str, Key], int] = {}
+        self._moved: dict[tuple[str, Key], int] = {}  # Each has a record in its folder, which remembers that, too.
         for folder in folders.values():
             for trace in read_traces(folder.path):
                 self._take(trace.environment, trace.task, trace.member)
@@ -97,7 +97,7 @@ class Archive:
         So is what it says of the episode after which it began, where that was written as another.
         """
         trace, folder = done.trace, self._folders[done.trace.environment]
-        attempt = trace.attempt
+        attempt = self._moved.get((trace.environment, (trace.task, trace.member, trace.attempt)), trace.attempt)
         while folder.find((trace.task, trace.member, attempt)) is not None:
             attempt += 1
         changed: dict[str, Any] = {"attempt": attempt}
