@@ -14,7 +14,7 @@ from quintain.audit.finding import Evidence
 from quintain.audit.lab import Lab
 from quintain.audit.probe import HOME, Context, Op, Probe, Record, Seen, masked, same
 
-from ._same_scripts import alone
+from ._same_scripts import alone, told
 
 UNLIKE = "quintain.audit.checks._same_splits:unlike"
 TRIALS = 60
@@ -36,6 +36,11 @@ class Split(msgspec.Struct, frozen=True):
     one: Any
     other: Any
     kind: str
+
+    @property
+    def key(self) -> str:
+        """Says what differs, whatever stood there."""
+        return f"{told(self.op)} {self.path}"
 
 
 def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -180,14 +185,14 @@ def pair(
     def probes(candidate: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe(candidate, context), Probe(alone(candidate))
 
-    found = least(
-        lab,
-        through(ops, target),
-        (target, *keep),
-        probes=probes,
-        evidence=Evidence(UNLIKE, (target,), None, lab.volatile),
-    )
-    return None if found is None else (found[0], found[1], found[1])
+    evidence = Evidence(UNLIKE, (target,), None, lab.volatile)
+    whole = through(ops, target)
+    first, clean = probes(whole)
+    if not lab.shown((first, clean, clean), evidence):  # Alone it varies, too, or it was an accident.
+        return None
+    some = fewest(lab, whole, (target, *keep), holds=lambda some: lab.shown(probes(some), evidence))
+    first, clean = probes(some)
+    return first, clean, clean
 
 
 def least(

@@ -17,6 +17,7 @@ from quintain.audit.lab import Lab
 from quintain.audit.probe import Context, Op, Probe, Record, reset
 
 from . import _same_dirt as dirt
+from ._same_leaks import PAUSE, TEACHES, Found, first_unlike, leak, what
 from ._same_scripts import (
     bare,
     broad,
@@ -38,13 +39,8 @@ from ._same_splits import apart as differ
 from ._same_static import reset_hints
 from ._same_wide import between, detours, dirty, kinds, rows, wide
 
-TEACHES = "what it learned in one episode does not hold in the next: the same acts in the same place have other results"
-MOST = 2
-"""Findings of one check: more of them say no more."""
 FEW = 20
 """Tools up to which an episode can try all of them, in several kinds of tasks."""
-PAUSE = Op("wait", value=0.3)
-"""Real seconds in which what an episode before began in the background may end."""
 WITHIN = "quintain.audit.checks._same_splits:unlike_within"
 
 
@@ -66,7 +62,7 @@ def episode_determinism(lab: Lab) -> Iterator[Finding | None]:
             scripts.append(marked(some))
     ops = _side_by_side(scripts)
     usual = lab.play(*ops)
-    found: set[str] = set()
+    found = Found()
     fresh = lab.pool.fresh(Probe(ops), lab.limit)
     for number, apart in _splits(lab, usual, fresh, scripts=scripts):
         yield _by_itself(lab, plan[number][0], scripts[number], apart=apart, found=found)
@@ -87,7 +83,7 @@ def wall_clock(lab: Lab) -> Iterator[Finding | None]:
     scripts = [_with_words(lab, task, 0) for task in tasks]
     ops = _side_by_side(scripts)
     usual, record = lab.play_all([Probe(ops), Probe(ops, later)])
-    found: set[str] = set()
+    found = Found()
     for number, apart in _splits(lab, usual, record, scripts=scripts):
         yield _in_context(lab, tasks[number], scripts[number], apart=apart, context=later, found=found)
 
@@ -129,7 +125,7 @@ def seed_control(lab: Lab) -> Iterator[Finding | None]:
 @check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=90)
 def episode_isolation(lab: Lab) -> Iterator[Finding | None]:
     """After reset nothing is left of the episodes before, however they ended."""
-    found: set[str] = set()
+    found = Found()
     tasks = lab.some(2)
     scripts = [(tasks[0], marked(tour(lab, tasks[0])))] if lab.survey.calls else []
     for task, mine in (*scripts, *((task, marked(episode(lab, task))) for task in tasks[-1:])):
@@ -141,43 +137,27 @@ def episode_isolation(lab: Lab) -> Iterator[Finding | None]:
             for place, stage in enumerate(one.stages):
                 lab.looking()
                 apart = one.split(clean, record, place, volatile=lab.volatile)
-                if apart is not None and len(found) < MOST and (key := f"{told(apart.op)} {apart.path}") not in found:
-                    found.add(key)
-                    leak = _leaks(lab, task, stage.ops, mine=mine, apart=apart, after=stage.after)
-                    if leak is None and place:
-                        before = one.before(place)
-                        leak = _leaks(lab, task, before, mine=mine, apart=apart, after="after several episodes")
-                    yield leak
+                if apart is not None and found.wants(apart.key):
+                    finding = leak(lab, task, (*stage.ops, *mine), apart=apart, after=stage.after)
+                    if finding is None and place:
+                        several = (*one.before(place), *mine)
+                        finding = leak(lab, task, several, apart=apart, after="after several episodes")
+                    yield found.tried(apart.key, finding)
     if not found:
-        yield from _after_dirt(lab, found)
+        yield from _after_dirt(lab)
 
 
-def _after_dirt(lab: Lab, found: set[str]) -> Iterator[Finding | None]:
+def _after_dirt(lab: Lab) -> Iterator[Finding | None]:
     """The same with many more calls before and after, each episode before in a process of its own."""
     if not lab.about.tools:
         return
+    found = Found()
     for task in kinds(lab, 2 if len(lab.about.tools) <= FEW else 1):
         mine = marked(wide(lab, task))
         stages = list(dirty(lab, task))
         ways = [(stage.after, (*stage.ops, *mine)) for stage in stages]
-        ways += [(f"a moment {stage.after}", (*stage.ops, *mine[:2], PAUSE, *mine[2:])) for stage in stages[:1]]
-        yield from _first_unlike(lab, task, mine, ways=ways, found=found)
-
-
-def _first_unlike(
-    lab: Lab, task: str, mine: Sequence[Op], *, ways: Sequence[tuple[str, tuple[Op, ...]]], found: set[str]
-) -> Iterator[Finding | None]:
-    """Of some ways to surround a script, those that change it; what they kept and went back to stays in the proof."""
-    clean, *records = lab.play_all([Probe(tuple(mine)), *(Probe(ops) for _, ops in ways)])
-    for (after, ops), record in zip(ways, records, strict=True):
-        lab.looking()
-        apart = split(clean, record, [op.mark for op in mine], volatile=lab.volatile)
-        if apart is None or len(found) >= MOST or (key := f"{told(apart.op)} {apart.path}") in found:
-            continue
-        found.add(key)
-        probes = pair(lab, ops, apart.op.mark, keep=("kept", "back"))
-        if probes is not None:
-            yield _other_one(lab, task, probes, apart=apart, after=after)
+        ways += [(stage.after, (*stage.ops, *mine[:2], PAUSE, *mine[2:])) for stage in stages[:1]]
+        yield from first_unlike(lab, task, mine, ways=ways, found=found)
 
 
 @check("x.session_isolation", "reset_leak", needs=("tasks",), value=80)
@@ -186,23 +166,22 @@ def session_isolation(lab: Lab) -> Iterator[Finding | None]:
     task = lab.some(1)[0]
     mine = marked((*episode(lab, task), *tour(lab, task)[1:]))
     clean = lab.play(*mine)
-    found: set[str] = set()
+    found = Found()
     for after, ops in dirt.beside(lab, task, mine):
         lab.looking()
         apart = split(clean, lab.play(*ops), [op.mark for op in mine], volatile=lab.volatile)
-        key = f"{told(apart.op)} {apart.path}" if apart else ""
-        if apart is not None and len(found) < MOST and key not in found:
-            found.add(key)
-            yield _leaks(lab, task, ops, mine=(), apart=apart, after=after)
+        if apart is not None and found.wants(apart.key):
+            yield found.tried(apart.key, leak(lab, task, ops, apart=apart, after=after))
     if not found and lab.about.tools:
-        yield from _beside_dirt(lab, found)
+        yield from _beside_dirt(lab)
 
 
-def _beside_dirt(lab: Lab, found: set[str]) -> Iterator[Finding | None]:
+def _beside_dirt(lab: Lab) -> Iterator[Finding | None]:
     """The same with many more calls on both sides."""
+    found = Found()
     for task in kinds(lab, 2):
         mine = marked(wide(lab, task))
-        yield from _first_unlike(lab, task, mine, ways=list(between(lab, task, mine)), found=found)
+        yield from first_unlike(lab, task, mine, ways=list(between(lab, task, mine)), found=found)
 
 
 @check("x.episode_canary", "reset_leak", needs=("tools", "tasks"), value=66)
@@ -234,7 +213,7 @@ def episode_canary(lab: Lab) -> Iterator[Finding | None]:
 @check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=64)
 def snapshot_restore(lab: Lab) -> Iterator[Finding | None]:
     """A restored moment is the moment that was kept, and what follows from it is what would have followed."""
-    found: set[str] = set()
+    found = Found()
     for task in lab.some(3):
         done = doing(lab, task)
         first, rest = half(done), done[len(half(done)) :]
@@ -246,10 +225,9 @@ def snapshot_restore(lab: Lab) -> Iterator[Finding | None]:
         for one, other in zip((*before, *before), (*after, *again), strict=True):
             lab.looking()
             pairs = (record.at(one.mark), record.at(other.mark))
-            if told(one) not in found and len(found) < MOST and differ(*pairs, lab.volatile):
-                found.add(told(one))
+            if found.wants(told(one)) and differ(*pairs, lab.volatile):
                 once = other in after
-                yield lab.finding(
+                finding = lab.finding(
                     f"{told(one)} is not what it was when the snapshot was taken that has been restored",
                     Probe((reset(task), *first, kept, one, *rest, back, *(() if once else (*rest, back)), other)),
                     Probe((reset(task), *first, kept, one, other)),
@@ -259,16 +237,17 @@ def snapshot_restore(lab: Lab) -> Iterator[Finding | None]:
                     observed=pairs[1].value,
                     teaches=TEACHES,
                 )
-
+                yield found.tried(told(one), finding)
     if not found and lab.about.tools:
-        yield from _after_detours(lab, found)
+        yield from _after_detours(lab)
 
 
-def _after_detours(lab: Lab, found: set[str]) -> Iterator[Finding | None]:
+def _after_detours(lab: Lab) -> Iterator[Finding | None]:
     """The same with many more calls before the moment, until the way back, and after it."""
+    found = Found()
     for task in kinds(lab, 2):
         mine = marked(wide(lab, task))
-        yield from _first_unlike(lab, task, mine, ways=list(detours(lab, task, mine)), found=found)
+        yield from first_unlike(lab, task, mine, ways=list(detours(lab, task, mine)), found=found)
 
 
 @check("x.reset_leak_code", "reset_leak", level="static", needs=("sources",), value=20, severity="warning")
@@ -322,15 +301,13 @@ def _severity(apart: Split) -> str:
     return "error"
 
 
-def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], *, apart: Split, found: set[str]) -> Finding | None:
-    key = f"{told(apart.op)} {apart.path}"
-    if key in found or len(found) >= MOST:
+def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], *, apart: Split, found: Found) -> Finding | None:
+    if not found.wants(apart.key):
         return None
-    found.add(key)
     target = apart.op.mark
     least = fewest(lab, through(ops, target), (target,), holds=lambda some: wavers(lab, some, target), trials=12)
-    return lab.finding(
-        f"{_of(apart)} is not the same in two equal processes",
+    finding = lab.finding(
+        f"{what(apart)} is not the same in two equal processes",
         Probe(least),
         Probe(least),
         relation=UNLIKE,
@@ -343,21 +320,21 @@ def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], *, apart: Split, found:
         observed=apart.other,
         teaches=TEACHES,
     )
+    return found.tried(apart.key, finding)
 
 
 def _in_context(
-    lab: Lab, task: str, ops: tuple[Op, ...], *, apart: Split, context: Context, found: set[str]
+    lab: Lab, task: str, ops: tuple[Op, ...], *, apart: Split, context: Context, found: Found
 ) -> Finding | None:
-    key = f"{told(apart.op)} {apart.path}"
-    if key in found or len(found) >= MOST or misses_locale(context, apart.one, apart.other):
+    if not found.wants(apart.key) or misses_locale(context, apart.one, apart.other):
         return None
-    found.add(key)
     target = apart.op.mark
+    finding = None
     for words, part in (*parts(context), ("the process", context)):
         probes = pair(lab, ops, target, context=part)
         if probes is not None:
-            return lab.finding(
-                f"{_of(apart)} depends on {words}",
+            finding = lab.finding(
+                f"{what(apart)} depends on {words}",
                 *probes,
                 relation=UNLIKE,
                 marks=(target,),
@@ -368,31 +345,5 @@ def _in_context(
                 observed=apart.other,
                 teaches=TEACHES,
             )
-    return None
-
-
-def _leaks(
-    lab: Lab, task: str, before: Sequence[Op], *, mine: Sequence[Op], apart: Split, after: str
-) -> Finding | None:
-    probes = pair(lab, (*before, *mine), apart.op.mark)
-    return None if probes is None else _other_one(lab, task, probes, apart=apart, after=after)
-
-
-def _other_one(lab: Lab, task: str, probes: Sequence[Probe], *, apart: Split, after: str) -> Finding | None:
-    return lab.finding(
-        f"{_of(apart)} is another one {after}",
-        *probes,
-        relation=UNLIKE,
-        marks=(apart.op.mark,),
-        minimise=0,
-        tasks=(task,),
-        expected=apart.one,
-        observed=apart.other,
-        teaches=TEACHES,
-    )
-
-
-def _of(apart: Split) -> str:
-    """What differs, in words: "get_order: lines[0].price"."""
-    where = f"{told(apart.op)}: {apart.path}" if apart.path else f"what {told(apart.op)} gives"
-    return f"the order in {where}" if apart.kind == "order" else where
+            break
+    return found.tried(apart.key, finding)

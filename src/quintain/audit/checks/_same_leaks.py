@@ -1,0 +1,128 @@
+"""What surrounds a script and changes what it sees: the finding, with the fewest ops, and a pause where time does it.
+
+On a busy machine an episode may be held up for so long that what another one began in the background ends in its
+midst. That shows once and not again, so a difference that is not proven must not hide one that would be; and where
+calls only let time pass, a pause does so however fast they are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from quintain.audit.finding import Finding
+from quintain.audit.lab import Lab
+from quintain.audit.probe import Op, Probe
+
+from ._same_scripts import told
+from ._same_splits import UNLIKE, Split, pair, split
+
+TEACHES = "what it learned in one episode does not hold in the next: the same acts in the same place have other results"
+MOST = 2
+"""Findings of one check: more of them say no more."""
+TRIES, TRIES_IN_ALL = 3, 12
+"""Times that one difference, and that any, may turn out to be an accident."""
+PAUSE = Op("wait", value=0.3, mark="step pause")
+"""Real seconds in which what an episode before began in the background may end."""
+
+
+class Found:
+    """What a check has told, by what differs, and how often a difference was not to be shown again."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+        self._accidents: Counter[str] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._told)
+
+    def wants(self, key: str, *, patient: bool = False) -> bool:
+        """Whether a difference is worth proving.
+
+        Args:
+            key: Says what differs, such as `Split.key`.
+            patient: It was seen after a pause, which is no accident.
+        """
+        if len(self._told) >= MOST or key in self._told:
+            return False
+        return patient or (self._accidents[key] < TRIES and self._accidents.total() < TRIES_IN_ALL)
+
+    def tried(self, key: str, finding: Finding | None) -> Finding | None:
+        """Keep what became of it."""
+        if finding is None:
+            self._accidents[key] += 1
+        else:
+            self._told.add(key)
+        return finding
+
+
+def first_unlike(
+    lab: Lab, task: str, mine: Sequence[Op], *, ways: Sequence[tuple[str, tuple[Op, ...]]], found: Found
+) -> Iterator[Finding | None]:
+    """Of some ways to surround a script, those that change it."""
+    clean, *records = lab.play_all([Probe(tuple(mine)), *(Probe(ops) for _, ops in ways)])
+    for (after, ops), record in zip(ways, records, strict=True):
+        lab.looking()
+        apart = split(clean, record, [op.mark for op in mine], volatile=lab.volatile)
+        if apart is not None and found.wants(apart.key, patient=PAUSE in ops):
+            yield found.tried(apart.key, leak(lab, task, ops, apart=apart, after=after))
+
+
+def leak(lab: Lab, task: str, ops: Sequence[Op], *, apart: Split, after: str) -> Finding | None:
+    """The finding that a marked op sees something else among these ops than in the script alone; None by accident."""
+    best: Finding | None = None
+    for probes, moment in _proofs(lab, ops, apart.op.mark):
+        finding = _other_one(lab, task, probes, apart=apart, after=f"{moment}{after}")
+        if finding is not None and finding.confidence == "proven":
+            return finding
+        best = best or finding
+    return best
+
+
+def _proofs(lab: Lab, ops: Sequence[Op], target: str) -> Iterator[tuple[Sequence[Probe], str]]:
+    """Ways to prove it, with what is said of when it shows; the best first."""
+    keep = ("kept", "back", PAUSE.mark)  # What was kept and gone back to stays in the proof.
+    probes = pair(lab, ops, target, keep=keep)
+    if probes is None:
+        return
+    if PAUSE in probes[0].ops:
+        yield probes, "a moment "
+        return
+    calm = _calm(probes[0].ops)
+    is_short = len(calm) > len(probes[0].ops)
+    if is_short:
+        yield probes, ""
+    # What the script did before may only have let time pass, and chance decides how much.
+    paused = pair(lab, calm, target, keep=keep)
+    if paused is not None:
+        yield paused, "a moment "
+    if not is_short:
+        yield probes, ""
+
+
+def _calm(ops: Sequence[Op]) -> tuple[Op, ...]:
+    """The same with a pause before the last op, in place of what the script did since its reset."""
+    *before, last = ops
+    begun = max((place for place, op in enumerate(before) if op.mark and op.do == "reset"), default=-1)
+    kept = [op for place, op in enumerate(before) if place <= begun or not op.mark.startswith("step ")]
+    return (*kept, PAUSE, last)
+
+
+def _other_one(lab: Lab, task: str, probes: Sequence[Probe], *, apart: Split, after: str) -> Finding | None:
+    return lab.finding(
+        f"{what(apart)} is another one {after}",
+        *probes,
+        relation=UNLIKE,
+        marks=(apart.op.mark,),
+        minimise=0,
+        tasks=(task,),
+        expected=apart.one,
+        observed=apart.other,
+        teaches=TEACHES,
+    )
+
+
+def what(apart: Split) -> str:
+    """What differs, in words: "get_order: lines[0].price"."""
+    where = f"{told(apart.op)}: {apart.path}" if apart.path else f"what {told(apart.op)} gives"
+    return f"the order in {where}" if apart.kind == "order" else where
