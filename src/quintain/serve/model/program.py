@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ctypes
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -25,6 +26,8 @@ _TAIL = 4000
 _GRACE_S = 2.0
 """Seconds between SIGTERM and SIGKILL."""
 _PR_SET_DUMPABLE = 4
+_STANDS = re.compile(r"\{(prompt|system|given|mcp_config)\}")
+"""What stands for something in a command's words."""
 
 
 class ProgramFailure(EpisodeError):
@@ -72,12 +75,14 @@ class Given(NamedTuple):
 class Program:
     """A running program, the leader of a session of its own, in folders of its own that are gone with it."""
 
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path, output: int) -> None:
         self.pid = process.pid
         self._process = process
         self._folder = folder
+        self._output = output
         self._tail = bytearray()
-        self._reading = asyncio.create_task(self._read())
+        os.set_blocking(output, False)
+        asyncio.get_running_loop().add_reader(output, self._read)
 
     @classmethod
     async def start(cls, command: str, given: Given, passed: Collection[str] = ()) -> Program:
@@ -96,30 +101,40 @@ class Program:
             ProgramFailure: It cannot be started.
         """
         folder = Path(tempfile.mkdtemp(prefix="quintain-"))
+        output, said = os.pipe()  # Ours, not asyncio's, which waits until nobody can write to it any more.
         prompt = given.prompt if "{system}" in command else given.whole
-        meant = {"{system}": given.system, "{prompt}": prompt}  # the prompt last: what it says is not ours to fill
-        words = [_filled(word, folder / "given", meant) for word in split(command)]
+        place = folder / "given"
+        meant = {"system": given.system, "prompt": prompt, "given": place, "mcp_config": place / "mcp.json"}
+        # All at once: what a text says is not ours to fill.
+        words = [_STANDS.sub(lambda found: str(meant[found[1]]), word) for word in split(command)]
         try:
             _close_ourselves()
             _write(folder, given, prompt)
-            with (folder / "given" / "prompt.txt").open("rb") as text:
+            with (place / "prompt.txt").open("rb") as text:
                 process = await asyncio.create_subprocess_exec(
                     *words,
                     stdin=asyncio.subprocess.DEVNULL if "{prompt}" in command else text,
-                    stdout=asyncio.subprocess.PIPE,
+                    stdout=said,
                     stderr=asyncio.subprocess.STDOUT,
                     cwd=folder / "work",
                     env=_environment(folder, given, passed),
                     start_new_session=True,
                 )
-        except (OSError, ValueError) as error:
+        except BaseException as error:
+            os.close(output)
             shutil.rmtree(folder, ignore_errors=True)
-            raise ProgramFailure(f"the program {words[0]!r} cannot be started: {error}") from error
-        return cls(process, folder)
+            if isinstance(error, OSError | ValueError):
+                raise ProgramFailure(f"the program {words[0]!r} cannot be started: {error}") from error
+            raise
+        finally:
+            os.close(said)
+        return cls(process, folder, output)
 
     async def wait(self) -> int:
-        """Its status, once it has ended; negative for the signal that ended it."""
-        return await self._process.wait()
+        """Its status, once it has ended, whatever it leaves running; negative for the signal that ended it."""
+        status = await self._process.wait()
+        self._read()  # What it said last may not have been read.
+        return status
 
     async def end(self) -> None:
         """End it with all that it started and that did not leave its group."""
@@ -129,8 +144,8 @@ class Program:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_GRACE_S):
                     await self._process.wait()
-        self._reading.cancel()
-        await asyncio.gather(self._reading, return_exceptions=True)
+        asyncio.get_running_loop().remove_reader(self._output)
+        os.close(self._output)
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     @property
@@ -138,9 +153,12 @@ class Program:
         """The end of its output."""
         return bytes(self._tail).decode(errors="replace").strip()
 
-    async def _read(self) -> None:
-        assert self._process.stdout is not None
-        while data := await self._process.stdout.read(65_536):
+    def _read(self) -> None:
+        """Take what lies in the pipe, which holds no more than this."""
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(self._output, 65_536)
+            if not data:  # Nobody can write to it any more.
+                asyncio.get_running_loop().remove_reader(self._output)
             self._tail += data
             del self._tail[:-_TAIL]
 
@@ -158,12 +176,6 @@ def split(command: str) -> list[str]:
     if not words:
         raise UsageError("a command names a program and its arguments, as in 'command:python agent.py'")
     return words
-
-
-def _filled(word: str, folder: Path, meant: Mapping[str, str]) -> str:
-    for name, value in {"{given}": str(folder), "{mcp_config}": str(folder / "mcp.json"), **meant}.items():
-        word = word.replace(name, value)
-    return word
 
 
 def _write(folder: Path, given: Given, prompt: str) -> None:
