@@ -8,9 +8,11 @@ import gc
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import mcp_types as types
 import pytest
 from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
 import quintain as qn
@@ -96,6 +98,23 @@ def test_clients_come_and_go_and_the_episode_stays() -> None:
             for count, mode in enumerate(MODES, 1):
                 async with Client(url, mode=mode) as client:
                     assert text(await client.call_tool("add", {"by": 1})) == f"The count is {count}."
+            assert len(live.trace.turns) == 3
+
+    asyncio.run(play())
+
+
+@modes
+def test_clients_that_share_a_connection_have_their_own_ids(mode: str) -> None:
+    """Each of them counts from the same number, and a program may open one for every call."""
+
+    async def play() -> None:
+        async with served(counter) as here, httpx2.AsyncClient() as shared:
+            live, url = await here.open("train-5")
+            said = []
+            for _ in range(3):
+                async with Client(streamable_http_client(url, http_client=shared), mode=mode) as client:
+                    said.append(text(await client.call_tool("add", {"by": 1})))
+            assert said == ["The count is 1.", "The count is 2.", "The count is 3."]
             assert len(live.trace.turns) == 3
 
     asyncio.run(play())

@@ -22,31 +22,6 @@ eras = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "state
 
 
 @eras
-def test_a_repeated_id_of_one_connection_is_one_call(*, modern: bool) -> None:
-    async def play() -> None:
-        async with served(counter) as here:
-            live, url = await here.open("train-5")
-            async with Wire(url, modern=modern) as wire:
-                first = await wire.call(7, "add", {"by": 2})
-                again = await wire.call(7, "add", {"by": 2})
-                assert again["result"]["content"] == first["result"]["content"]
-                assert again["result"]["_meta"][f"{PREFIX}seq"] == 0
-                for key, by in ((7, 1), ("7", 2), (8, 2)):
-                    await wire.call(key, "add", {"by": by})
-            assert len(live.trace.turns) == 4
-            async with Wire(url, modern=modern) as another:
-                await another.call(7, "add", {"by": 2})
-            assert len(live.trace.turns) == 5
-            async with Wire(url, modern=modern) as proxy:
-                proxy.http.headers["x-forwarded-for"] = "10.0.0.1"
-                for _ in range(2):
-                    await proxy.call(7, "add", {"by": 2})
-            assert len(live.trace.turns) == 7
-
-    asyncio.run(play())
-
-
-@eras
 def test_a_call_that_has_a_name_is_one_call_whatever_brings_it(*, modern: bool) -> None:
     async def play() -> None:
         async with served(counter) as here:

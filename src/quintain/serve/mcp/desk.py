@@ -30,15 +30,15 @@ class Asked(NamedTuple):
 
     Attributes:
         live: The episode.
-        line: Name of the connection that it came by; empty where that may carry the requests of several clients.
         gone: Whether the client has left.
         key: What the client calls this very request, whatever connection it comes by; empty where it says nothing.
+        alone: Whether one client speaks here, and no other ever, so that an id names one request.
     """
 
     live: Live
-    line: str
     gone: Callable[[], bool]
     key: str = ""
+    alone: bool = False
 
 
 BROKEN = "error: the environment is broken"
@@ -103,7 +103,7 @@ class Desk:
         request = hashlib.blake2b(json.dumps([params.name, arguments]).encode(), digest_size=16).digest()
         try:
             await asked.live.ready()
-            key = f"mcp/{asked.key}" if asked.key else _lost(asked.live, request) or _key(asked.line, context, request)
+            key = f"mcp/{asked.key}" if asked.key else _lost(asked.live, request) or _key(asked, context, request)
             question = asked.live.question
             if question is not None and question.role != "agent" and not asked.live.knows(key):
                 return wire.refusal(ANOTHERS_TURN, asked.live)
@@ -170,8 +170,7 @@ def _lost(live: Live, request: bytes) -> str:
     return found
 
 
-def _key(line: str, context: Context, request: bytes) -> str:
-    """Names a call: the same id, by the same connection, asking for the same, is the same call."""
-    if not line:
-        return f"mcp/{secrets.token_hex(8)}"
-    return f"mcp/{line}/{json.dumps(context.request_id)}/{request.hex()}"
+def _key(asked: Asked, context: Context, request: bytes) -> str:
+    """Names a call. Clients that come one after the other all count their ids from the same number."""
+    name = json.dumps(context.request_id) if asked.alone else secrets.token_hex(8)
+    return f"mcp/{name}/{request.hex()}"
