@@ -174,7 +174,7 @@ def test_a_repeated_id_is_one_call(tmp_path: Path) -> None:
     with conversation(tmp_path, *command(f"{ENVIRONMENTS}:counter", "--trace", str(file))) as process:
         assert process.stdin
         assert process.stdout
-        process.stdin.write(HELLO + "this is no JSON\n")
+        process.stdin.write(HELLO)
         process.stdout.readline()
         said = []
         for key in (1, 1, 2, "1"):
@@ -185,6 +185,54 @@ def test_a_repeated_id_is_one_call(tmp_path: Path) -> None:
     assert said == ["The count is 1.", "The count is 1.", "The count is 2.", "The count is 3."]
     (trace,) = read_traces(file)
     assert len(trace.turns) == 3
+
+
+WRONG: list[tuple[str, int, Any]] = [
+    ("no JSON", -32700, None),
+    ("[" + add(5).strip() + "]", -32600, None),
+    ('{"jsonrpc": "1.0", "id": 6, "method": "ping"}', -32600, 6),
+    ('{"jsonrpc": "2.0", "id": "7", "method": "tools/call", "params": []}', -32600, "7"),
+    (line(8, "tools/call", name="echo", arguments={"text": "\ud800"}).strip(), -32700, 8),
+    (line(9, "tools/cull").strip(), -32601, 9),
+    ('{"jsonrpc": "2.0", "id": true, "method": "ping", "params": 1}', -32600, None),
+]
+
+
+def test_a_line_that_is_no_message_is_answered(tmp_path: Path) -> None:
+    """Nobody waits for ever, not even for an answer to half a surrogate pair, which JavaScript sends as it is."""
+    with conversation(tmp_path, *command(f"{ENVIRONMENTS}:counter")) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(f"nothing yet\n\n \n{HELLO}")
+        assert json.loads(process.stdout.readline())["error"]["code"] == -32700
+        assert "result" in json.loads(process.stdout.readline())
+        for said, code, key in WRONG:
+            process.stdin.write(f"{said}\r\n")
+            answer = json.loads(process.stdout.readline())
+            assert (answer["error"]["code"], answer["id"]) == (code, key), said
+        process.stdin.write(add(10))
+        assert "result" in json.loads(process.stdout.readline())
+        process.stdin.close()
+        assert process.wait(SECONDS) == 0
+
+
+def test_an_agent_that_is_killed_leaves_no_noise(tmp_path: Path) -> None:
+    file = tmp_path / "traces.jsonl"
+    options = command(f"{ENVIRONMENTS}:gated", "--trace", str(file), "--task", "at once", "--split", "train")
+    with conversation(tmp_path, *options) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(HELLO)
+        process.stdout.readline()
+        process.stdin.write(line(1, "tools/call", name="hold", arguments={"gate": "a"}))
+        Gates(tmp_path).await_entry("a")
+        process.stdout.close()
+        process.stdin.close()
+        Gates(tmp_path).open("a")
+        assert (process.wait(SECONDS), process.stderr.read()) == (0, "")
+    (trace,) = read_traces(file)
+    assert (trace.validity, len(trace.turns)) == ("valid", 1)
 
 
 def test_a_signal_ends_the_episode_in_order(tmp_path: Path) -> None:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import logging
 import os
 import signal
 import sys
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import anyio
+import mcp_types as types
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from quintain.environment import Environment
 from quintain.errors import UsageError
@@ -23,6 +32,8 @@ from quintain.serve.moves import LEFT
 from quintain.trace import Trace
 
 from .desk import Asked, Desk
+
+_log = logging.getLogger(__name__)
 
 
 async def play(env: Environment[Any], wanted: Wanted, *, user: Agent | None = None, to: Path | None = None) -> Trace:
@@ -62,10 +73,52 @@ async def play(env: Environment[Any], wanted: Wanted, *, user: Agent | None = No
 
 
 async def _serve(live: Live) -> None:
-    asked = Asked(live, "stdio", lambda: False)
+    asked = Asked(live, lambda: False, alone=True)
     server = Desk(lambda _: asked).server
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())
+    messages, heard = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    try:
+        async with stdio_server() as (read, write), asyncio.TaskGroup() as tasks:
+            tasks.create_task(_sort(read, messages, write.send))
+            await server.run(heard, write, server.create_initialization_options())
+    except* BrokenPipeError:
+        _log.info("the agent reads no answers any more, so it has left")
+
+
+async def _sort(
+    read: AsyncIterable[SessionMessage | Exception],
+    messages: MemoryObjectSendStream[SessionMessage | Exception],
+    answer: Callable[[SessionMessage], Awaitable[None]],
+) -> None:
+    """Hand on what are messages, and answer what is none: the SDK would let whoever sent it wait for ever."""
+    async with messages:
+        async for one in read:
+            if not isinstance(one, ValidationError):
+                await messages.send(one)
+            elif str((found := one.errors())[0]["input"]).strip():  # An empty line says nothing.
+                await answer(SessionMessage(_mistake(found)))
+
+
+def _mistake(found: Sequence[ErrorDetails]) -> types.JSONRPCError:
+    if any(one["type"] == "json_invalid" for one in found):
+        said = types.ErrorData(code=types.PARSE_ERROR, message="Parse error")
+    else:
+        said = types.ErrorData(code=types.INVALID_REQUEST, message="Invalid request")
+    name = next((name for one in found if (name := _id(one["input"])) is not None), None)
+    return types.JSONRPCError(jsonrpc="2.0", id=name, error=said)
+
+
+def _id(said: Any) -> types.RequestId | None:
+    """The id in what was said, which Python may read where the SDK does not, such as for half a surrogate pair."""
+    if isinstance(said, str):
+        try:
+            said = json.loads(said)
+        except (ValueError, RecursionError):
+            return None
+    match said:
+        case {"id": int() | str() as name} if not isinstance(name, bool):
+            return name
+        case _:
+            return None
 
 
 async def _until_left(serving: asyncio.Task[None]) -> None:
