@@ -244,7 +244,9 @@ def test_who_comes_late_for_the_tools_is_not_the_program() -> None:
             await talk.chat(USER)
             url = str(talk.client.base_url).replace("/m/", "/e/") + "mcp"
             answer = await talk.client.post(url, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
-            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "too_late")
+            said = answer.json()
+            assert (answer.status_code, said["jsonrpc"], said["error"]["code"]) == (403, "2.0", -32600)
+            assert said["error"]["message"].startswith("too_late: ")
 
     asyncio.run(play())
 
@@ -259,6 +261,27 @@ def test_tools_of_the_program_are_not_offered() -> None:
         async with talking(model, "web_*", listed=True) as talk:
             await talk.chat(USER, tools=["bash", "web_read", "bell_ring", "ring"])
         assert [tool.name for tool in model.asked[0].tools] == ["web_read", "bell_ring", "ring"]
+
+    asyncio.run(play())
+
+
+def test_a_tool_of_the_programs_own_may_be_called_like_one_of_the_episodes() -> None:
+    offers = {"bell_ring": "Ring  the bell.\nArgs: x", "boxing_ring": "Look up fights.", "ring": "Call somebody."}
+    tools = [{"type": "function", "function": {"name": n, "description": said}} for n, said in offers.items()]
+    tools.append({"type": "custom", "custom": {"name": "patch"}})
+    model = Model(says("", *((name, {}) for name in ("boxing_ring", "ring", "patch"))), says("", ("bell_ring", {})))
+
+    async def play() -> None:
+        async with talking(model, listed=True) as talk:
+            answer = await talk.post("v1/chat/completions", {"messages": [USER], "tools": tools})
+            (call,) = answer.json()["choices"][0]["message"]["tool_calls"]
+            assert call["function"]["name"] == "bell_ring"
+            await talk.act("ring")
+            trace = await talk.end()
+        assert [tool.name for tool in model.asked[0].tools] == ["bell_ring"]
+        steps = [[step.observation for step in turn.steps] for turn in trace.turns]
+        assert steps == [[f"error: there is no tool {name!r}" for name in ("boxing_ring", "patch")], ["ding 1"]]
+        assert model.asked[1].messages[-1].text == "error: there is no tool 'ring'"
 
     asyncio.run(play())
 

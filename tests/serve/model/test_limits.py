@@ -8,6 +8,7 @@ import pytest
 
 import quintain as qn
 from quintain.errors import ModelError
+from quintain.serve.model import conversation
 from quintain.trace import End
 from tests.serve.model.bell import Model, says, talking
 
@@ -44,6 +45,25 @@ def test_every_limit_holds(limit: str, turns: int) -> None:
             assert (await talk.chat(USER))["error"]["code"] == "episode_ended"
             trace = await talk.end()
         assert (trace.reason, len(trace.turns)) == (limit, turns)
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize(("limit", "value"), [("max_turns", 3), ("max_tokens", 15), ("context_tokens", 5)])
+def test_a_limit_holds_beside_a_turn_that_stays_open(limit: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said meanwhile is recorded after the turn, and counts before."""
+    monkeypatch.setattr(conversation, "_TURN_S", 0.05)
+    model = Model(says("", ("ring", {})), *(says("Words.") for _ in range(9)))
+
+    async def play() -> None:
+        config = qn.Config().override({limit: value})
+        async with talking(model, listed=True, config=config) as talk:
+            await talk.chat(USER, tools=["ring"])
+            while "error" not in (said := await talk.chat({"role": "user", "content": "Help."}, tools=["ring"])):
+                assert len(model.asked) <= 3
+            assert said["error"]["code"] == "episode_ended"
+            trace = await talk.end()
+        assert len(trace.turns) == (1 if limit == "context_tokens" else len(model.asked))
 
     asyncio.run(play())
 

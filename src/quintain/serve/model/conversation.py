@@ -111,8 +111,10 @@ class Conversation:
 
     async def _ask(self, asked: Asked) -> tuple[Reply, str]:
         context = self._restored(asked)
+        if spent := self._is_spent():
+            await self._quiet()
         async with self._lock:
-            if self._goes_on(context):
+            if spent or self._goes_on(context):
                 await self._settle()  # So the program has made the calls that it is going to make.
             self._check()
         first = len(context)
@@ -133,17 +135,17 @@ class Conversation:
         while True:
             reply = self._distinct(await self._reply(asked, context, passed.tools))
             self.replies += 1
-            here, there = passed.sorted(reply.message.calls)
+            here, refused, there = passed.sorted(reply.message.calls)
             if any(call.name in passed.theirs for call in there):
                 await self._quiet()
             async with self._lock:
                 self._check()
-                if not here:
+                if not here and not refused:
                     await self._hand_out(Held(tuple(context), reply, self.listed and not asked.tools), passed)
                     return reply, [*context, reply.message]
                 await self._settle()
                 self._check()
-                await self._run_here(context, reply, calls=here, passed=passed)
+                await self._run_here(context, reply, calls=here, refused=refused)
                 self._check()
                 if there and not self.listed:
                     kept = msgspec.structs.replace(reply.message, calls=tuple(there))
@@ -163,6 +165,18 @@ class Conversation:
             )
         except EpisodeError as error:
             raise Refusal(f"the model failed: {error}", status=403, code="model_failed") from error
+
+    def _is_spent(self) -> bool:
+        """Whether replies wait to be recorded that will reach a limit, which is only seen once they are."""
+        if not self._held:
+            return False
+        config = self.session.config
+        replies = [turn.reply for turn in self.session.episode.trace.turns] + [held.reply for held in self._held]
+        if self._open is not None:
+            replies.append(self._open.reply)
+        sizes = [reply.usage.prompt + reply.usage.completion for reply in replies]
+        spent = ((config.max_turns, len(sizes)), (config.max_tokens, sum(sizes)), (config.context_tokens, max(sizes)))
+        return any(limit is not None and count >= limit for limit, count in spent)
 
     async def _quiet(self) -> None:
         """Let another conversation of the program, such as a helper's, make the calls of the turn that it has open."""
@@ -249,19 +263,17 @@ class Conversation:
             self._held += last
 
     async def _run_here(
-        self, context: Sequence[Message], reply: Reply, *, calls: Sequence[ToolCall], passed: Gate | None = None
+        self, context: Sequence[Message], reply: Reply, *, calls: Sequence[ToolCall], refused: Sequence[Message] = ()
     ) -> None:
         """Play a reply of which these calls never reach the program."""
-        garbled = [call for call in calls if passed is not None and call.name in passed.own]
-        left = iter([call for call in calls if call not in garbled])
+        left = iter(calls)
 
         async def course(_: Step | None) -> ToolCall | None:
             return next(left, None)
 
         self.session.rewrite(context)
         await self.session.step(reply, course)
-        for call in garbled:
-            self.session.tell(Message("tool", "error: the arguments are no JSON object", call_id=call.id))
+        self.session.tell(*refused)
 
     async def _settle(self) -> None:
         """Record everything that was said, in its order, as far as the episode goes."""

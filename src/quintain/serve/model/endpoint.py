@@ -17,7 +17,7 @@ from quintain.serve.errors import ServeError
 from quintain.trace import Reply
 
 from . import chat, messages, responses
-from .asked import Asked, Format, Refusal, openai_error
+from .asked import Asked, Format, Refusal
 from .conversation import Conversation
 from .peers import Guard
 
@@ -80,7 +80,7 @@ class Desk:
             actions: Gives what answers MCP.
         """
         place, _, *path = request.segments
-        form = FORMATS.get("/".join(path[1:]), FORMATS["chat/completions"])
+        form = FORMATS.get("/".join(path[1:])) or (messages if request.header(b"anthropic-version") else chat)
         self._busy += 1
         try:
             await self._started.wait()  # It may ask before we have learned its number.
@@ -88,8 +88,8 @@ class Desk:
             match [place, *path]:
                 case ["e", "mcp"]:
                     await (await actions()).handle(request, self.conversation)
-                case ["m", "v1", "models"]:
-                    await _name_models(request)
+                case ["m", "v1", "models", *name]:
+                    await _name_models(request, "/".join(name))
                 case ["m", "v1", *rest] if "/".join(rest) in FORMATS:
                     await self._ask(request, form)
                 case _:
@@ -214,9 +214,11 @@ class Paths:
             return self._actions
 
 
-async def _name_models(request: Request) -> None:
-    model = {"id": "quintain", "object": "model", "type": "model", "created": 0, "owned_by": "quintain"}
-    await request.reply({"object": "list", "data": [model], "has_more": False})
+async def _name_models(request: Request, name: str) -> None:
+    """There is one, by whatever name it is asked for."""
+    model: dict[str, Any] = {"id": name or "quintain", "object": "model", "created": 0, "owned_by": "quintain"}
+    model |= {"type": "model", "display_name": model["id"], "created_at": "1970-01-01T00:00:00Z"}
+    await request.reply(model if name else {"object": "list", "data": [model], "has_more": False})
 
 
 def _heard(task: asyncio.Future[Any]) -> None:
@@ -247,6 +249,9 @@ async def _while_there(request: Request, asking: Callable[[], Awaitable[tuple[Re
 
 
 async def _refuse(request: Request, refusal: Refusal, form: Format) -> None:
-    document: dict[str, Any] = form.error(refusal) if request.segments[:1] == ["m"] else openai_error(refusal)
+    document = form.error(refusal)
+    if request.segments[:1] == ["e"]:  # MCP's own
+        said = {"code": -32600, "message": f"{refusal.code}: {refusal}"}
+        document = {"jsonrpc": "2.0", "id": None, "error": said}
     headers = [(b"content-type", b"application/json"), (b"x-should-retry", b"false")]
     await request.answer(refusal.status, codec.json(document), headers)

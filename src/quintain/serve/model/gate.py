@@ -9,11 +9,13 @@ import msgspec
 
 from quintain.errors import EpisodeError
 from quintain.tools import Tool
-from quintain.trace import ToolCall
+from quintain.trace import Message, ToolCall
 
 from .asked import Asked, Offered
 
 _SEPARATORS = "_-./:"
+_SURE = 100
+"""Characters of a description that no two tools begin with."""
 
 
 class _Anything(msgspec.Struct):
@@ -27,33 +29,37 @@ class Gate(msgspec.Struct, frozen=True):
         tools: What the model is offered.
         theirs: The name that the program gives each of the episode's tools, and the episode's own.
         own: Names of tools that the program runs itself, and may.
-        shut: Names of those that it may not.
+        ours: The episode's own names of its tools.
         listed: Whether the program calls the episode's tools itself.
     """
 
     tools: tuple[Tool, ...]
     theirs: dict[str, str]
     own: frozenset[str]
-    shut: frozenset[str]
+    ours: frozenset[str]
     listed: bool
 
-    def sorted(self, calls: Sequence[ToolCall]) -> tuple[list[ToolCall], list[ToolCall]]:
-        """Calls that are answered here, by the names that the episode knows, and those that the program is given.
+    def sorted(self, calls: Sequence[ToolCall]) -> tuple[list[ToolCall], list[Message], list[ToolCall]]:
+        """Calls that are made here, by the names that the episode knows, refusals, and calls that the program is given.
 
-        A program that knows the episode's tools gets their calls, unless their arguments are no JSON object, which
-        not every API has a form for; and calls of names that nobody offered, which it will say itself. One that does
-        not know them gets calls of its own tools alone. Nobody gets a call of a tool that is shut.
+        A program gets calls of its own tools that it may run and, where it knows them, of the episode's, unless their
+        arguments are no JSON object, which not every API has a form for. What else the model says it might run all the
+        same: a tool that is shut, or that it did not offer.
         """
         here: list[ToolCall] = []
+        refused: list[Message] = []
         there: list[ToolCall] = []
         for call in calls:
-            mine = call.name in self.shut or not is_object(call.arguments)
-            if self.listed:
-                (here if mine else there).append(call)
+            known = self.theirs.get(call.name)
+            if (call.name in self.own or (self.listed and known)) and is_object(call.arguments):
+                there.append(call)
+            elif call.name in self.own:
+                refused.append(Message("tool", "error: the arguments are no JSON object", call_id=call.id))
+            elif known is None and call.name in self.ours:  # Under this name nobody offered it.
+                refused.append(Message("tool", f"error: there is no tool {call.name!r}", call_id=call.id))
             else:
-                (there if call.name in self.own and not mine else here).append(call)
-        named = [msgspec.structs.replace(call, name=self.theirs.get(call.name, call.name)) for call in here]
-        return named, there
+                here.append(msgspec.structs.replace(call, name=known or call.name))
+        return here, refused, there
 
 
 def gate(asked: Asked, tools: Sequence[Tool], allowed: Sequence[str], *, listed: bool) -> Gate:
@@ -68,19 +74,17 @@ def gate(asked: Asked, tools: Sequence[Tool], allowed: Sequence[str], *, listed:
     Raises:
         EpisodeError: It offers only tools that are not allowed, so that its model could do nothing.
     """
-    names = sorted((tool.name for tool in tools), key=len, reverse=True)
+    ours = sorted(tools, key=lambda tool: len(tool.name), reverse=True)
     theirs: dict[str, str] = {} if listed else {tool.name: tool.name for tool in tools}
     passed: list[Tool] = [] if listed else list(tools)
     own: set[str] = set()
-    shut: set[str] = set()
     for offered in asked.tools:
-        known = _known(offered.name, names) if listed else None
+        known = _known(offered, ours) if listed else None
         if known is not None:
             theirs[offered.name] = known
         elif offered.name not in theirs and any(fnmatch.fnmatchcase(offered.name, one) for one in allowed):
             own.add(offered.name)
         else:
-            shut.update({offered.name} - theirs.keys())
             continue
         passed.append(_tool(offered))
     if asked.tools and not own and not listed:
@@ -91,7 +95,7 @@ def gate(asked: Asked, tools: Sequence[Tool], allowed: Sequence[str], *, listed:
             part="H",
             kind="agent_command_not_allowed",
         )
-    return Gate(tuple(passed), theirs, frozenset(own), frozenset(shut), listed)
+    return Gate(tuple(passed), theirs, frozenset(own), frozenset(tool.name for tool in tools), listed)
 
 
 def is_object(arguments: str) -> bool:
@@ -103,10 +107,18 @@ def is_object(arguments: str) -> bool:
     return True
 
 
-def _known(name: str, names: Sequence[str]) -> str | None:
-    """The episode's tool behind a program's name for it, such as "mcp__world__add"."""
-    for one in names:
-        if name == one or (name.endswith(one) and name[-len(one) - 1] in _SEPARATORS):
+def _known(offered: Offered, tools: Sequence[Tool]) -> str | None:
+    """The episode's tool behind a program's name for it, such as "mcp__world__add".
+
+    A tool of the program's own may end in the same word, or be called the same. So where it is described, that must be
+    in the words that the program got with the list, of which it may leave out the end.
+    """
+    name, said = offered.name, " ".join(offered.description.split())
+    for tool in tools:
+        one = tool.name
+        if name != one and not (name.endswith(one) and name[-len(one) - 1] in _SEPARATORS):
+            continue
+        if not said or " ".join(tool.description.split())[:_SURE] in said:
             return one
     return None
 
