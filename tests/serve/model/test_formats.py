@@ -314,9 +314,19 @@ BAD: list[tuple[str, Any]] = [
     (CHAT, SIMPLE[CHAT] | {"tool_choice": {"type": "function", "function": {"name": "look"}}}),
     (CHAT, SIMPLE[CHAT] | {"functions": [TOOL]}),
     (CHAT, SIMPLE[CHAT] | {"audio": {}}),
+    (CHAT, SIMPLE[CHAT] | {"modalities": ["text", "audio"]}),
+    (CHAT, SIMPLE[CHAT] | {"logprobs": True}),
+    (CHAT, SIMPLE[CHAT] | {"web_search_options": {}}),
+    (CHAT, SIMPLE[CHAT] | {"function_call": {"name": "look"}}),
+    (CHAT, {"messages": [{"role": "assistant", "function_call": {"name": "look", "arguments": "{}"}}]}),
+    (CHAT, {"messages": []}),
     (CHAT, SIMPLE[CHAT] | {"max_tokens": 0}),
     (RESPONSES, b"nothing"),
+    (RESPONSES, {"input": []}),
     (RESPONSES, {"input": [1]}),
+    (RESPONSES, {"input": [{"type": "function_call_output", "output": "x"}]}),
+    (RESPONSES, {"input": [{"type": "function_call", "name": "look"}]}),
+    (RESPONSES, {"input": "x", "include": ["message.output_text.logprobs"]}),
     (RESPONSES, {"input": [{"type": "item_reference", "id": "x"}]}),
     (RESPONSES, {"input": [{"role": "robot", "content": "x"}]}),
     (RESPONSES, {"input": [{"role": "user", "content": [{"type": "input_file"}]}]}),
@@ -326,7 +336,11 @@ BAD: list[tuple[str, Any]] = [
     (RESPONSES, {"input": "x", "background": True}),
     (RESPONSES, {"input": "x", "conversation": "c"}),
     (MESSAGES, b""),
-    (MESSAGES, {"messages": []}),
+    (MESSAGES, {"max_tokens": 9, "messages": []}),
+    (MESSAGES, SIMPLE[MESSAGES] | {"output_config": {"format": {"type": "json_schema"}}}),
+    (MESSAGES, SIMPLE[MESSAGES] | {"mcp_servers": [{"type": "url"}]}),
+    (MESSAGES, {"max_tokens": 1, "messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}),
+    (MESSAGES, {"max_tokens": 1, "messages": [{"role": "assistant", "content": [{"type": "tool_use"}]}]}),
     (MESSAGES, SIMPLE[MESSAGES] | {"stop_sequences": ["x"]}),
     (MESSAGES, SIMPLE[MESSAGES] | {"tool_choice": {"type": "any"}}),
     (MESSAGES, SIMPLE[MESSAGES] | {"tools": [{"name": "x"}]}),
@@ -352,15 +366,21 @@ def test_who_may_not_ask() -> None:
     assert (answer.status_code, answer.json()["error"]["type"]) == (401, "authentication_error")
 
 
-@pytest.mark.parametrize("path", ["v1", "v1/embeddings", "v2/messages", "../nobody/v1/messages"])
+@pytest.mark.parametrize(
+    "path", ["v1", "v1/embeddings", "v1/messages/count_tokens", "v2/messages", "../nobody/v1/messages"]
+)
 def test_what_is_not_there(path: str) -> None:
     assert post(path, {})[0].status_code == 404
+    answer, _ = post(path, {}, **{"anthropic-version": "2023-06-01"})
+    assert (answer.status_code, answer.json().get("type") == "error") == (404, not path.startswith(".."))
 
 
 def test_models_have_a_name() -> None:
     async def play() -> None:
         async with talking(Model()) as talk:
             assert (await talk.client.get("v1/models")).json()["data"][0]["id"] == "quintain"
+            named = (await talk.client.get("v1/models/some/other")).json()
+            assert (named["id"], named["display_name"]) == ("some/other", "some/other"), "whatever it is called"
             assert (await talk.client.get(CHAT)).status_code == 405
 
     asyncio.run(play())

@@ -17,6 +17,9 @@ T = TypeVar("T")
 Longest = Annotated[int, msgspec.Meta(ge=1)]
 """Tokens of a reply, at most."""
 
+Some = Annotated[list[T], msgspec.Meta(min_length=1)]
+"""At least one; a model that is told nothing would fail, and that is not its fault."""
+
 _DATA_URL = re.compile(r"data:(?P<type>image/[\w.+-]+);base64,(?P<data>.*)", re.DOTALL)
 
 
@@ -36,8 +39,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         model: The name that the program gave; it is only said back.
         messages: The context, oldest first.
-        tools: What may be called; empty also where the program asks for words alone.
-        hosted: Kinds of tools that a provider would run itself; there is none here.
+        tools: What may be called; empty also where the program asks for words alone. Those that a provider would run
+            itself are shut like any that are not allowed.
         stream: Whether the reply is wanted in events.
         max_tokens: Longest reply that the program wants.
         counted: Whether the events shall end in the number of tokens.
@@ -49,7 +52,6 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     messages: tuple[Message, ...]
     instructions: str = ""
     tools: tuple[Offered, ...] = ()
-    hosted: tuple[str, ...] = ()
     stream: bool = False
     max_tokens: int | None = None
     counted: bool = True

@@ -10,7 +10,20 @@ import msgspec
 from quintain import codec
 from quintain.trace import Block, Content, Message, Reply, Text, ToolCall
 
-from .asked import Asked, Longest, Offered, Refusal, content, decoded, frame, openai_error, picture, pieces, unsupported
+from .asked import (
+    Asked,
+    Longest,
+    Offered,
+    Refusal,
+    Some,
+    content,
+    decoded,
+    frame,
+    openai_error,
+    picture,
+    pieces,
+    unsupported,
+)
 
 _FINISHES = {"stop", "length", "content_filter"}
 
@@ -39,6 +52,7 @@ class _Call(msgspec.Struct):
 
 class _Message(msgspec.Struct):
     role: Literal["system", "developer", "user", "assistant", "tool"]
+    function_call: Any = None
     content: str | list[_Part] | None = None
     tool_calls: list[_Call] | None = None
     tool_call_id: str | None = None
@@ -62,7 +76,7 @@ class _StreamOptions(msgspec.Struct):
 
 
 class _Request(msgspec.Struct):
-    messages: list[_Message]
+    messages: Some[_Message]
     model: str = ""
     tools: list[_Tool] | None = None
     tool_choice: Any = None
@@ -74,7 +88,11 @@ class _Request(msgspec.Struct):
     stop: Any = None
     response_format: dict[str, Any] | None = None
     functions: list[Any] | None = None
+    function_call: Any = None
+    logprobs: bool | None = None
     audio: Any = None
+    modalities: list[str] | None = None
+    web_search_options: Any = None
 
 
 def read(data: bytes) -> Asked:
@@ -86,7 +104,6 @@ def read(data: bytes) -> Asked:
         model=request.model,
         messages=tuple(map(_message, request.messages)),
         tools=tuple(_offered(tool.function) for tool in tools if tool.function is not None),
-        hosted=tuple(tool.type for tool in tools if tool.function is None),
         stream=bool(request.stream),
         max_tokens=request.max_completion_tokens or request.max_tokens,
         counted=bool(request.stream_options and request.stream_options.include_usage),
@@ -102,10 +119,14 @@ def _check(request: _Request) -> None:
         raise unsupported("response_format", "the model is asked as the environment's configuration says")
     if request.tool_choice not in (None, "auto", "none"):  # a dict, which no set can hold, forces one tool
         raise unsupported("tool_choice", "the model may call, and need not")
-    if request.functions:
-        raise unsupported("functions", "use tools")
-    if request.audio is not None:
+    if request.functions or request.function_call or any(one.function_call for one in request.messages):
+        raise unsupported("functions and function_call", "use tools")
+    if request.logprobs:
+        raise unsupported("logprobs", "those of a reply are in the record")
+    if request.audio is not None or "audio" in (request.modalities or ()):
         raise unsupported("audio", "there are words and pictures")
+    if request.web_search_options is not None:
+        raise unsupported("web_search_options", "no tool is run here but the episode's")
 
 
 def _offered(function: _Function) -> Offered:

@@ -10,7 +10,7 @@ import msgspec
 from quintain import codec
 from quintain.trace import Block, Content, Message, Reply, Text, ToolCall
 
-from .asked import Asked, Longest, Offered, Refusal, content, decoded, frame, image, pieces, unsupported
+from .asked import Asked, Longest, Offered, Refusal, Some, content, decoded, frame, image, pieces, unsupported
 
 
 class _Source(msgspec.Struct):
@@ -48,7 +48,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Request(msgspec.Struct):
-    messages: list[_Message]
+    messages: Some[_Message]
     max_tokens: Longest
     model: str = ""
     system: str | list[_Block] | None = None
@@ -56,26 +56,37 @@ class _Request(msgspec.Struct):
     tool_choice: _Choice | None = None
     stream: bool | None = None
     stop_sequences: list[str] | None = None
+    output_config: dict[str, Any] | None = None
+    output_format: Any = None
+    mcp_servers: list[Any] | None = None
+    container: Any = None
 
 
 def read(data: bytes) -> Asked:
     """A request of `/v1/messages`."""
     request = decoded(data, _Request)
-    if request.stop_sequences:
-        raise unsupported("stop_sequences", "a reply is recorded as the model ended it")
     choice = request.tool_choice.type if request.tool_choice else "auto"
-    if choice not in {"auto", "none"}:
-        raise unsupported("tool_choice", "the model may call, and need not")
+    _check(request, choice)
     tools = [] if choice == "none" else request.tools or []
     first = [Message("system", _content(request.system))] if request.system else []
     return Asked(
         model=request.model,
         messages=(*first, *(message for one in request.messages for message in _messages(one))),
         tools=tuple(_offered(tool) for tool in tools if _is_function(tool)),
-        hosted=tuple(tool.type or "" for tool in tools if not _is_function(tool)),
         stream=bool(request.stream),
         max_tokens=request.max_tokens,
     )
+
+
+def _check(request: _Request, choice: str) -> None:
+    if request.stop_sequences:
+        raise unsupported("stop_sequences", "a reply is recorded as the model ended it")
+    if choice not in {"auto", "none"}:
+        raise unsupported("tool_choice", "the model may call, and need not")
+    if request.output_format or (request.output_config or {}).get("format"):
+        raise unsupported("output_config.format", "the model is asked as the environment's configuration says")
+    if request.mcp_servers or request.container is not None:
+        raise unsupported("mcp_servers and container", "no tool is run here but the episode's")
 
 
 def _is_function(tool: _Tool) -> bool:
@@ -103,6 +114,8 @@ def _messages(one: _Message) -> Iterator[Message]:
             if rest:
                 yield Message(one.role, content(rest))
                 rest = []
+            if not block.tool_use_id:
+                raise Refusal("a tool_result needs the tool_use_id that it answers")
             yield Message("tool", _content(block.content), call_id=block.tool_use_id)
         if rest or not one.content:
             yield Message(one.role, content(rest))
@@ -114,6 +127,8 @@ def _assistant(blocks: Sequence[_Block]) -> Message:
     thoughts = ""
     for block in blocks:
         if block.type == "tool_use":
+            if not block.id or not block.name:
+                raise Refusal("a tool_use needs an id and a name")
             calls.append(ToolCall(block.id, block.name, codec.text({} if block.input is None else block.input)))
         elif block.type in {"thinking", "redacted_thinking"}:
             thoughts += block.thinking

@@ -74,6 +74,8 @@ class _Request(msgspec.Struct):
     stream: bool | None = None
     max_output_tokens: Longest | None = None
     text: _Text | None = None
+    include: list[str] | None = None
+    top_logprobs: int | None = None
     background: bool | None = None
     conversation: Any = None
     prompt: Any = None
@@ -91,7 +93,6 @@ def read(data: bytes) -> Asked:
         messages=tuple(rest),
         instructions=request.instructions or "",
         tools=tuple(offered for tool in tools for offered in _offered(tool)),
-        hosted=tuple(tool.type for tool in tools if tool.type not in {"function", "namespace"}),
         stream=bool(request.stream),
         max_tokens=request.max_output_tokens,
         after=request.previous_response_id,
@@ -103,6 +104,10 @@ def _check(request: _Request) -> None:
         raise unsupported("tool_choice", "the model may call, and need not")
     if request.text is not None and request.text.format is not None and request.text.format.type != "text":
         raise unsupported("text.format", "the model is asked as the environment's configuration says")
+    if not request.input and request.previous_response_id is None:
+        raise Refusal("the input is empty")
+    if request.top_logprobs or "message.output_text.logprobs" in (request.include or ()):
+        raise unsupported("logprobs", "those of a reply are in the record")
     if request.background:
         raise unsupported("background", "a reply is waited for")
     if request.conversation is not None or request.prompt is not None:
@@ -143,6 +148,8 @@ def _assistants(items: Sequence[_Item]) -> Iterator[Message]:
         if item.type == "reasoning":
             thoughts += "\n".join(part.text for part in item.summary)
         elif item.type == "function_call":
+            if not item.call_id or not item.name:
+                raise Refusal("a function_call needs a call_id and a name")
             calls.append(ToolCall(item.call_id, _spaced(item.namespace, item.name), item.arguments))
         else:
             if said.content or calls:
@@ -155,6 +162,8 @@ def _assistants(items: Sequence[_Item]) -> Iterator[Message]:
 
 def _message(item: _Item) -> Message:
     if item.type == "function_call_output":
+        if not item.call_id:
+            raise Refusal("a function_call_output needs the call_id that it answers")
         return Message("tool", _content(item.output), call_id=item.call_id)
     if item.type != "message":
         raise unsupported(f"an item of type {item.type!r}", "there are messages, reasoning, and calls of functions")
