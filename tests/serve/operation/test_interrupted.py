@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -92,37 +94,39 @@ class User:
         return Reply(Message("assistant", str(self.asked), calls=calls))
 
 
+@asynccontextmanager
+async def up(folder: Path, env: qn.Environment[Any], user: User | None = None) -> AsyncGenerator[Host]:
+    """A server with what its journal brings back, which is gone afterwards as by kill -9: no episode is closed."""
+    with closing(Journal(folder)) as journal:
+        host = Host([env], user=user, log=journal)
+        await host.recover(journal.pasts())
+        yield host
+        host.crew.close()
+
+
 def test_who_was_heard_in_an_interrupted_call_is_not_asked_again(tmp_path: Path) -> None:
     async def play() -> None:
         user = User()
-        journal = Journal(tmp_path)
-        host = Host([ENV], user=user, log=journal)
-        live, other = [await host.create(Wanted(split="test", task=0), ANYONE) for _ in range(2)]
-        for one in (live, other):
-            await one.ready()
-        for _ in range(TRIALS + 4):
-            await live.answer("Well?")
-        before = user.asked
-        waiting = asyncio.create_task(live.answer("What time is it?"))
-        await asyncio.sleep(0)  # It begins, and holds the loop, until it is interrupted.
-        await other.answer("And you?")
-        assert not waiting.done()
-        GATE.set()
-        await waiting
-        assert user.asked == before + 3  # For the look, for the other, and for the words after the look.
-        record = live.trace.to_bytes()
-        host.crew.close()
-        journal.close()
-        journal = Journal(tmp_path)
-        host = Host([ENV], user=user, log=journal)
-        await host.recover(journal.pasts())
-        again = host.get(live.id, ANYONE)
-        await again.ready()
-        assert again.trace.failure is None, again.trace.failure
-        assert again.trace.to_bytes() == record
-        assert user.asked == before + 3
-        host.crew.close()
-        journal.close()
+        async with up(tmp_path, ENV, user) as host:
+            live, other = [await host.create(Wanted(split="test", task=0), ANYONE) for _ in range(2)]
+            for one in (live, other):
+                await one.ready()
+            for _ in range(TRIALS + 4):
+                await live.answer("Well?")
+            before = user.asked
+            waiting = asyncio.create_task(live.answer("What time is it?"))
+            await asyncio.sleep(0)  # It begins, and holds the loop, until it is interrupted.
+            await other.answer("And you?")
+            assert not waiting.done()
+            GATE.set()
+            await waiting
+            assert user.asked == before + 3  # For the look, for the other, and for the words after the look.
+        async with up(tmp_path, ENV, user) as host:
+            again = host.get(live.id, ANYONE)
+            await again.ready()
+            assert again.trace.failure is None, again.trace.failure
+            assert again.trace.to_bytes() == live.trace.to_bytes()
+            assert user.asked == before + 3
 
     asyncio.run(play())
 
@@ -140,28 +144,20 @@ def test_who_was_heard_in_an_interrupted_beginning_is_not_asked_again(tmp_path: 
     async def play() -> None:
         GATE.clear()
         user = Early()
-        journal = Journal(tmp_path)
-        host = Host([ENV], user=user, log=journal)
-        for _ in range(TRIALS + 3):
-            await (await host.create(Wanted(split="test", task=0), ANYONE)).ready()
-        live = await host.create(Wanted(split="test", task=0), ANYONE)
-        await asyncio.sleep(0)  # It begins, and holds the loop, until it is interrupted.
-        assert user.asked == TRIALS + 4
-        GATE.set()
-        await live.ready()
-        assert [turn.reply.message.text for turn in live.trace.turns] == [str(TRIALS + 4), str(TRIALS + 5)]
-        record = live.trace.to_bytes()
-        host.crew.close()
-        journal.close()
-        journal = Journal(tmp_path)
-        host = Host([ENV], user=user, log=journal)
-        await host.recover(journal.pasts())
-        again = host.get(live.id, ANYONE)
-        await again.ready()
-        assert again.trace.to_bytes() == record
-        assert user.asked == TRIALS + 5
-        host.crew.close()
-        journal.close()
+        async with up(tmp_path, ENV, user) as host:
+            for _ in range(TRIALS + 3):
+                await (await host.create(Wanted(split="test", task=0), ANYONE)).ready()
+            live = await host.create(Wanted(split="test", task=0), ANYONE)
+            await asyncio.sleep(0)  # It begins, and holds the loop, until it is interrupted.
+            assert user.asked == TRIALS + 4
+            GATE.set()
+            await live.ready()
+            assert [turn.reply.message.text for turn in live.trace.turns] == [str(TRIALS + 4), str(TRIALS + 5)]
+        async with up(tmp_path, ENV, user) as host:
+            again = host.get(live.id, ANYONE)
+            await again.ready()
+            assert again.trace.to_bytes() == live.trace.to_bytes()
+            assert user.asked == TRIALS + 5
 
     asyncio.run(play())
 
@@ -171,25 +167,18 @@ def test_an_episode_that_is_played_again_may_stall_and_is_what_it_was(tmp_path: 
 
     async def play() -> None:
         GATE.set()
-        journal = Journal(tmp_path)
-        host = Host([BELL], log=journal)
-        live = await host.create(Wanted(split="test", task=0), ANYONE)
-        await live.ready()
-        for _ in range(times):
-            await live.call("ring", "{}")
-        host.crew.close()
-        journal.close()
+        async with up(tmp_path, BELL) as host:
+            live = await host.create(Wanted(split="test", task=0), ANYONE)
+            await live.ready()
+            for _ in range(times):
+                await live.call("ring", "{}")
         GATE.clear()
-        journal = Journal(tmp_path)
-        host = Host([BELL], log=journal)
-        await host.recover(journal.pasts())
-        again = host.get(live.id, ANYONE)
-        await again.ready()
-        assert again.trace.failure is None, again.trace.failure
-        assert again.trace.to_bytes() == live.trace.to_bytes()
-        GATE.set()
-        assert (await again.call("ring", "{}")).content == f"rung {times + 1} times"
-        host.crew.close()
-        journal.close()
+        async with up(tmp_path, BELL) as host:
+            again = host.get(live.id, ANYONE)
+            await again.ready()
+            assert again.trace.failure is None, again.trace.failure
+            assert again.trace.to_bytes() == live.trace.to_bytes()
+            GATE.set()
+            assert (await again.call("ring", "{}")).content == f"rung {times + 1} times"
 
     asyncio.run(play())
