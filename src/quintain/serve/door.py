@@ -43,14 +43,14 @@ class Places:
 
     def __init__(self, address: str, *, names: Collection[str] = (), origins: Collection[str] = ()) -> None:
         for name in names:
-            if _name(f"//[{name}]" if ":" in name else f"//{name}") != name.lower():
+            if not name or _name(f"//[{name}]" if ":" in name else f"//{name}") != name.lower():
                 raise UsageError(
-                    f"--name {name} is no name of a host: without scheme, port and path, as env.example.com"
+                    f"--name {name!r} is no name of a host: without scheme, port and path, as env.example.com"
                 )
         for origin in origins:
             if not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?#@\s]+/?", origin):
                 raise UsageError(
-                    f"--origin {origin} is no origin: scheme, host and port alone, as https://lab.example.com"
+                    f"--origin {origin!r} is no origin: scheme, host and port alone, as https://lab.example.com"
                 )
         self._is_local = is_loopback(address)
         self._names = {name.lower() for name in names}
