@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from quintain.serve.errors import Gone, Unknown
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
+from quintain.serve.live import Live
 from quintain.serve.openenv.session import Session
 from quintain.serve.openenv.wire import Reset
 from quintain.serve.server import expire
 from quintain.serve.told import BUILT_S
-from tests.serve.environments import Gates, gated
+from tests.serve.environments import Gates, counter, gated
 
 LONG_S = 3600.0
 
@@ -92,6 +95,37 @@ def test_a_session_is_in_use_while_it_is_reset(tmp_path: Path, monkeypatch: pyte
         gates.open("start")
         await resetting
         assert not session.is_idle(60.0)
+        host.crew.close()
+
+    asyncio.run(play())
+
+
+def by_id(host: Host, live: Live) -> Live:
+    return host.get(live.id, ANYONE)
+
+
+def by_token(host: Host, live: Live) -> Live:
+    return host.by_token(live.token)
+
+
+@pytest.mark.parametrize("ask", [by_id, by_token])
+def test_an_episode_is_kept_by_who_asks_for_it_and_then_gone_for_all(ask: Callable[[Host, Live], Live]) -> None:
+    async def play() -> None:
+        host = Host([counter], limits=Limits(idle_s=60.0))
+        live = await host.create(Wanted(task=0), ANYONE)
+        await live.ready()
+        live.touched -= LONG_S
+        assert ask(host, live) is live
+        await expire(host)
+        assert host.open == 1
+        live.touched -= LONG_S
+        await expire(host)
+        with pytest.raises(Unknown):
+            ask(host, live)
+        with pytest.raises(Gone):
+            await live.call("add", '{"by": 1}')
+        assert not live.trace.turns
+        assert host.owner(live.token) is None
         host.crew.close()
 
     asyncio.run(play())

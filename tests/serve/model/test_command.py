@@ -121,6 +121,7 @@ def test_what_a_text_says_is_not_filled(tmp_path: Path) -> None:
     ("code", "kind", "words"),
     [
         ("ask('?'); print(os.environ['OPENAI_API_KEY']); sys.exit(3)", "agent_run_error", "ended with status 3: …***"),
+        ("print(os.environ['OPENAI_BASE_URL'].split('/m/')[1])", "agent_run_error", "…***/v1"),
         ("print('no key')", "agent_run_error", "never got a reply of its model: …no key"),
         ("os.kill(os.getpid(), 15)", "agent_run_error", "was ended by SIGTERM"),
         ("os.kill(os.getpid(), 9)", "kill_shaped", "was killed from outside"),
@@ -333,12 +334,19 @@ os.rename(file.name, {str(heard)!r})
 
 
 def test_a_program_speaks_with_a_user(tmp_path: Path) -> None:
-    """It is started whenever it is its turn, and told what was said so far."""
+    """It is started whenever it is its turn, and told what was said so far; its address before leads nowhere."""
+    before = str(tmp_path / "before")
+    code = f"""
+if os.path.exists({before!r}):
+    assert post(open({before!r}).read() + "/chat/completions", {{}})[0] == 404
+open({before!r}, "w").write(os.environ["OPENAI_BASE_URL"])
+ask(sys.stdin.read())
+"""
     task = qn.Task(id="one", prompt="", start=env.tasks("test")[0].world(), roles={"user": "You want a bell."})
     talk = qn.Environment(
         "talk",
         tasks=lambda split: [task],
-        harness=CommandHarness(program(tmp_path, "ask(sys.stdin.read())"), own=Dialogue(system="Be kind."), mcp=False),
+        harness=CommandHarness(program(tmp_path, code), own=Dialogue(system="Be kind."), mcp=False),
         verifier=env.verifier,
         state=env.state,
     )

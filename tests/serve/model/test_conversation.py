@@ -196,7 +196,8 @@ def test_helpers_of_a_program_take_turns() -> None:
             while len(model.asked) < 2:  # noqa: ASYNC110  # the model has no event to wait for
                 await asyncio.sleep(0)
             await talk.act("ring", times=1)
-            await other
+            async with asyncio.timeout(conversation._TURN_S / 2):  # It does not wait out its time.
+                await other
             await talk.act("ring", times=2)
             trace = await talk.end()
         assert shape(trace) == [("A.", ["ring ding 1"]), ("B.", ["ring ding 3"])]

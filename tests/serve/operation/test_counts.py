@@ -23,7 +23,9 @@ def test_a_failure_is_said_with_its_episode(tmp_path: Path) -> None:
         assert f"episode {episode!r} of rough" in line
         assert r"S quintain:tool_bug: RuntimeError: 'the world\nfell" in line
         counted = 'quintain_failures_total{environment="rough",kind="quintain:tool_bug",part="S"} 1'
-        assert counted in ask(served.port, "GET", "/metrics")[2].decode()
+        told = ask(served.port, "GET", "/metrics")[2].decode()
+        assert counted in told
+        assert 'quintain_episodes_begun_total{environment="rough"} 1' in told
 
 
 def test_many_alike_are_said_a_few_times(caplog: pytest.LogCaptureFixture) -> None:

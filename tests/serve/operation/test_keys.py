@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from quintain.cli import program
 from quintain.errors import UsageError
 from quintain.serve import keys as made
-from quintain.serve.keys import Caller, Keys
+from quintain.serve.keys import Caller, Keys, Line
 from tests.serve.operation.raw import ask
 from tests.serve.serving import Served, environment, serve, until
 
@@ -52,6 +52,17 @@ def test_what_is_no_key_lets_nobody_in(tmp_path: Path, wrong: str) -> None:
 def test_a_number_that_nobody_has_is_not_told_by_its_digest(tmp_path: Path) -> None:
     made.add(tmp_path / "keys", "lab", "admin")
     assert Keys(tmp_path / "keys").caller("qn_") is None  # The line that stands for nobody is nobody's.
+
+
+def test_a_key_is_compared_in_a_time_that_does_not_depend_on_it() -> None:
+    class Hash(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            raise AssertionError("this takes longer the more of it is right")
+
+    assert not Line("lab", "agent", "0", salt="00", hash=Hash("0" * 64)).fits("qn_0.x")
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 65, "anyone", "ä", "a/b", "a\n"])
@@ -119,6 +130,26 @@ def test_a_file_that_breaks_leaves_the_keys_as_they_were(tmp_path: Path, caplog:
     keys.look()
     assert keys.caller(key) == Caller("lab", "agent")
     assert "stay as they were" in caplog.text
+
+
+def test_a_file_that_could_not_be_read_is_read_again_though_it_looks_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    made.add(file, "lab", "agent")
+    keys = Keys(file)
+    key = made.add(file, "new", "agent")
+    whole, times = file.read_bytes(), file.stat()
+    with file.open("r+b") as halfway:
+        halfway.write(b" " * len(whole))
+        halfway.seek(0)
+        halfway.write(b"{")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    keys.look()
+    assert keys.caller(key) is None
+    with file.open("r+b") as halfway:
+        halfway.write(whole)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    keys.look()
+    assert keys.caller(key) == Caller("new", "agent")
 
 
 # --- a server that asks for them

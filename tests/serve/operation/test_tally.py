@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from quintain.config import Config
 from quintain.serve.asgi import Event
 from quintain.serve.common import Common
 from quintain.serve.door import Paces
@@ -18,7 +20,7 @@ from quintain.serve.errors import Full
 from quintain.serve.host import Host, Wanted
 from quintain.serve.journal import Journal
 from quintain.serve.keys import Caller
-from quintain.serve.limits import Limits, Room
+from quintain.serve.limits import GRACE_S, Limits, Room, patience_s
 from quintain.serve.tally import Tally
 from tests.serve.environments import counter
 
@@ -97,6 +99,32 @@ def test_who_dies_with_the_lock_locks_nobody_out() -> None:
     tally.close()
 
 
+def test_who_reads_waits_for_who_writes() -> None:
+    tally = Tally(2)
+    held, free = os.pipe(), os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            with tally._held():
+                os.write(held[1], b"!")
+                os.read(free[0], 1)
+        finally:
+            os._exit(0)
+    os.read(held[0], 1)
+    reading = threading.Thread(target=tally.sum, args=("all",))
+    reading.start()
+    try:
+        reading.join(0.1)
+        assert reading.is_alive()
+    finally:
+        os.write(free[1], b"!")
+        os.waitpid(pid, 0)
+        reading.join()
+    for end in (*held, *free):
+        os.close(end)
+    tally.close()
+
+
 def test_a_pace_is_of_all_processes() -> None:
     tally = Tally(2)
 
@@ -120,6 +148,7 @@ def test_names_that_nobody_needs_make_room_for_others(monkeypatch: pytest.Monkey
     for number in range(20):
         tally.add(f"one {number}", 1)
         tally.give(f"one {number}")
+    assert len(tally._known) <= 4
     for number in range(3):
         assert tally.pace(f"key {number}", 1.0) == 0
     tally.add("open", 1)
@@ -148,6 +177,13 @@ def test_more_than_can_be_counted_are_refused_and_change_no_count() -> None:
     room.add("episodes", "a", -1)
     room.enter("episodes", "c")
     assert [tally.sum(f"episodes/{key}") for key in "abc"] == [0, 1, 1]
+
+
+def test_of_two_numbers_that_belong_together_both_are_counted_or_none() -> None:
+    tally = Tally(slots=1)
+    with pytest.raises(Full, match="1 names"):
+        Room(Limits(), tally).add("episodes", "a", 1)
+    assert tally.sum("episodes/a") == 0
 
 
 def test_messages_that_cannot_be_counted_are_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,3 +252,8 @@ def test_what_does_not_come_to_be_takes_no_room() -> None:
     room.add("episodes", "a", -1)
     room.enter("episodes", "a")
     assert room.open("episodes") == 2
+
+
+@pytest.mark.parametrize(("calls", "seconds"), [(0, 2.0), (1, 2.0), (3, 6.0)])
+def test_a_reply_may_take_as_long_as_all_of_its_calls(calls: int, seconds: float) -> None:
+    assert patience_s(Config(tool_timeout_s=2.0), calls) == seconds + GRACE_S

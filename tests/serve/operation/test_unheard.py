@@ -179,6 +179,20 @@ def test_calls_that_nobody_asks_for_again_are_kept_in_bounds() -> None:
     asyncio.run(play())
 
 
+def test_calls_of_a_process_that_is_gone_are_asked_for_while_there_is_time() -> None:
+    async def play() -> None:
+        host = Host([counter])
+        live = await host.create(Wanted(environment="counter", split="train", task=0), ANYONE)
+        await live.ready()
+        live.lost = {"too late": time.monotonic() - 1, "in time": unheard.deadline()}
+        assert unheard.same(live, b"", lambda _: True) == "in time"
+        assert live.lost == {"in time": None}  # It has come, and is nobody else's.
+        assert unheard.same(live, b"", lambda _: True) is None
+        host.crew.close()
+
+    asyncio.run(play())
+
+
 @pytest.mark.slow
 def test_an_answer_that_was_read_is_no_others(server: Mortal) -> None:
     for count in (1, 2, 3):

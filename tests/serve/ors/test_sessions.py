@@ -27,6 +27,12 @@ def test_an_id_comes_as_events(ors: Ors, body: object) -> None:
     assert ors.post("/ping", sid=first.data).status_code == 404  # an id is not yet a session
 
 
+@pytest.mark.parametrize(("length", "status"), [(255, 200), (256, 400)])
+def test_an_id_has_a_bound(ors: Ors, length: int, status: int) -> None:
+    answer = ors.post("/create", {"split": "train", "index": 0}, uuid.uuid4().hex.ljust(length, "x"))
+    assert answer.status_code == status, answer.text
+
+
 def test_ids_differ(ors: Ors) -> None:
     assert len({frames(ors.post("/create_session").content)[0].data for _ in range(50)}) == 50
 
