@@ -6,14 +6,16 @@ And what clients send wrongly is told to them, not to the log.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Opcode
 
 from .unread import Reader
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
+    from websockets.frames import Frame
 
 _UNREADABLE = (
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 24\r\n\r\n"
@@ -21,8 +23,14 @@ _UNREADABLE = (
 )
 
 
+_PONG = bytes([0x80 | Opcode.PONG])
+
+
 class WebSocket(Reader, WebSocketsSansIOProtocol):
     """One connection."""
+
+    frames: list[Any]  # One: the message so far.
+    _pong = b""
 
     def data_received(self, data: bytes) -> None:
         """Take bytes. A handshake that cannot be read is refused; uvicorn would leave it without any answer."""
@@ -31,11 +39,37 @@ class WebSocket(Reader, WebSocketsSansIOProtocol):
             self.transport.write(_UNREADABLE)
             self.transport.close()
 
+    def handle_cont(self, event: Frame) -> None:
+        """Take a part of a message: it is put together at once, for how many parts there are is the client's choice."""
+        if not isinstance(self.frames[0], bytearray):
+            self.frames[0] = bytearray(self.frames[0])
+        self.frames[0] += event.data
+        if event.fin:
+            self.send_receive_event_to_app()
+
+    def handle_ping(self) -> None:
+        """Answer a sign of life; to a client that does not read, only the latest, when he does."""
+        if self.writable.is_set():
+            super().handle_ping()
+            return
+        for frame in self.conn.data_to_send():
+            if frame[:1] == _PONG:
+                self._pong = frame
+            else:
+                self.transport.write(frame)
+
+    def resume_writing(self) -> None:
+        """The client has read most of what waited for him."""
+        super().resume_writing()
+        pong, self._pong = self._pong, b""
+        if pong and not self.transport.is_closing():
+            self.transport.write(pong)
+
     def send_receive_event_to_app(self) -> None:
         """Take a message that is whole; text that is none breaks the protocol, and is no news for the log."""
         if self.curr_msg_data_type == "text":
             try:
-                b"".join(self.frames).decode()
+                self.frames[0].decode()
             except UnicodeDecodeError:
                 self.frames = []
                 if not self.close_sent:
