@@ -201,7 +201,6 @@ class Http(Reader, HttpToolsProtocol):
         scope: Any = self.scope
         scope["method"] = self.parser.get_method().decode("ascii")
         scope["http_version"] = self.parser.get_http_version()
-        parts = _parts if len(self.url) <= SHORT else _parts.__wrapped__
         scope["path"], scope["raw_path"], scope["query_string"] = parts(self.url)
 
     def _exchange(self) -> Exchange:
@@ -277,13 +276,17 @@ class Http(Reader, HttpToolsProtocol):
         self.must_read()
 
 
-@functools.lru_cache(maxsize=256)
-def _parts(url: bytes) -> tuple[str, bytes, bytes]:
+def parts(url: bytes) -> tuple[str, bytes, bytes]:
     """What is asked for: the path decoded, the path as it came, and the query.
 
     Raises:
         HttpParserInvalidURLError: That is no address.
     """
+    return (_parts if len(url) <= SHORT else _parts.__wrapped__)(url)
+
+
+@functools.lru_cache(maxsize=256)
+def _parts(url: bytes) -> tuple[str, bytes, bytes]:
     parsed = httptools.parse_url(url)
     path = parsed.path.decode("ascii")
     return urllib.parse.unquote(path) if "%" in path else path, parsed.path, parsed.query or b""

@@ -13,7 +13,7 @@ import os
 from http import HTTPStatus
 from typing import Any
 
-from .http import Http
+from .http import Http, parts
 from .mail import Mail, Parcel
 from .shard import ELSEWHERE, Shard
 from .siblings import INNER
@@ -73,7 +73,8 @@ class Pinned(Http):
         """The head of a request is there, and says whose it is."""
         if self._owner is not None:
             return
-        owner = None if self.is_inner else self.shard.owner(self.url, self.headers)
+        path, _, query = parts(self.url)
+        owner = None if self.is_inner else self.shard.owner(path, query, self.headers)
         if self.is_inner:
             self.scope.setdefault("state", {})[INNER] = True
         if owner is None or owner == self.shard.number:

@@ -48,24 +48,24 @@ class Shard(msgspec.Struct, frozen=True):
         """A secret name for an episode, which leads where its id does."""
         return f"{secrets.token_urlsafe(24)}{_number(id):08x}"
 
-    def owner(self, url: bytes, headers: Iterable[tuple[bytes, bytes]]) -> int | None:
+    def owner(self, path: str, query: bytes, headers: Iterable[tuple[bytes, bytes]]) -> int | None:
         """Whose a request is; None where anybody may answer.
 
         Args:
-            url: Its target, with the query.
+            path: Decoded, as its protocol reads it.
+            query: As it came.
             headers: With lower-case names.
         """
-        path, _, query = url.decode("latin-1").partition("?")
-        match path.split("/")[1:4]:
+        match [part for part in path.split("/") if part][:3]:
             case ["e" | "m", token, *_]:
                 return self._of_token(token)
             case ["v1", "episodes", id, *_] if id != "restore":
-                return self.of(urllib.parse.unquote(id))
+                return self.of(id)
             case ["v1", "episodes", *_]:
                 key = _header(headers, b"idempotency-key")
                 return self.of(key) if key else None
             case _:
-                session = _header(headers, b"x-session-id") or _session(query)
+                session = _header(headers, b"x-session-id") or _session(query.decode("latin-1"))
                 return self.of(session) if session else None
 
     def _of_token(self, token: str) -> int:

@@ -12,7 +12,7 @@ import pytest
 from websockets.frames import Frame, Opcode
 
 from quintain.serve.shard import Shard
-from tests.serve.operation.raw import ask, rest, result
+from tests.serve.operation.raw import ask, rest, result, task_id
 from tests.serve.operation.test_malice import SOCKET, connections
 from tests.serve.serving import Served, serve, until
 
@@ -120,6 +120,24 @@ def test_an_answer_that_was_not_read_can_be_asked_for_again(served: Served) -> N
         assert again["output"]["metadata"]["dev.quintain/seq"] == expected
 
 
+def test_an_answer_that_was_had_by_its_key_is_not_kept_for_the_next(served: Served) -> None:
+    """Who asked for it first does not read it, and leaves after whoever has asked for it by its key has read it all."""
+    mine = {"X-Session-ID": "stuck"}
+    ask(served.port, "POST", "/create", headers=mine, body={"split": "train", "index": 0})
+    wanted = {"name": "repeat", "input": LONG}
+    with dial(served.port) as line:
+        line.sendall(posted("/call", wanted, "x-session-id: stuck"))
+        first = b""
+        while b"\r\n\r\n" not in first.partition(b"event: ")[2]:
+            first += line.recv(100)
+        key = task_id(b"event: " + first.partition(b"event: ")[2])
+        resumed = result(ask(served.port, "POST", "/call", headers=mine, body={**wanted, "task_id": key})[2])
+        assert resumed["output"]["metadata"]["dev.quintain/seq"] == 0
+        until(lambda: connections(served) == 0)
+    again = result(ask(served.port, "POST", "/call", headers=mine, body=wanted)[2])
+    assert again["output"]["metadata"]["dev.quintain/seq"] == 1
+
+
 def test_what_nobody_reads_is_not_kept(served: Served) -> None:
     kept = {"X-Session-ID": "kept"}
     ask(served.port, "POST", "/create", headers=kept, body={"split": "train", "index": 0})
@@ -155,7 +173,7 @@ def test_an_answer_that_waits_is_not_lost_when_the_next_one_is_another_process_t
         names: list[str] = []
         while len(names) < 4:  # By turns of the one and the other process.
             made = json.loads(ask(served.port, "POST", "/v1/episodes", body={"environment": "counter"})[2])["id"]
-            if Shard(0, 2).owner(f"/v1/episodes/{made}".encode(), []) == len(names) % 2:
+            if Shard(0, 2).of(made) == len(names) % 2:
                 names.append(made)
                 call = {"name": "repeat", "arguments": LONG}
                 assert ask(served.port, "POST", f"/v1/episodes/{made}/calls", body=call)[0] == 200

@@ -69,7 +69,7 @@ async def call(live: Live, request: Request, *, most: int) -> None:
         return
     if not again:
         live.room(2 * len(body))
-    live.asked[key] = (said, request.gone, unheard.FOREVER)
+    mine = live.asked[key] = (said, request.gone, unheard.FOREVER)
     is_told = False
     try:
         await events.open(frames.task(key))
@@ -83,7 +83,7 @@ async def call(live: Live, request: Request, *, most: int) -> None:
     finally:
         if is_told:
             unheard.heard(live, key)
-        else:
+        elif live.asked.get(key) is mine:  # Whoever has asked for it since may have been told.
             unheard.left(live, key, said)
 
 
