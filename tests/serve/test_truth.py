@@ -162,10 +162,15 @@ def test_what_is_told_goes_by_who_asks(clients: dict[str, Client]) -> None:
     sid = before.open()
     assert TRUTH.encode() in before.call(sid, "shake")
     assert TRUTH.encode() in before.ask("GET", f"/v1/episodes/{sid}")[1]
+    frames = "/openenv/safe"
+    assert before.ask("POST", f"{frames}/reset", {"episode_id": "mine"})[0] == 200
+    shake = {"action": {"tool_name": "shake"}, "episode_id": "mine"}
+    assert TRUTH.encode() in before.ask("POST", f"{frames}/step", shake)[1]
     remove(file, "riser")
     after = Client(admin.served, add(file, "riser", "agent"))
     until(lambda: after.ask("GET", "/list_environments")[0] == 200)
-    for one in (after.ask("GET", "/v1/episodes")[1], after.call(sid, "look"), *everything(after, sid)):
+    played = (after.ask("POST", f"{frames}/step", shake)[1], after.ask("GET", f"{frames}/state?episode_id=mine")[1])
+    for one in (after.ask("GET", "/v1/episodes")[1], after.call(sid, "look"), *everything(after, sid), *played):
         assert sealed(one), one
 
 

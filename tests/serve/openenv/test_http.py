@@ -178,6 +178,9 @@ def test_a_step_with_a_name_is_done_once(client: httpx.Client) -> None:
     for _ in range(2):
         assert client.post("/step", json=add(1), headers=named).json()["observation"]["result"] == "The count is 8."
     assert client.get("/state", headers=mine).json()["step_count"] == 2
+    longer = client.post("/step", json=add(1), headers={**mine, "Idempotency-Key": "k" * 256})
+    assert (longer.status_code, longer.json()["detail"][:18]) == (400, "an Idempotency-Key")
+    assert client.get("/state", headers=mine).json()["step_count"] == 2
 
 
 def test_a_step_that_takes_too_long_goes_on_and_its_answer_can_be_had_later(served: Served) -> None:

@@ -91,6 +91,7 @@ def test_a_request_with_a_key_is_done_once(rpc: Rpc) -> None:
     ask = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"session_id": session, "name": "add"}}
     headers = {"Idempotency-Key": "k"}
     assert rpc.raw(ask, **headers) == rpc.raw(ask, **headers)
+    assert rpc.raw(ask, **{"Idempotency-Key": "k" * 256})["error"]["code"] == -32600
     # An id names a request for its answer, not for ever: many clients send all requests with the same one.
     assert [rpc.raw(ask)["result"]["result"] for _ in range(2)] == ["The count is 2.", "The count is 3."]
 

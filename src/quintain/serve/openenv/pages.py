@@ -34,6 +34,7 @@ from .socket import Socket
 
 SESSION = b"x-session-id"
 KEY = b"idempotency-key"
+MOST_KEY = 255
 
 T = TypeVar("T")
 
@@ -119,8 +120,15 @@ class Asked(NamedTuple):
 
     @property
     def key(self) -> str:
-        """How the caller names this request, so that it is done once; empty where it has no name."""
-        return _key(self.request.header(KEY))
+        """How the caller names this request, so that it is done once; empty where it has no name.
+
+        Raises:
+            Refused: The name is too long to be kept with what it stands for.
+        """
+        name = self.request.header(KEY)
+        if len(name) > MOST_KEY:
+            raise Refused(f"an Idempotency-Key has up to {MOST_KEY} characters, and this one {len(name):,}")
+        return _key(name)
 
     async def session(self, id: str, label: str) -> Session:
         """The session that the request names.
@@ -279,11 +287,11 @@ async def _state(asked: Asked) -> None:
 async def _rpc(asked: Asked) -> None:
     try:
         body = await asked.request.body(asked.all.host.limits.body_bytes)
-        secrets = brought(asked.request, {})
+        secrets, key = brought(asked.request, {}), asked.key
     except (TooLarge, Refused) as error:
         await asked.request.answer(200, failed(INVALID_REQUEST, str(error)))
         return
-    answer = await Rpc(asked.all.sessions, asked.env, asked.caller, secrets=secrets).answer(body, key=asked.key)
+    answer = await Rpc(asked.all.sessions, asked.env, asked.caller, secrets=secrets).answer(body, key=key)
     await asked.request.answer(200, answer)
 
 

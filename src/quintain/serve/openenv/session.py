@@ -187,11 +187,13 @@ class Session:
         self._number = int(live.id.rpartition("-")[2])
         self._is_behind = True
 
-    def touch(self) -> None:
-        """Somebody asks for it, and with it for its episode."""
+    def touch(self, caller: Caller) -> None:
+        """Somebody who may asks for it, and with it for its episode; what the owner's key may do now is what counts."""
         self.touched = time.monotonic()
+        if caller.name == self.caller.name:
+            self.caller = caller
         if self.live is not None:
-            self.live.touched = self.touched
+            self.live.touch(caller)
 
     def is_idle(self, seconds: float) -> bool:
         """Whether nobody has used it in so long; a reset, or a call of its episode, may take longer than any wait."""

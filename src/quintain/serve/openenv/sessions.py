@@ -91,7 +91,7 @@ class Sessions:
         session = self._known.get(id) or self._resumed(id, env, caller)
         if session is None or session.env is not env or not caller.may(session.caller):
             raise Unknown(f"Unknown session_id: {id}")
-        session.touch()
+        session.touch(caller)
         await session.catch_up()
         return session
 
@@ -110,14 +110,14 @@ class Sessions:
         """
         session = self.labels.get(label, env, caller)
         if session is not None:
-            session.touch()
+            session.touch(caller)
             return session
         session = self._resumed(label.rpartition("-")[0], env, caller)
         if session is None or session.label != label:
             if not here:
                 await self.labels.elsewhere(label, env, caller)
             raise Unknown(f"there is no episode {label!r}: POST /reset begins one")
-        session.touch()
+        session.touch(caller)
         await session.catch_up()
         return session
 

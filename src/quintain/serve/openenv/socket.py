@@ -133,12 +133,12 @@ class Socket:
         if self._watch is not None:
             self._watch.cancel()
         session.attached = False
-        session.touch()
+        session.touch(session.caller)
         if owned or session.closing:
             await self._sessions.close(session)
 
     def _look(self, session: Session) -> None:
-        session.touch()
+        session.touch(session.caller)
         self._watch = asyncio.get_running_loop().call_later(self._watch_s, self._look, session)
 
     # -- one frame
