@@ -121,6 +121,37 @@ def test_what_waited_on_the_loop_goes_on_there_but_does_not_stall_it() -> None:
     asyncio.run(play())
 
 
+class Odd(BaseException):
+    """Nothing that anybody expects."""
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, GeneratorExit, Odd, asyncio.CancelledError])
+def test_whatever_work_raises_whoever_waits_is_told(kind: type[BaseException]) -> None:
+    """On a thread, which goes on, and then on the loop, which does, too."""
+    where = set[int]()
+
+    async def breaks() -> int:
+        where.add(threading.get_ident())
+        if kind is not asyncio.CancelledError:
+            raise kind("no more")
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.sleep(0)
+        return 0
+
+    async def play() -> None:
+        crew = Crew()
+        for _ in range(2 * TRIALS):
+            with pytest.raises(RuntimeError, match=f"{kind.__name__} was raised|cancelled itself"):
+                await asyncio.wait_for(crew.run(Place(), "breaks", breaks), 10)
+        assert (threading.get_ident() in where) == (kind is not asyncio.CancelledError)
+        assert len(where - {threading.get_ident()}) == 1
+        crew.close()
+
+    asyncio.run(play())
+
+
 def test_an_episode_whose_thread_was_given_up_goes_on_elsewhere() -> None:
     gate = threading.Event()
 

@@ -47,6 +47,10 @@ class GivenUp(TimeoutError):
     """Work took longer than it may."""
 
 
+_OURS = (Exception, SystemExit, asyncio.CancelledError, Overdue, Interrupted)
+"""What goes through as it is: what is expected of an author's code, and what is raised in it from here."""
+
+
 class Place:
     """Where the work of one episode is done: anywhere, until it has waited on some loop.
 
@@ -139,7 +143,10 @@ class Crew:
                 raise  # The work's own.
             self._give_up(hand)
             raise GivenUp("it did not end in time") from error
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and not task.cancelling():
+                raise RuntimeError("it cancelled itself, and nobody asked for that") from error
             if hand in self._hands:  # It may hang in what nobody waits for any more: nobody else is sent there.
                 self._hands.remove(hand)
             raise
@@ -259,6 +266,13 @@ class _Watched(Generic[T]):
                 wish = resume(what)
             except StopIteration as end:
                 return end.value  # type: ignore[no-any-return]  # what the work returned
+            except _OURS:
+                raise
+            except BaseException as error:
+                if error is what:
+                    raise
+                # An author's code may run what others wrote. Nothing they raise ends a thread, or what is served on it.
+                raise RuntimeError(f"{type(error).__name__} was raised, which is no Exception: {error}") from error
             finally:
                 if self._watchdog is not None:
                     self._watchdog.since = math.inf
