@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 from typing import Any
 
 import mcp_types as types
@@ -14,6 +15,8 @@ from quintain.tools import Tool
 from quintain.trace import Content, Image
 
 from .asgi import Receive, Scope, Send
+from .errors import Refused
+from .moves import text
 
 
 class Manager:
@@ -56,6 +59,18 @@ def without_headers(name: str) -> None:
 def tool(one: Tool) -> types.Tool:
     """A tool as it is listed."""
     return types.Tool(name=one.name, description=one.description, input_schema=one.parameters)
+
+
+def arguments(params: types.CallToolRequestParams) -> str:
+    """What a call brings, as JSON that a record can hold; the SDK also reads what none can.
+
+    Raises:
+        Refused: That is what it brings.
+    """
+    try:
+        return text(json.dumps(params.arguments or {}, ensure_ascii=False))
+    except RecursionError:
+        raise Refused("the arguments are nested too deeply") from None
 
 
 def blocks(content: Content) -> list[types.ContentBlock]:

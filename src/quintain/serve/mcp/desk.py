@@ -97,11 +97,8 @@ class Desk:
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         asked = self._asked(context)
         try:
-            arguments = json.dumps(params.arguments or {}, ensure_ascii=False)
-        except RecursionError:
-            raise MCPError(types.INVALID_PARAMS, "The arguments are nested too deeply") from None
-        request = hashlib.blake2b(json.dumps([params.name, arguments]).encode(), digest_size=16).digest()
-        try:
+            arguments = sdk.arguments(params)
+            request = hashlib.blake2b(json.dumps([params.name, arguments]).encode(), digest_size=16).digest()
             await asked.live.ready()
             key = f"mcp/{asked.key}" if asked.key else _lost(asked.live, request) or _key(asked, context, request)
             question = asked.live.question

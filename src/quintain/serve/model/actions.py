@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import mcp_types as types
@@ -12,6 +11,7 @@ from mcp.server.lowlevel import Server
 import quintain
 from quintain.serve import sdk
 from quintain.serve.asgi import Request
+from quintain.serve.errors import Refused
 
 from .asked import Refusal
 from .conversation import Conversation
@@ -63,9 +63,8 @@ async def _list_tools(context: Context, _: types.PaginatedRequestParams | None) 
 
 
 async def _call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-    arguments = json.dumps(params.arguments or {}, ensure_ascii=False)
     try:
-        step = await _conversation(context).call(params.name, arguments)
-    except Refusal as refusal:
+        step = await _conversation(context).call(params.name, sdk.arguments(params))
+    except (Refusal, Refused) as refusal:
         return types.CallToolResult(content=sdk.blocks(f"error: {refusal}"), is_error=True)
     return types.CallToolResult(content=sdk.blocks(step.observation), is_error=step.is_error)
