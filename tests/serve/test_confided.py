@@ -56,6 +56,12 @@ class Drawer(qn.State):
         return f"{secret('KEY')}{'x' * 50_000}"
 
     @qn.tool
+    def ends(self) -> str:
+        """Tell it as the reason of the end."""
+        self.finish(f"opened with {secret('KEY')}")
+        return "open"
+
+    @qn.tool
     def blocks(self) -> str:
         """Hold the thread."""
         while not GATE.wait(0.01):  # Where one never runs Python again, the tracer of coverage in 3.11 waits for ever.
@@ -143,6 +149,17 @@ def test_an_exception_that_shows_it_has_stars() -> None:
     trace = void(ENV, call("asked"))
     assert trace.failure is not None
     assert trace.failure.message == "'***'"
+
+
+def test_the_reason_of_an_end_has_stars() -> None:
+    async def play() -> None:
+        host = Host([ENV])
+        live = await host.create(Wanted(task=0), ANYONE, secrets=Secrets({"KEY": KEY}))
+        answer = await live.call("ends", "{}")
+        assert answer.meta["dev.quintain/reason"] == live.trace.reason == "opened with ***"
+        host.crew.close()
+
+    asyncio.run(play())
 
 
 @pytest.mark.parametrize("left", [1, 5, 30, len(KEY) - 1, len(KEY)])

@@ -130,9 +130,10 @@ class Secrets:
                     said[place] = msgspec.structs.replace(one, content="***")
 
     def strike(self, trace: Trace) -> None:
-        """Put stars in their place where judges and exceptions have said them."""
+        """Put stars in their place where judges, exceptions and the reason of the end have said them."""
         if not self._values:
             return
+        trace.reason = self.hidden(trace.reason)
         trace.rewards = [self._struck(one) for one in trace.rewards]
         self._cover(trace.turns, 0)
         if trace.failure is not None:
