@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from typing import Any
 
 import pytest
 
 import quintain as qn
+from quintain.episode import Episode
+from quintain.errors import EpisodeError
+from quintain.harness import Model
+from quintain.models import Scripted
 from quintain.serve import limits as module
 from quintain.serve import secret
 from quintain.serve.confided import Secrets
@@ -16,6 +21,7 @@ from quintain.serve.errors import Void
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
+from quintain.serve.live import Live
 from quintain.trace import Message, Reply, ToolCall, Trace
 
 KEY = '-----BEGIN KEY-----\nc2Vza\u00e9\'W1l\n-----END "KEY"-----\n'
@@ -96,6 +102,25 @@ class Breaks(qn.ToolLoop, frozen=True):
         raise RuntimeError("no more of this")
 
 
+class Shrugs(qn.ToolLoop, frozen=True):
+    """It takes whatever comes of a question to another for no matter."""
+
+    async def play(self, session: qn.Session, model: Any) -> None:
+        await session.step(await model(session.request()))
+        with contextlib.suppress(EpisodeError):
+            await model(session.join("user").request())
+        session.terminate("never mind")
+
+
+class Mute:
+    """A user."""
+
+    name = "mute"
+
+    def model(self, task: qn.Task[Any], seed: int) -> Model:
+        return Scripted([])
+
+
 class Hangs(qn.ToolLoop, frozen=True):
     """It goes on by itself after that step, and hangs."""
 
@@ -108,7 +133,7 @@ def void(env: qn.Environment[Any], asked: ToolCall, **most: Any) -> Trace:
     """The record of an episode that fails over a call."""
 
     async def play() -> Trace:
-        host = Host([env], limits=Limits(**most))
+        host = Host([env], limits=Limits(**most), user=Mute() if isinstance(env.harness, Shrugs) else None)
         live = await host.create(Wanted(task=0), ANYONE, secrets=Secrets({"KEY": KEY}))
         await live.ready()
         with pytest.raises(Void) as told:
@@ -126,11 +151,31 @@ def void(env: qn.Environment[Any], asked: ToolCall, **most: Any) -> Trace:
     return trace
 
 
-@pytest.mark.parametrize("harness", [qn.ToolLoop(), Breaks()])
+@pytest.mark.parametrize("harness", [qn.ToolLoop(), Breaks(), Shrugs()])
 @pytest.mark.parametrize("tool", ["told", "shown"])
 def test_no_turn_is_kept_that_tells_it(harness: qn.ToolLoop, tool: str) -> None:
     trace = void(ENV.replace(harness=harness), call(tool))
     assert (len(trace.turns), trace.failure and trace.failure.message) == (0, f"{tool} returned a secret")
+
+
+def test_no_question_is_asked_that_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks at the episode meanwhile would read it."""
+    told: list[str] = []
+    enter, check = Live._enter, Secrets.check
+    lives: list[Live] = []
+
+    async def entered(live: Live, episode: Episode[Any]) -> None:
+        lives.append(live)
+        await enter(live, episode)
+
+    def checked(secrets: Secrets, episode: Episode[Any]) -> None:
+        told.extend(one.text for live in lives if live.question for one in live.question.messages)
+        check(secrets, episode)
+
+    monkeypatch.setattr(Live, "_enter", entered)
+    monkeypatch.setattr(Secrets, "check", checked)
+    assert void(ENV, call("told")).failure is not None
+    assert told == ["Open it."]
 
 
 def test_nor_where_the_harness_hangs_after_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,6 +64,7 @@ class Driven:
             self._play.close()
 
     async def _model(self, request: Request) -> Reply:
+        shown().check(self._episode)  # A tool may have told this role what no model is to read.
         if self._role in {None, request.role}:
             self._check_place()
             return await _Question(request)
@@ -73,7 +74,6 @@ class Driven:
                 part="H",
                 kind="agent_run_error",
             )
-        shown().check(self._episode)  # A tool may have told this role what no model is to read.
         calls = 0
         lift()
         try:
