@@ -71,11 +71,14 @@ class _Front:
             else:
                 await self._route(request)
         except ServeError as error:
+            if _first(request) in CONTROL:
+                await self._control.refuse(request, error)
+                return
             body = codec.json({"detail": str(error)})
             await request.answer(error.status, body, [JSON, *again_headers(error)])
 
     async def _route(self, request: Request) -> None:
-        first = request.path[1:].partition("/")[0]
+        first = _first(request)
         if first == "e":  # Below this, an address is leave enough.
             owner = self._host.owner("".join(request.segments[1:2]))
             if owner is not None:
@@ -97,6 +100,11 @@ class _Front:
         if caller is not NOBODY:
             _pace(self._paces, request, caller.name)
         return caller
+
+
+def _first(request: Request) -> str:
+    """The part of the path that says whose protocol is spoken."""
+    return request.path[1:].partition("/")[0]
 
 
 def _pace(paces: Paces | None, request: Request, name: str) -> None:

@@ -124,7 +124,7 @@ class Host:
         self.draining = False
         self.shard = shard
         self._user = user
-        self._log = log
+        self.log = log
         self._lives: dict[str, Live] = {}
         self._tokens: dict[str, Live] = {}
         self._splits: dict[tuple[str, str], Any] = {}
@@ -132,15 +132,6 @@ class Host:
         self._latest: deque[Task[Any]] = deque(maxlen=LATEST)
         self._beginning: set[asyncio.Task[None]] = set()
         self.closing = Closing(log)
-
-    @property
-    def default(self) -> Environment[Any]:
-        return next(iter(self.environments.values()))
-
-    @property
-    def is_logged(self) -> bool:
-        """Whether episodes outlive the process."""
-        return self._log.keeps
 
     @property
     def open(self) -> int:
@@ -173,7 +164,7 @@ class Host:
             Unknown: There is none of that name.
         """
         if not name:
-            return self.default
+            return next(iter(self.environments.values()))
         env = self.environments.get(name.lower())
         if env is None:
             raise Unknown(f"there is no environment {name!r}; there are: {', '.join(self.environments)}")
@@ -263,8 +254,7 @@ class Host:
         env = self.environment(wanted.environment)
         split = self.split(env, wanted.split)
         task = await self.task(env, split, wanted.task)
-        if self.draining:
-            raise Unavailable("the server is shutting down")
+        self.check()
         if wanted.id in self._lives:
             raise Conflict("Session already exists")
         with self.room.entered("episodes", caller.name):
@@ -280,15 +270,24 @@ class Host:
             )
             token = self.shard.new_token(wanted.id)
             live = self._live(Live, env, task, token=token, wanted=wanted, owner=caller, twin=twin, secrets=secrets)
-            if self._log.keeps:
-                self._log.room(0)  # The last of it is for calls that run.
-                self._log.write(Created(wanted.id, token, caller, env.fingerprint, codec.dumps(wanted)))
+            if self.log.keeps:
+                self.log.write(Created(wanted.id, token, caller, env.fingerprint, codec.dumps(wanted)))
         self._lives[live.id] = self._tokens[live.token] = live
         self.counts.begin(env.name)
         beginning = asyncio.create_task(live.begin())
         self._beginning.add(beginning)
         beginning.add_done_callback(self._beginning.discard)
         return live
+
+    def check(self) -> None:
+        """Nothing, if new episodes are taken.
+
+        Raises:
+            Unavailable: The server is shutting down, or its journal cannot be written.
+        """
+        if self.draining:
+            raise Unavailable("the server is shutting down")
+        self.log.room(0)  # The last of it is for calls that run.
 
     async def recover(self, pasts: Iterable[Past]) -> None:
         """Have the episodes again that were open when a process ended; each is played again when it is asked for.
@@ -341,7 +340,7 @@ class Host:
             owner=owner,
             crew=self.crew,
             others=self._others(task, wanted),
-            log=self._log,
+            log=self.log,
             counts=self.counts,
             make=None if fresh else making(env, task, twin, **given, **names),
             led=wanted.led,
@@ -397,4 +396,4 @@ class Host:
         if self._user is None:
             return None
         model = self._user.model(task, wanted.seed)
-        return Kept(model, wanted.id, self._log) if self._log.keeps else model
+        return Kept(model, wanted.id, self.log) if self.log.keeps else model

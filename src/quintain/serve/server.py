@@ -263,7 +263,7 @@ async def _leave(host: Host) -> None:
     for task in asyncio.all_tasks() - host.closing.tasks - {asyncio.current_task()}:
         task.cancel()
     why = EpisodeError("the server was shut down", part="C", kind="shutdown")
-    for live in () if host.is_logged else host.lives(ANYONE):
+    for live in () if host.log.keeps else host.lives(ANYONE):
         if live.status != "closed":
             await host.close(live.id, live.owner, why)
     await host.closing.end()

@@ -54,7 +54,7 @@ def test_lists_and_metrics_are_of_all_and_what_was_counted_outlives_who_counted(
                 assert told["quintain_episodes_ended_total", "counter", "valid"] == 4
                 assert told["quintain_episodes_ended_total", "counter", "invalid"] == 0
                 assert told["quintain_turns_total", "counter"] == 4
-                assert told["quintain_scores_total", "counter"] == 4
+                assert told["quintain_scores", "counter"] == 4
                 assert told["quintain_episodes_begun_total", "gated"] == 0
                 assert sum(value for name, value in told.items() if name[0] == "quintain_episodes") == 6
                 assert told["quintain_workers",] == 3

@@ -77,11 +77,11 @@ class Control:
                     self._host.siblings.passed.drop(elsewhere.instead)
                 return
         except Exception as error:  # noqa: BLE001  # each has its status, and what nobody thought of is logged
-            await self._refuse(request, error)
+            await self.refuse(request, error)
             return
         await request.answer(answer.status, answer.body, answer.headers)
 
-    async def _refuse(self, request: Request, error: Exception) -> None:
+    async def refuse(self, request: Request, error: Exception) -> None:
         """Say no, or that something broke; what broke is told to the log, not to the caller."""
         status, words = _blamed(error)
         if status >= 500 and not isinstance(error, ServeError):

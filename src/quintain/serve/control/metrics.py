@@ -61,7 +61,7 @@ def text(host: Host, parts: Sequence[Part]) -> str:
             },
         ),
         *_counter("quintain_turns_total", "Turns of ended episodes.", _by_environment(counts.turns)),
-        *_counter("quintain_scores_total", "Scores of valid episodes, added up.", _by_environment(counts.scores)),
+        *_gauge("quintain_scores", "Scores of valid episodes, added up.", _by_environment(counts.scores)),
     ]
     return "\n".join(lines) + "\n"
 

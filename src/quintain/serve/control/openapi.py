@@ -25,7 +25,10 @@ _SECURE = {
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
 }
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-_ALWAYS = (400, 405, 429, 503)
+_ALWAYS = (400, 403, 405, 408, 422, 429, 431, 500, 503)
+"""Of these, 403 is for pages of others, and 500 where an author's code breaks outside of an episode's own calls."""
+_UNREAD = (400, 408, 431, 503)
+"""Said where a request cannot be read, or brought to its process, so that nobody knows yet what it asks for."""
 _OWN = {"properties": {"role": {"const": "assistant"}, "call_id": {"type": "null"}}}
 """What a model itself says is nobody else's, and answers no call."""
 
@@ -127,9 +130,9 @@ def _operation(route: Route, known: dict[Any, Any], *, keyed: bool) -> dict[str,
 def _statuses(route: Route) -> set[int]:
     """Every status of a refusal that the route may give."""
     found = {*_ALWAYS, *route.errors}
-    found |= {401, 403} if route.role else set()
-    found |= {413, 415, 422} if route.body is not None else set()
-    found |= {422} if route.query is not None or route.method == "POST" else set()
+    found |= {401} if route.role else set()
+    found |= {413} if route.method == "POST" else set()
+    found |= {415} if route.body is not None else set()
     return found
 
 
@@ -153,7 +156,10 @@ def _refusal(status: int) -> dict[str, Any]:
         headers["Allow"] = {"schema": {"type": "string"}, "description": "The methods that there are."}
     if status == 401:
         headers["WWW-Authenticate"] = {"schema": {"type": "string"}, "description": "How to say who asks."}
-    content = {REFUSED: {"schema": {"$ref": _REF.format(name="Problem")}}}
+    content: dict[str, Any] = {REFUSED: {"schema": {"$ref": _REF.format(name="Problem")}}}
+    if status in _UNREAD:
+        said = {"type": "object", "properties": {"detail": {"type": "string"}}, "required": ["detail"]}
+        content["application/json"] = {"schema": said}
     return {"description": HTTPStatus(status).phrase, "content": content} | ({"headers": headers} if headers else {})
 
 
