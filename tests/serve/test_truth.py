@@ -84,6 +84,30 @@ def test_an_agent_reads_no_truth(clients: dict[str, Client], plays: tuple[str, .
         assert sealed(one), one
 
 
+def digests(clients: dict[str, Client]) -> set[bytes]:
+    """What names the task, and the world after a look."""
+    sid = clients["trainer"].open()
+    assert clients["trainer"].call(sid, "look").count(b"state_digest") == 1
+    told = json.loads(clients["trainer"].ask("GET", f"/v1/episodes/{sid}")[1])
+    return {told["task_digest"].encode(), told["state_digest"].encode()} - {b""}
+
+
+def test_nor_what_it_could_try_until_the_digest_fits(clients: dict[str, Client]) -> None:
+    """Who has the environment's code needs no more than a list of words for that."""
+    found = digests(clients)
+    assert len(found) == 2
+    sid = clients["agent"].open()
+    headers = {"Accept": "application/json, text/event-stream", "MCP_Protocol_Version": "2025-11-25"}
+    look = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "look", "arguments": {}}}
+    said = [clients["agent"].call(sid, "look"), *everything(clients["agent"], sid)]
+    for role in ROLES:
+        sid = clients[role].open()
+        path = json.loads(clients[role].ask("GET", f"/v1/episodes/{sid}?wait=20")[1])["mcp_url"].partition("/e/")[2]
+        said.append(clients["other"].ask("POST", f"/e/{path}", look, **headers)[1])
+        assert b"dev.quintain/seq" in said[-1]
+    assert not [(digest, one) for one in said for digest in found if digest in one]
+
+
 @pytest.mark.parametrize("owner", ROLES)
 @pytest.mark.parametrize("last", [("shake", {}), ("fall", {}), ("say", {"word": "break"})])
 def test_nor_by_an_address_that_was_given_to_it(clients: dict[str, Client], owner: str, last: tuple[str, Any]) -> None:

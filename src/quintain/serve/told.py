@@ -25,9 +25,10 @@ from .log import Log, Met, Missed
 from .unheard import Asked
 
 PREFIX = "dev.quintain/"
-_EPISODE, _SEQ, _FINISHED, _REWARD, _VALIDITY, _STATE_DIGEST = (
-    f"{PREFIX}{name}" for name in ("episode", "seq", "finished", "reward", "validity", "state_digest")
+_EPISODE, _SEQ, _FINISHED, _REWARD, _VALIDITY = (
+    f"{PREFIX}{name}" for name in ("episode", "seq", "finished", "reward", "validity")
 )
+STATE_DIGEST = f"{PREFIX}state_digest"
 REWARDS = f"{PREFIX}rewards"
 FAILURE = f"{PREFIX}failure"
 
@@ -76,7 +77,7 @@ def about(id: str, trace: Trace, caller: Caller) -> dict[str, Any]:
         _VALIDITY: trace.validity,
     }
     if trace.turns:
-        told[_STATE_DIGEST] = trace.turns[-1].state_digest
+        told |= _world(trace.turns[-1], caller)
     if trace.end is not None:
         told[f"{PREFIX}reason"] = trace.reason
         told[f"{PREFIX}end"] = trace.end.value
@@ -84,6 +85,19 @@ def about(id: str, trace: Trace, caller: Caller) -> dict[str, Any]:
         names = ("part", "kind", "stage", "message")
         told[FAILURE] = {name: getattr(blamed(trace.failure, caller), name) for name in names}
     return told
+
+
+def _world(last: Turn, caller: Caller) -> dict[str, str]:
+    """What names the world after a turn, for the metadata."""
+    return {} if caller.role == "agent" else {STATE_DIGEST: last.state_digest}
+
+
+def named(digest: str, caller: Caller) -> str:
+    """The digest of a world or a task as a caller may know it; empty for an agent.
+
+    He knows the environment's code maybe, and could try what is hidden in the one or the other until its digest fits.
+    """
+    return "" if caller.role == "agent" else digest
 
 
 def blamed(failure: Failure, caller: Caller) -> Failure:
@@ -111,7 +125,7 @@ def answers(live: Shown, *, index: int, context: Sequence[Message]) -> list[Answ
         return [Answer(index, words, meta=about_it, finished=live.finished, reward=live.reward)]
     # Others may speak after it, before it is answered.
     next_own = next((other for other in trace.turns[turn.index + 1 :] if other.thread == turn.thread), None)
-    meta: dict[str, Any] = live.meta if next_own is None else _then(live.id, trace.turns[next_own.index - 1])
+    meta: dict[str, Any] = live.meta if next_own is None else _then(live, trace.turns[next_own.index - 1])
     meta[_SEQ] = index
     if turn.rewards and (rewards := given(turn.rewards, trace, live.owner)):
         meta[REWARDS] = msgspec.to_builtins(rewards)
@@ -124,9 +138,10 @@ def answers(live: Shown, *, index: int, context: Sequence[Message]) -> list[Answ
     return found
 
 
-def _then(id: str, last: Turn) -> dict[str, Any]:
+def _then(live: Shown, last: Turn) -> dict[str, Any]:
     """What was told about an episode that went on, when this was its last turn."""
-    return {_EPISODE: id, _FINISHED: False, _REWARD: None, _VALIDITY: "unknown", _STATE_DIGEST: last.state_digest}
+    going = {_EPISODE: live.id, _FINISHED: False, _REWARD: None, _VALIDITY: "unknown"}
+    return going | _world(last, live.owner)
 
 
 def given(rewards: Iterable[Reward], trace: Trace, caller: Caller) -> tuple[Reward, ...]:

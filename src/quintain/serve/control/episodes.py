@@ -210,7 +210,7 @@ async def fork(asked: Asked) -> Detail:
         config=trace.config,
         **{name: getattr(trace, name) for name in ("seed", "member", "attempt", "agent")},
     )
-    if asked.host.is_logged:  # A twin that must outlive the process begins from bytes.
+    if asked.host.log.keeps:  # A twin that must outlive the process begins from bytes.
         wanted = msgspec.structs.replace(wanted, origin=await live.work("snapshot", _frozen))
         return await _created(asked, wanted, secrets=live.secrets)
     return await _created(asked, wanted, secrets=live.secrets, twin=await live.work("fork", _forked))
@@ -339,7 +339,8 @@ async def _acted(asked: Asked, live: Live, reply: Reply, *, whoever: bool = Fals
             raise
         answers = []
     first = answers[0].seq if answers else first
-    return telling.played(asked, live, first=first, answers=answers, again=before is not None)
+    answered = question if before is None else None
+    return telling.played(asked, live, first=first, answers=answers, answered=answered)
 
 
 def _move(reply: Reply, **more: Any) -> Move:

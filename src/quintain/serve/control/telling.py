@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from quintain.harness import Request
 from quintain.serve.keys import Caller
 from quintain.serve.live import Live
-from quintain.serve.told import Answer, blamed, given
+from quintain.serve.told import Answer, blamed, given, named
 from quintain.trace import Message, Trace, Turn
 
 from .routes import Asked
 from .wire import Detail, Entry, JournalTold, Played, Question, Status, Verdict
 
 _known: weakref.WeakKeyDictionary[Live, dict[str, Sequence[Message]]] = weakref.WeakKeyDictionary()
-"""The messages of each role's last question that was told, so that only what is new need be told."""
+"""The messages of each role's last question that was answered, which its caller has, so that only the rest is told."""
 
 
 def status(live: Live, caller: Caller) -> Status:
@@ -31,7 +32,7 @@ def detail(asked: Asked, live: Live) -> Detail:
     return Detail(
         **_standing(live, asked.caller),
         rewards=given(trace.every_reward(), trace, asked.caller),
-        question=_question(live, whole=True),
+        question=_question(live, {}),
         prompt=tuple(live.messages) if live.led else (),
         roles=live.task.roles if live.led else {},
         label=trace.split,
@@ -40,7 +41,7 @@ def detail(asked: Asked, live: Live) -> Detail:
     )
 
 
-def played(asked: Asked, live: Live, *, first: int, answers: Sequence[Answer], again: bool) -> Played:
+def played(asked: Asked, live: Live, *, first: int, answers: Sequence[Answer], answered: Request | None) -> Played:
     """What a reply led to: the turns from the first of them on.
 
     Args:
@@ -48,8 +49,11 @@ def played(asked: Asked, live: Live, *, first: int, answers: Sequence[Answer], a
         live: The episode.
         first: The turn.
         answers: To its calls.
-        again: Whether it was made before; what of it was told, and has arrived, nobody knows.
+        answered: The question that it answers; None where it was made before, and nobody knows what has arrived.
     """
+    known = _known.setdefault(live, {})
+    if answered is not None:
+        known[answered.role] = tuple(answered.messages)
     trace = live.trace
     turns = trace.turns[first:]
     last = answers[-1] if answers else None
@@ -61,12 +65,16 @@ def played(asked: Asked, live: Live, *, first: int, answers: Sequence[Answer], a
         finished=is_end,
         reward=last.reward if last else None,
         status=status(live, asked.caller),
-        question=_question(live, whole=again),
+        question=_question(live, known if answered is not None else {}),
     )
 
 
 def _turn(turn: Turn, trace: Trace, caller: Caller) -> Turn:
-    return msgspec.structs.replace(turn, rewards=given(turn.rewards, trace, caller)) if turn.rewards else turn
+    """A turn as a caller may know it: an agent neither what names the world, nor which of its errors were planned."""
+    if caller.role != "agent":
+        return turn
+    steps = tuple(msgspec.structs.replace(step, fault=None) for step in turn.steps)
+    return msgspec.structs.replace(turn, steps=steps, state_digest="", rewards=given(turn.rewards, trace, caller))
 
 
 def verdict(trace: Trace, caller: Caller) -> Verdict:
@@ -76,7 +84,7 @@ def verdict(trace: Trace, caller: Caller) -> Verdict:
         failure=trace.failure and blamed(trace.failure, caller),
         score=trace.score,
         rewards=given(trace.every_reward(), trace, caller),
-        state_digest=trace.turns[-1].state_digest if trace.turns else "",
+        state_digest=_state_digest(trace, caller),
     )
 
 
@@ -117,20 +125,21 @@ def _standing(live: Live, caller: Caller) -> dict[str, Any]:
         "validity": trace.validity,
         "failure": trace.failure and blamed(trace.failure, caller),
         "score": trace.score,
-        "state_digest": trace.turns[-1].state_digest if trace.turns else "",
-        "task_digest": trace.task_digest,
+        "state_digest": _state_digest(trace, caller),
+        "task_digest": named(trace.task_digest, caller),
     }
 
 
-def _question(live: Live, *, whole: bool = False) -> Question | None:
+def _state_digest(trace: Trace, caller: Caller) -> str:
+    return named(trace.turns[-1].state_digest, caller) if trace.turns else ""
+
+
+def _question(live: Live, known: Mapping[str, Sequence[Message]]) -> Question | None:
     request = live.question
     if request is None or live.led:
         return None
-    known = _known.setdefault(live, {})
     seed = request.seed or live.seed  # A question that is asked here has none until somebody wants it.
-    question = Question.of(request, () if whole else known.get(request.role, ()), seed)
-    known[request.role] = tuple(request.messages)
-    return question
+    return Question.of(request, known.get(request.role, ()), seed)
 
 
 def _mcp_url(asked: Asked, live: Live) -> str:

@@ -152,8 +152,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         end, reason: How and why it ended; None and empty while it goes on.
         validity: "unknown" until it is judged.
         score: Of a valid episode.
-        state_digest: Names the world after the last turn; empty before the first.
-        task_digest: Names the task with its start world; empty while that is built.
+        state_digest: Names the world after the last turn; empty before the first, and for an agent's key.
+        task_digest: Names the task with its start world; empty while that is built, and for an agent's key.
     """
 
     id: str
@@ -295,6 +295,6 @@ class JournalTold(msgspec.Struct, frozen=True):
 
 
 class Health(msgspec.Struct, frozen=True):
-    """Whether the server lives, and takes new episodes."""
+    """That the server lives, and whether it is about to end."""
 
     status: Literal["ok", "draining"]

@@ -10,7 +10,7 @@ import mcp_types as types
 from quintain.environment import Environment
 from quintain.serve import sdk, words
 from quintain.serve.live import Live
-from quintain.serve.told import FAILURE, PREFIX, REWARDS, WITHHELD, Answer, last_words
+from quintain.serve.told import FAILURE, PREFIX, REWARDS, STATE_DIGEST, WITHHELD, Answer, last_words
 from quintain.trace import Message, plain
 
 PROMPT = types.Prompt(name="task", description="What is to be done in this episode.")
@@ -41,6 +41,7 @@ def unpaid(live: Live) -> dict[str, Any]:
 def _bare(meta: dict[str, Any]) -> dict[str, Any]:
     """The metadata as for an agent's key, whosever the episode is: its address is given to agents' programs."""
     bare = dict(meta)
+    bare.pop(STATE_DIGEST, None)
     if FAILURE in meta:
         bare[FAILURE] = {**meta[FAILURE], "message": WITHHELD}
     if (rewards := bare.pop(REWARDS, None)) and meta.get(f"{PREFIX}finished"):
