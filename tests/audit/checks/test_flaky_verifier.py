@@ -14,6 +14,7 @@ from quintain.audit.shifted import shim
 
 SUBJECTS = """
 import datetime, random, time
+from pathlib import Path
 
 NOTE = {"type": "object", "properties": {"note": {"type": "string"}, "price": {"type": "number"}}, "required": ["note"]}
 
@@ -60,6 +61,25 @@ class Slow(Sound):
 
     def score(self):
         return self.right() if time.monotonic() - self.begun < 0.25 else self.right() / 2
+
+
+class HeldUp(Slow):
+    "The machine does something else for a while, once."
+
+    def score(self):
+        self.looked += 1
+        if self.looked == 10 and not (held := Path(__file__).with_name("held")).exists():
+            held.touch()
+            time.sleep(0.3)
+        return super().score()
+
+
+class Heavy(Slow):
+    "A score takes its time."
+
+    def score(self):
+        time.sleep(0.01)
+        return super().score()
 
 
 class Zone(Sound):
@@ -128,6 +148,8 @@ def test_a_sound_verifier_is_let_alone(subjects: Path) -> None:
     [
         ("Flake", flaky.verifier_determinism, "not always scored alike"),
         pytest.param("Slow", flaky.verifier_determinism, "0.3 s later", marks=pytest.mark.slow),
+        pytest.param("HeldUp", flaky.verifier_determinism, "0.3 s later", marks=pytest.mark.slow),
+        pytest.param("Heavy", flaky.verifier_determinism, "0.3 s later", marks=pytest.mark.slow),
         pytest.param("Zone", flaky.verifier_portability, "the time zone", marks=pytest.mark.slow),
         pytest.param("Impure", flaky.verifier_purity, "changes its world", marks=pytest.mark.slow),
         pytest.param("Full", flaky.verifier_order, "other episodes have been scored", marks=pytest.mark.slow),
