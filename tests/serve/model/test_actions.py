@@ -26,3 +26,14 @@ def test_odd_arguments_are_the_programs_mistake_and_break_nothing(odd: str) -> N
         assert trace.failure is None
 
     asyncio.run(play())
+
+
+def test_pictures_reach_the_program() -> None:
+    async def play() -> None:
+        async with talking(Model(says("", ("look", {}))), listed=True) as talk:
+            await talk.chat({"role": "user", "content": "Look."}, tools=["look"])
+            (block,) = (await talk.act("look"))["content"]
+            assert (block["type"], block["mimeType"]) == ("image", "image/png")
+            await talk.end()
+
+    asyncio.run(play())

@@ -53,7 +53,7 @@ class Desk:
         self.conversation = conversation
         self._guards = {"m": Guard(), "e": Guard()} if bound else {}
         self._started = asyncio.Event()
-        self._asking: dict[str, asyncio.Task[tuple[Reply, str]]] = {}
+        self._left: dict[str, asyncio.Task[tuple[Reply, str]]] = {}
         self._busy = 0
         self._last = asyncio.get_running_loop().time()
 
@@ -151,18 +151,21 @@ class Desk:
         await events.close(b"".join(form.events(asked, reply, name)))
 
     def _asked(self, digest: str, asked: Asked) -> Callable[[], Awaitable[tuple[Reply, str]]]:
-        """The reply to a request, which counts once however often it is sent until an answer was delivered."""
+        """The reply to a request; one whose client left stays for the same request that comes again.
+
+        Who asks the same while another one waits wants a reply of his own: so programs draw several.
+        """
 
         async def asking() -> tuple[Reply, str]:
-            task = self._asking.get(digest)
+            task = self._left.pop(digest, None)
             if task is None:
-                task = self._asking[digest] = asyncio.ensure_future(self.conversation.ask(asked))
+                task = asyncio.ensure_future(self.conversation.ask(asked))
                 task.add_done_callback(_heard)  # It may be refused when nobody waits for it any more.
             try:
                 return await asyncio.shield(task)
-            finally:
-                if task.done():
-                    self._asking.pop(digest, None)
+            except asyncio.CancelledError:
+                self._left[digest] = task
+                raise
 
         return asking
 
