@@ -296,10 +296,11 @@ class Host:
         environment or task is not served or nobody plays their other roles, stay where they are written down.
         """
         for past in pasts:
-            created, wanted = past.created, codec.loads(past.created.wanted, Wanted)
-            known: dict[str, Any] = {"token": created.token, "wanted": wanted, "owner": created.owner, "lost": None}
-            known |= {"past": past, "secrets": Secrets(lost=wanted.secrets)}
+            created = past.created
+            known: dict[str, Any] = {"token": created.token, "past": past, "owner": created.owner, "lost": None}
             try:
+                wanted = codec.loads(created.wanted, Wanted)
+                known |= {"wanted": wanted, "secrets": Secrets(lost=wanted.secrets)}
                 env = self.environment(wanted.environment)
                 if (now := env.fingerprint) != (before := created.fingerprint):
                     words = f"the environment is of another version now: {now}, not {before}"

@@ -14,7 +14,7 @@ import pytest
 import quintain as qn
 from quintain.config import Config
 from quintain.errors import RunStopped
-from quintain.harness import Request
+from quintain.harness import Model, Request
 from quintain.models import Scripted
 from quintain.serve.client import transport as transport_
 from quintain.serve.client.transport import Lost, Transport
@@ -272,5 +272,45 @@ def test_a_rollout_that_was_broken_off_leaves_no_episode_behind(served: Served) 
                 playing.cancel()
                 await asyncio.wait({playing})
             assert {one["id"] for one in (await http.get("/v1/episodes?limit=1000")).json()["episodes"]} == before
+
+    asyncio.run(play())
+
+
+def test_what_is_lost_for_good_has_the_tags_of_its_task(served: Served) -> None:
+    async def play() -> None:
+        async with Wire.to(served) as (wire, url), qn.connect(url, patience_s=0.2) as server:
+            talk = await server.environment("talk")
+            task = await asyncio.to_thread(talk.task, "train", "train-3")
+
+            async def cutting(_request: Request) -> Reply:
+                await wire.cut()
+                return say("Hello!")
+
+            trace = (await qn.rollout(talk, task, cutting, split="train")).trace
+            assert trace.failure is not None
+            assert trace.failure.kind == "transport_unreachable"
+            assert trace.tags == {"parity": "odd"}
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("words", ["told", "said"])
+def test_words_that_no_record_can_hold_are_the_harness_failure_as_at_home(served: Served, words: str) -> None:
+    class Muddled(qn.ToolLoop, frozen=True):
+        async def play(self, session: qn.Session, model: Model) -> None:
+            if words == "told":
+                session.tell(Message("user", "\ud800"))
+            await session.step(say("\ud800") if words == "said" else await model(session.request()))
+
+    async def play() -> None:
+        local = here("counter").replace(harness=Muddled())
+        async with qn.connect(served.url) as server:
+            remote = (await server.environment("counter")).replace(harness=Muddled())
+            task = await asyncio.to_thread(remote.task, "train", "train-3")
+            found = (await qn.rollout(remote, task, agent(lambda _: None), split="train")).trace
+        expected = (await qn.rollout(local, local.task("train", "train-3"), agent(lambda _: None), split="train")).trace
+        for failure in (expected.failure, found.failure):
+            assert failure is not None
+            assert (failure.part, failure.kind, failure.type) == ("H", "agent_run_error", "UsageError")
 
     asyncio.run(play())

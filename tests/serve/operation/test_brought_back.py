@@ -23,7 +23,7 @@ from quintain.serve.host import Host, Wanted
 from quintain.serve.journal import Journal, Past
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
-from quintain.serve.log import Acted
+from quintain.serve.log import Acted, Created
 from quintain.serve.server import expire
 from quintain.trace import Message, Reply, ToolCall, Trace
 
@@ -234,6 +234,23 @@ def test_an_episode_that_cannot_be_made_is_refused_and_not_written_down(
         with up(tmp_path) as (host, pasts):
             await host.recover(pasts)
             assert host.open == 1
+
+    asyncio.run(play())
+
+
+def test_one_that_another_version_wrote_down_otherwise_hinders_no_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def play() -> None:
+        with closing(Journal(tmp_path)) as journal:
+            for name, wanted in (("old", {"task": 0.5}), ("new", Wanted(task="a", id="new", split="test", member=0))):
+                journal.write(Created(name, f"token-{name}", ANYONE, LUCK.fingerprint, codec.dumps(wanted)))
+        with closing(Journal(tmp_path)) as journal:
+            host = Host([LUCK], log=journal)
+            await host.recover(journal.pasts())
+            assert [live.id for live in host.lives(ANYONE)] == ["new"]
+            host.crew.close()
+        assert "episode old cannot be had again" in caplog.text
 
     asyncio.run(play())
 

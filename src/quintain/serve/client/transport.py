@@ -110,6 +110,7 @@ class Transport:
 
         Raises:
             Refusal, Lost: As for `get`.
+            UsageError: What is to be sent has signs that no text can have.
         """
         return self._read(await self.ask("POST", path, body, headers=headers), of)
 
@@ -117,12 +118,12 @@ class Transport:
         """The body of the answer to a request, which is sent again while that may help.
 
         Raises:
-            Refusal, Lost: As for `get`.
+            Refusal, Lost, UsageError: As for `post`.
         """
         import httpx
 
         is_raw = isinstance(body, bytes)
-        content: bytes = body if is_raw else codec.json(body if body is not None else {})
+        content: bytes = body if is_raw else _written(body)
         headers = {**headers, "Content-Type": "application/octet-stream" if is_raw else "application/json"}
         if method == "POST":
             headers["Idempotency-Key"] = uuid.uuid4().hex
@@ -231,6 +232,18 @@ class _Waits:
         self._pause = min(2.0, self._pause * 2)
         wait = least + self._pause * (0.5 + random.random() / 2)  # noqa: S311 (no secret)
         return wait if now + wait <= until else None
+
+
+def _written(body: Any) -> bytes:
+    """A body as JSON.
+
+    Raises:
+        UsageError: None can hold it, and no record either.
+    """
+    try:
+        return codec.json(body if body is not None else {})
+    except UnicodeEncodeError as error:
+        raise UsageError(f"no record can hold this: {error}") from error
 
 
 def _said(response: httpx.Response) -> str:

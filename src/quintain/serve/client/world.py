@@ -205,6 +205,7 @@ class RemoteEnvironment(Environment[Far]):
             names["led_by"] = fingerprint(self.harness) if led_by is msgspec.UNSET else led_by
         episode = await self.begin(split, task, harness=mode, label=label, **names)
         episode.is_passing = True
+        episode.trace.tags = dict(task.tags)  # For where the server's own record is never had.
         self._held.add(episode.id)
         return episode
 
