@@ -16,7 +16,7 @@ from quintain.harness import Model
 from quintain.models import Scripted
 from quintain.serve import limits as module
 from quintain.serve import secret
-from quintain.serve.confided import Secrets
+from quintain.serve.confided import SOUGHT, Secrets
 from quintain.serve.errors import Void
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
@@ -149,6 +149,12 @@ def void(env: qn.Environment[Any], asked: ToolCall, **most: Any) -> Trace:
         GATE.set()
     assert PART not in repr(trace)
     return trace
+
+
+@pytest.mark.parametrize(("length", "is_hidden"), [(SOUGHT, True), (SOUGHT - 1, False)])
+def test_only_what_is_too_long_to_stand_there_by_chance_is_looked_for(length: int, is_hidden: bool) -> None:
+    value = "x" * length
+    assert Secrets({"KEY": value}).hidden(value) == ("***" if is_hidden else value)
 
 
 @pytest.mark.parametrize("harness", [qn.ToolLoop(), Breaks(), Shrugs()])

@@ -171,3 +171,31 @@ def test_an_episode_whose_thread_was_given_up_goes_on_elsewhere() -> None:
         crew.close()
 
     asyncio.run(play())
+
+
+def test_nobody_is_sent_to_a_thread_in_which_what_was_cancelled_still_runs() -> None:
+    entered, gate = threading.Event(), threading.Event()
+
+    async def hang() -> None:
+        entered.set()
+        while not gate.wait(0.01):
+            continue
+
+    async def answer() -> str:
+        return "done"
+
+    async def play() -> None:
+        crew = Crew()
+        hanging = asyncio.create_task(crew.run(Place(), "hang", hang))
+        await asyncio.to_thread(entered.wait)
+        hanging.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await hanging
+        try:
+            async with asyncio.timeout(10):
+                assert await crew.run(Place(), "answer", answer) == "done"
+        finally:
+            gate.set()
+            crew.close()
+
+    asyncio.run(play())

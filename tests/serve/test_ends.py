@@ -263,3 +263,18 @@ def test_a_record_of_what_was_never_admitted_agrees_with_any_replay() -> None:
     trace.failure = blame(lost, part="C", kind="session_lost", stage="admission", turn=0)
     trace.end, trace.reason = End.FAILED, "session_lost"
     asyncio.run(qn.replay(counter, counter.tasks("test")[0], trace))
+
+
+def test_an_end_comes_once() -> None:
+    async def play() -> None:
+        host = Host([counter])
+        live = await host.create(Wanted(task=0), ANYONE)
+        await live.call("add", '{"by": 1}')
+        await live.end("enough")
+        record = live.trace.to_bytes()
+        await live.end("more than enough")
+        assert (live.trace.reason, live.trace.to_bytes()) == ("enough", record)
+        assert host.counts.ended["counter", "valid"] == 1
+        host.crew.close()
+
+    asyncio.run(play())

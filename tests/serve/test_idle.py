@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from quintain.serve.closing import PATIENCE_S
 from quintain.serve.errors import Gone, Unknown
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
@@ -126,6 +127,28 @@ def test_an_episode_is_kept_by_who_asks_for_it_and_then_gone_for_all(ask: Callab
             await live.call("add", '{"by": 1}')
         assert not live.trace.turns
         assert host.owner(live.token) is None
+        host.crew.close()
+
+    asyncio.run(play())
+
+
+def test_who_closes_an_episode_does_not_wait_for_what_runs_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QUINTAIN_TEST_FOLDER", str(tmp_path))
+    gates = Gates(tmp_path)
+
+    async def play() -> None:
+        host = Host([gated])
+        live = await host.create(Wanted(task=0), ANYONE)
+        calling = asyncio.create_task(live.call("hold", '{"gate": "long"}'))
+        await asyncio.to_thread(gates.await_entry, "long")
+        async with asyncio.timeout(PATIENCE_S / 2):
+            await host.close(live.id, ANYONE)
+        assert not calling.done()
+        gates.open("long")
+        await host.closing.end()
+        assert calling.done()
         host.crew.close()
 
     asyncio.run(play())

@@ -132,6 +132,20 @@ time.sleep(600)
     assert not Path(work).parent.exists(), "its folders too"
 
 
+def test_a_program_that_will_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quintain.serve.model.program._GRACE_S", 0.1)
+    number = tmp_path / "pid"
+    code = f"""
+import signal
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+open({str(number)!r}, "w").write(str(os.getpid()))
+ask("?")
+time.sleep(600)
+"""
+    assert play(program(tmp_path, code), RuntimeError("the model is gone")).failure is not None
+    assert not alive(int(number.read_text()))
+
+
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

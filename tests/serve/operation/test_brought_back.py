@@ -295,3 +295,14 @@ def test_what_is_said_to_a_session_that_is_gone_is_not_of_the_next_one_of_its_na
             assert len(past.entries()) == 1  # What he said to the second.
 
     asyncio.run(play())
+
+
+def test_a_member_that_goes_on_is_taken(tmp_path: Path) -> None:
+    async def play() -> None:
+        await drawn(tmp_path)
+        with up(tmp_path) as (host, pasts):
+            await host.recover(pasts)
+            other = await host.create(Wanted(task=0), ANYONE)
+            assert (host.get("one", ANYONE).trace.member, other.trace.member) == (0, 1)
+
+    asyncio.run(play())

@@ -9,12 +9,17 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import quintain as qn
+from quintain.errors import EpisodeError
 from quintain.harness import Dialogue, Model, Request
 from quintain.serve.crew import TRIALS
 from quintain.serve.host import Host, Wanted
 from quintain.serve.journal import Journal
+from quintain.serve.kept import Kept
 from quintain.serve.keys import ANYONE
+from quintain.serve.log import FORGETFUL
 from quintain.trace import Message, Reply, ToolCall
 
 GATE = threading.Event()
@@ -180,5 +185,22 @@ def test_an_episode_that_is_played_again_may_stall_and_is_what_it_was(tmp_path: 
             assert again.trace.to_bytes() == live.trace.to_bytes()
             GATE.set()
             assert (await again.call("ring", "{}")).content == f"rung {times + 1} times"
+
+    asyncio.run(play())
+
+
+def test_who_was_heard_is_heard_again_from_where_the_episode_goes_back_to() -> None:
+    async def play() -> None:
+        user = User()
+        kept = Kept(user, "one", FORGETFUL)
+        asked = Request(messages=[Message("user", "Well?")], tools=(), role="user")
+        kept.rewind(3)  # The record with which it began has three replies of others.
+        first, second = await kept(asked), await kept(asked)
+        kept.rewind(4)
+        assert await kept(asked) == second
+        kept.rewind(3)
+        assert (await kept(asked), user.asked) == (first, 2)
+        with pytest.raises(EpisodeError, match="'judge' is asked, where 'user' was"):
+            await kept(Request(messages=asked.messages, tools=(), role="judge"))
 
     asyncio.run(play())

@@ -179,14 +179,15 @@ def test_calls_that_nobody_asks_for_again_are_kept_in_bounds() -> None:
     asyncio.run(play())
 
 
-def test_calls_of_a_process_that_is_gone_are_asked_for_while_there_is_time() -> None:
+def test_calls_are_asked_for_without_their_keys_while_there_is_time() -> None:
     async def play() -> None:
         host = Host([counter])
         live = await host.create(Wanted(environment="counter", split="train", task=0), ANYONE)
         await live.ready()
-        live.lost = {"too late": time.monotonic() - 1, "in time": unheard.deadline()}
+        live.asked = {"too late": (b"", unheard.gone, time.monotonic() - 1)}
+        live.lost = {"too late as well": time.monotonic() - 1, "in time": unheard.deadline()}
         assert unheard.same(live, b"", lambda _: True) == "in time"
-        assert live.lost == {"in time": None}  # It has come, and is nobody else's.
+        assert (live.asked, live.lost) == ({}, {"in time": None})  # It has come, and is nobody else's.
         assert unheard.same(live, b"", lambda _: True) is None
         host.crew.close()
 

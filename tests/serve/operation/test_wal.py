@@ -135,6 +135,29 @@ def test_what_the_disk_has_not_confirmed_is_not_there(path: Path, monkeypatch: p
     assert bodies(path) == [b"first", b"2nd"]
 
 
+def test_of_a_record_over_which_the_disk_breaks_nothing_is_left(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write, times = os.pwrite, iter(range(9))
+
+    def breaking(file: int, data: bytes, place: int) -> int:
+        match next(times):
+            case 0:
+                return write(file, data[:100], place)
+            case 1:
+                raise OSError(errno.EIO, "Input/output error")
+            case _:
+                return write(file, data, place)
+
+    wal = Wal(path)
+    wal.append(b"first")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", breaking)
+        with pytest.raises(OSError, match="Input/output"):
+            wal.append(b"refused" * 100)
+    wal.append(b"2nd")
+    wal.close(tidy=False)
+    assert bodies(path) == [b"first", b"2nd"]
+
+
 def test_a_full_disk_refuses_and_leaves_nothing_half(path: Path) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     wal = Wal(path)

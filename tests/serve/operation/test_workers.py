@@ -108,6 +108,25 @@ def test_a_connection_for_which_there_is_no_descriptor_is_lost_alone(caplog: pyt
     mail.close()
 
 
+def test_of_two_descriptors_for_which_there_is_no_room_none_stays_open() -> None:
+    mail = Mail(1)
+    one, other = socket.socketpair()
+    assert mail.send(0, one.fileno(), b"x" * 70_000)
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(one.fileno())
+    os.close(free)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, before[1]))
+        assert mail.read(0) is None
+        assert os.dup(one.fileno()) == free
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    os.close(free)
+    for end in (one, other):
+        end.close()
+    mail.close()
+
+
 def test_a_full_box_says_so() -> None:
     mail = Mail(1)
     one, other = socket.socketpair()

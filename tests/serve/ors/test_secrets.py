@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from quintain.serve.confided import MOST
 from quintain.serve.keys import add
 from tests.serve.leaks import places
 from tests.serve.operation.again import mortal
@@ -170,3 +171,12 @@ def test_a_result_is_found_by_its_key_without_them(confided: tuple[Served, Ors])
     key = frames(first.content)[0].data
     again = ors.post("/confiding/call", {"name": "read", "input": {"of": "KEY"}, "task_id": key}, sid)
     assert text(result(again.content)) == named("sk-0123456789")
+
+
+@pytest.mark.parametrize(("name", "value"), [("KEY", "x" * MOST), ("x" * MOST, "value")])
+def test_names_and_values_have_a_bound_together(confided: tuple[Served, Ors], name: str, value: str) -> None:
+    _, ors = confided
+    answer = create(ors, {}, secrets={name: value})
+    assert answer.status_code == 400
+    assert "characters with their names" in answer.text
+    assert "xxx" not in answer.text
