@@ -334,7 +334,7 @@ class Live(Shown):
             self._turns[key] = index
         await self._play(reply)
         if self._log.keeps:
-            self._log.write(Done(self.id, digest(self.trace, index)))
+            self._log.write(Done(self.id, digest(self.trace, index), key if key in self.lost else ""))
         if self.trace.failure is not None:
             self.broken = key
             raise Void(self._failure)

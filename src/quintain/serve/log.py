@@ -72,11 +72,16 @@ class Said(msgspec.Struct, frozen=True, tag="said"):
     reply: Reply
 
 
-class Done(msgspec.Struct, frozen=True, tag="done"):
-    """What was acted was played, and is about to be told; the digest names the task and the turns that came of it."""
+class Done(msgspec.Struct, frozen=True, tag="done", omit_defaults=True):
+    """What was acted was played, and is about to be told; the digest names the task and the turns that came of it.
+
+    Attributes:
+        key: Its key, where whoever asked does not know that: until it is `Met`, nobody may have got the answer.
+    """
 
     id: str
     digest: str
+    key: str = ""
 
 
 class Missed(msgspec.Struct, frozen=True, tag="missed"):

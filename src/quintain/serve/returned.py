@@ -226,6 +226,7 @@ def _unheard(entries: Sequence[Entry]) -> set[str]:
                 found.add(acted)
                 acted = entry.key
             case Done():
+                found.add(entry.key)
                 acted = ""
             case Missed():
                 found.add(entry.key)

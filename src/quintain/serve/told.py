@@ -192,7 +192,7 @@ class Shown:
     Attributes:
         lost: Keys of calls of which it is written down that nobody got their answers, or that has to be thought of
             those of a process that is gone: until when the same request may come without its key. None where it has
-            come, or is known by more than its key.
+            come, or is known by more than its key, and of a call whose answer is still to be told to who has no key.
         is_new: Whether a process was killed before anybody acted in it, and nobody did since: who asked for it may not
             know that it is there.
         broken: Key of the call over which it failed; empty where there is none.
@@ -259,7 +259,8 @@ class Shown:
         """An answer was told, which maybe nobody had got before, or is not kept any more for whoever did not get it."""
         if key in self.lost:
             del self.lost[key]
-            self._log.write(Met(self.id, key))
+            if self._log.keeps and self.knows(key):  # Of what was refused nothing was written.
+                self._log.write(Met(self.id, key))
 
     @property
     def is_busy(self) -> bool:

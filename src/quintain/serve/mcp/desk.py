@@ -31,12 +31,14 @@ class Asked(NamedTuple):
     Attributes:
         live: The episode.
         gone: Whether the client has left.
+        told: Takes the key of a call that has an answer now, and what was asked; it sees whether that is delivered.
         key: What the client calls this very request, whatever connection it comes by; empty where it says nothing.
         alone: Whether one client speaks here, and no other ever, so that an id names one request.
     """
 
     live: Live
     gone: Callable[[], bool]
+    told: Callable[[str, bytes], None]
     key: str = ""
     alone: bool = False
 
@@ -122,6 +124,8 @@ class Desk:
         live = asked.live
         if not live.knows(key):
             live.room(2 * len(arguments))
+            if not asked.key:
+                live.lost[key] = None
         if name == last_words(live.env):
             making = live.answer(words.said(arguments), key=key)
         else:
@@ -130,16 +134,14 @@ class Desk:
         self._calls.add(call)
         call.add_done_callback(self._forget)
         try:
-            answer = await asyncio.shield(call)
+            return await asyncio.shield(call)
         except asyncio.CancelledError:
             live.asked[key] = (request, unheard.gone, unheard.FOREVER)
             call.add_done_callback(lambda _: unheard.left(live, key, request))
             raise
-        if asked.gone():
-            unheard.left(live, key, request)
-        else:
-            unheard.heard(live, key)
-        return answer
+        finally:
+            if call.done():
+                asked.told(key, request)
 
     async def _ready(self, context: Context) -> Live:
         """The episode of a request, once there is something to show of it."""

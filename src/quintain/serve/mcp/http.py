@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from quintain import codec
-from quintain.serve import sdk
-from quintain.serve.asgi import Request
+from quintain.serve import sdk, unheard
+from quintain.serve.asgi import Event, Request
 from quintain.serve.live import Live
 
 from .desk import Asked, Context, Desk
@@ -32,10 +32,57 @@ class Address:
         """Answer one request, a POST to this episode's address."""
         key = request.header(b"idempotency-key")
         named = codec.digest(key.encode()) if key else ""
-        asked = Asked(live, request.gone, named)
+        answers = Answers(live, request)
+        asked = Asked(live, request.gone, answers.put, named)
         headers = [(name, value.strip(b" \t")) for name, value in request.scope["headers"]]
         scope = {**request.scope, "headers": headers, _ASKED: asked}
-        await self._manager.handle(scope, request.receive, request.send)
+        try:
+            await self._manager.handle(scope, request.receive, answers.send)
+        finally:
+            answers.end(is_told=False)
+
+
+class Answers:
+    """What a request gets for the calls that it makes. The SDK sends it, and says nothing of when it has.
+
+    Args:
+        live: The episode.
+        request: It.
+    """
+
+    def __init__(self, live: Live, request: Request) -> None:
+        self._live = live
+        self._request = request
+        self._calls: list[tuple[str, bytes]] = []
+        self._is_over = False
+
+    def put(self, key: str, what: bytes) -> None:
+        """A call has an answer."""
+        self._live.asked[key] = (what, self._request.gone, unheard.FOREVER)
+        self._calls.append((key, what))
+        if self._is_over:
+            self.end(is_told=False)
+
+    async def send(self, event: Event) -> None:
+        """Send a part of what the request gets.
+
+        That answers are told is written down right before, not after: whoever reads one may act on it at once.
+        """
+        is_body = event["type"] == "http.response.body"
+        if is_body and not self._request.gone():
+            for key, _ in self._calls:
+                unheard.heard(self._live, key)
+        await self._request.send(event)
+        if is_body and not event.get("more_body"):
+            self.end(is_told=not self._request.gone())
+
+    def end(self, *, is_told: bool) -> None:
+        """Nothing more is sent; whether what was sent had somebody who took it."""
+        self._is_over = True
+        for key, what in self._calls:
+            if not is_told:
+                unheard.left(self._live, key, what)
+        self._calls.clear()
 
 
 def _asked(context: Context) -> Asked:

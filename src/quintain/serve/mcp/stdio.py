@@ -24,6 +24,7 @@ from pydantic_core import ErrorDetails
 from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.harness import Agent
+from quintain.serve import unheard
 from quintain.serve.errors import Void
 from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
@@ -73,7 +74,10 @@ async def play(env: Environment[Any], wanted: Wanted, *, user: Agent | None = No
 
 
 async def _serve(live: Live) -> None:
-    asked = Asked(live, lambda: False, alone=True)
+    def told(key: str, _: bytes) -> None:
+        unheard.heard(live, key)  # Of a pipe nobody can know more.
+
+    asked = Asked(live, lambda: False, told, alone=True)
     server = Desk(lambda _: asked).server
     messages, heard = anyio.create_memory_object_stream[SessionMessage | Exception]()
     try:
