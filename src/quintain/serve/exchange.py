@@ -86,13 +86,15 @@ class Exchange:
         """Have it answered; what raises is a bug of ours, which is logged and told to nobody."""
         try:
             await app(self.scope, self.receive, self.send)
+        except asyncio.CancelledError:  # The process ends before its calls do; who asks the next one may go on.
+            await self._give_up(HTTPStatus.SERVICE_UNAVAILABLE, (b"retry-after", b"1"))
         except BaseException as error:  # noqa: BLE001  # as uvicorn does: one request ends neither others nor us
             _log.error("%s %s", self.scope["method"], _shown(self.scope["path"]), exc_info=error)
-            await self._give_up()
+            await self._give_up(HTTPStatus.INTERNAL_SERVER_ERROR)
         else:
             if not self.response_complete and not self.disconnected:
                 _log.error("%s %s: the answer was not completed", self.scope["method"], _shown(self.scope["path"]))
-                await self._give_up()
+                await self._give_up(HTTPStatus.INTERNAL_SERVER_ERROR)
         finally:  # Nothing leads back here, or each request would wait for the garbage collector with all it brought.
             self._on_response = None
             self.scope["extensions"] = _LEFT if self.disconnected else _STAYED
@@ -207,13 +209,12 @@ class Exchange:
         if self._on_response is not None:
             self._on_response()
 
-    async def _give_up(self) -> None:
+    async def _give_up(self, status: HTTPStatus, *more: tuple[bytes, bytes]) -> None:
         if self.response_started:
             self._transport.close()
             return
-        status = HTTPStatus.INTERNAL_SERVER_ERROR
         body = b'{"detail":"%b"}' % status.phrase.encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), *more]
         await self.send({"type": "http.response.start", "status": int(status), "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
 

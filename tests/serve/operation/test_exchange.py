@@ -194,6 +194,22 @@ def test_no_answer_and_one_that_is_none_are_a_server_error(events: tuple[Event, 
     assert data.endswith(b'\r\n\r\n{"detail":"Internal Server Error"}')
 
 
+def test_who_is_not_answered_before_the_end_may_come_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST":
+            await send(START)
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()  # As the server does with all, when its time is over.
+        await asyncio.sleep(0)
+
+    data, _ = exchanged(waits)
+    assert data.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+    assert b"\r\nretry-after: 1\r\n" in data
+    assert exchanged(waits, method="POST") == (b"", True)
+    assert not caplog.messages
+
+
 @pytest.mark.parametrize("path", ["/e/hush/mcp", "//e//hush/mcp", "/m/hush/v1/models", "/e/hush"])
 def test_what_breaks_is_logged_without_the_secret_of_an_address(path: str, caplog: pytest.LogCaptureFixture) -> None:
     async def breaks(scope: Scope, receive: Receive, send: Send) -> None:
