@@ -21,8 +21,6 @@ _UNREADABLE = (
     b"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 24\r\n\r\n"
     b'{"detail":"Bad Request"}'
 )
-
-
 _PONG = bytes([0x80 | Opcode.PONG])
 
 
@@ -36,7 +34,7 @@ class WebSocket(Reader, WebSocketsSansIOProtocol):
         """Take bytes. A handshake that cannot be read is refused; uvicorn would leave it without any answer."""
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated and not self.transport.is_closing():
-            self.transport.write(_UNREADABLE)
+            self.transport.write(b"".join(self.conn.data_to_send()) or _UNREADABLE)
             self.transport.close()
 
     def handle_cont(self, event: Frame) -> None:

@@ -148,6 +148,14 @@ def test_odd_handshakes_are_answered(served: Served, name: str) -> None:
     assert not received.startswith(b"HTTP/1.1 5"), received
 
 
+def test_a_header_that_is_too_long_for_a_socket_is_told_so(served: Served) -> None:
+    with connected(served.port) as connection:
+        connection.sendall(OPENING.replace("Host:", f"X-Secrets: {'a' * 10_000}\r\nHost:").encode())
+        received = connection.recv(65_536)
+    assert received.startswith(b"HTTP/1.1 431 ")
+    assert b"8192" in received
+
+
 def test_a_frame_in_many_parts_is_one_frame(served: Served) -> None:
     with connected(served.port) as connection:
         connection.sendall(OPENING.encode())
