@@ -23,6 +23,7 @@ from quintain.serve.log import Created, Entry
 from quintain.serve.wal import Wal
 from quintain.trace import Message, Reply, ToolCall
 from tests.serve.leaks import places
+from tests.serve.mcp.episodes import Wire
 from tests.serve.operation.again import DYING, Mortal, mortal
 from tests.serve.ors.confiding import named
 from tests.serve.ors.test_secrets import ENV
@@ -76,6 +77,21 @@ def test_each_episode_reads_its_own(api: httpx.Client) -> None:
     for path, expected in paths.items():
         assert call(api, path, "read", of="KEY")["observation"] == expected
         assert call(api, path, "read", of="OTHER")["observation"] == "none"
+
+
+def test_an_agent_that_speaks_mcp_plays_with_those_that_its_episode_was_begun_with(api: httpx.Client) -> None:
+    """And what it sends itself tells its episode none: it may be a program that an agent has written."""
+    value = fresh()
+
+    async def read(address: str) -> Any:
+        url = str(httpx.URL(address).copy_with(host=api.base_url.host, port=api.base_url.port))
+        async with Wire(url, modern=True) as wire:
+            wire.http.headers["X-Secrets"] = packed({"KEY": fresh()})
+            return (await wire.call(1, "read", {"of": "KEY"}))["result"]["content"][0]["text"]
+
+    with_it, without = (api.get(path).json()["mcp_url"] for path in (begun(api, secrets={"KEY": value}), begun(api)))
+    assert asyncio.run(read(with_it)) == named(value)
+    assert asyncio.run(read(without)) == "none"
 
 
 def test_nobody_else_does(served: Served, api: httpx.Client) -> None:
