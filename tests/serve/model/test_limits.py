@@ -68,6 +68,19 @@ def test_a_limit_holds_beside_a_turn_that_stays_open(limit: str, value: int, mon
     asyncio.run(play())
 
 
+def test_a_limit_holds_for_what_is_asked_at_once() -> None:
+    model = Model(*(says("Words.") for _ in range(9)))
+
+    async def play() -> None:
+        async with talking(model, listed=True, config=qn.Config(max_turns=3)) as talk:
+            said = await asyncio.gather(*(talk.chat({"role": "user", "content": f"{n}"}) for n in range(9)))
+            assert [one.get("content", "refused") for one in said].count("Words.") == 3
+            trace = await talk.end()
+        assert (len(trace.turns), len(model.asked)) == (3, 3)
+
+    asyncio.run(play())
+
+
 def test_the_shorter_limit_of_a_reply_counts() -> None:
     model = Model(says(), says(), says())
 

@@ -66,6 +66,7 @@ class Conversation:
         self._own_calls = 0
         self._ids: set[str] = {""}
         self._running: set[asyncio.Task[Any]] = set()
+        self._drawing: set[asyncio.Task[Any]] = set()
 
     @property
     def tools(self) -> Sequence[Tool]:
@@ -111,14 +112,21 @@ class Conversation:
 
     async def _ask(self, asked: Asked) -> tuple[Reply, str]:
         context = self._restored(asked)
-        if spent := self._is_spent():
-            await self._quiet()
-        async with self._lock:
-            if spent or self._goes_on(context):
-                await self._settle()  # So the program has made the calls that it is going to make.
-            self._check()
-        first = len(context)
-        reply, context = await self._drawn(asked, context)
+        while self._drawing and self._is_spent():
+            await asyncio.wait(tuple(self._drawing), return_when=asyncio.FIRST_COMPLETED)
+        spent, first, drawing = self._is_spent(), len(context), asyncio.current_task()
+        assert drawing is not None
+        self._drawing.add(drawing)
+        try:
+            if spent:
+                await self._quiet()
+            async with self._lock:
+                if spent or self._goes_on(context):
+                    await self._settle()  # So the program has made the calls that it is going to make.
+                self._check()
+            reply, context = await self._drawn(asked, context)
+        finally:
+            self._drawing.discard(drawing)
         sequence = tuple(context[first:])
         name = f"{len(self._stored)}"
         self._said[key(reply.message)].append(sequence)
@@ -167,15 +175,19 @@ class Conversation:
             raise Refusal(f"the model failed: {error}", status=403, code="model_failed") from error
 
     def _is_spent(self) -> bool:
-        """Whether replies wait to be recorded that will reach a limit, which is only seen once they are."""
-        if not self._held:
+        """Whether replies that are not recorded yet, or are being drawn, reach a limit, which counts what is."""
+        if not self._held and not self._drawing:
             return False
         config = self.session.config
         replies = [turn.reply for turn in self.session.episode.trace.turns] + [held.reply for held in self._held]
         if self._open is not None:
             replies.append(self._open.reply)
         sizes = [reply.usage.prompt + reply.usage.completion for reply in replies]
-        spent = ((config.max_turns, len(sizes)), (config.max_tokens, sum(sizes)), (config.context_tokens, max(sizes)))
+        spent = (
+            (config.max_turns, len(sizes) + len(self._drawing)),
+            (config.max_tokens, sum(sizes)),
+            (config.context_tokens, max(sizes, default=0)),
+        )
         return any(limit is not None and count >= limit for limit, count in spent)
 
     async def _quiet(self) -> None:
