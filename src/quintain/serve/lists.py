@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -16,6 +17,12 @@ T = TypeVar("T")
 
 Tell = Callable[[Task[Any], str, int], T]
 """What is told of a task, by its split and its place in it."""
+
+KEPT = 5_000
+"""So many of the tasks that a server has told of are not made again for the next who asks."""
+
+_told: WeakKeyDictionary[Host, dict[tuple[object, ...], Any]] = WeakKeyDictionary()
+"""What was told, by environment, split, way of telling and place; the oldest first."""
 
 
 class Split(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,13 +59,24 @@ async def shown(host: Host, env: Environment[Any], split: str, *, part: slice, t
         Refused: The environment has no such split.
     """
     tasks = await host.tasks(env, split)
-    places = range(len(tasks))[part]
+    told = _told.setdefault(host, {})
+    keys: list[tuple[str, str, Tell[T], int]] = [(env.name, split, tell, place) for place in range(len(tasks))[part]]
+    # A task is a pure function of its place, and many clients ask for the whole list each time that they come.
+    found: dict[tuple[object, ...], T] = {key: told[key] for key in keys if key in told}
+    missing = [key for key in keys if key not in found]
 
     async def show() -> list[T]:
-        return [tell(tasks[place], split, place) for place in places]
+        return [tell(tasks[place], split, place) for *_, place in missing]
 
-    # Tasks may be made as they are listed: a few say nothing about how long it takes to make all.
-    return await host.apart((env.name, "list", len(places).bit_length()), show)
+    if missing:
+        # Tasks may be made as they are listed: a few say nothing about how long it takes to make all.
+        made = await host.apart((env.name, "list", len(missing).bit_length()), show)
+        new: dict[tuple[object, ...], T] = dict(zip(missing, made, strict=True))
+        found |= new
+        told |= new
+        while len(told) > KEPT:
+            del told[next(iter(told))]
+    return [found[key] for key in keys]
 
 
 async def one(host: Host, env: Environment[Any], wanted: Index, *, tell: Tell[T]) -> T:
