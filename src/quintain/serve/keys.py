@@ -15,6 +15,7 @@ import logging
 import os
 import re
 import secrets
+import stat
 import time
 from collections import Counter
 from collections.abc import Generator
@@ -83,13 +84,15 @@ class Keys:
         path: As `add` writes it.
 
     Raises:
-        UsageError: It is not there, or holds something else.
+        UsageError: It is not there, holds something else or no key, or others may read or change it.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._stamp = _stamp(path)
-        self._lines = {line.number: line for line in read(path)}
+        self._lines = _guarded(path)
+        if not self._lines:
+            raise UsageError(f"{path} holds no key, so nobody could come in; {_makes_one(path)}")
         self._looked = time.monotonic()
 
     def caller(self, key: str) -> Caller | None:
@@ -105,7 +108,7 @@ class Keys:
         try:
             stamp = _stamp(self._path)
             if stamp != self._stamp:
-                self._lines = {line.number: line for line in read(self._path)}
+                self._lines = _guarded(self._path)
                 self._stamp = stamp
         except UsageError as error:
             _log.error("the keys stay as they were: %s", error)
@@ -176,13 +179,32 @@ def _hash(salt: str, key: str) -> str:
 
 
 def _stamp(path: Path) -> tuple[int, int, int]:
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise UsageError(
-            f"the keys in {path} cannot be read: {error.strerror}; `quintain keys add {path} NAME --role ...` makes one"
-        ) from error
+    found = _found(path)
     return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _found(path: Path) -> os.stat_result:
+    try:
+        return path.stat()
+    except OSError as error:
+        raise UsageError(f"the keys in {path} cannot be read: {error.strerror}; {_makes_one(path)}") from error
+
+
+def _makes_one(path: Path) -> str:
+    return f"`quintain keys add {path} NAME --role ...` makes one"
+
+
+def _guarded(path: Path) -> dict[str, Line]:
+    """The lines of a file that is no affair of others, by their numbers: whoever may write there could let himself in.
+
+    Raises:
+        UsageError: It holds something else, or others may read or change it.
+    """
+    lines = {line.number: line for line in read(path)}
+    mode = _found(path).st_mode
+    if mode & (stat.S_IRWXO | stat.S_IWGRP):
+        raise UsageError(f"others may read or change {path} ({stat.filemode(mode)}); `chmod 600 {path}` keeps them out")
+    return lines
 
 
 @contextlib.contextmanager
