@@ -38,6 +38,14 @@ def test_a_trace_alone_needs_its_environment_named(desk: Path, call: Call) -> No
     assert call("replay", "alone.jsonl", "--here", "--env", ENV).status == 0
 
 
+def test_that_nothing_was_played_again_is_no_proof(desk: Path) -> None:
+    quintain("run", ENV, "--tasks", 1, "--out", "here", cwd=desk)
+    (desk / "here" / "traces.jsonl").write_bytes(b"")
+    ended = quintain("replay", "here", cwd=desk)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.strip() == "Error: nothing was played again, for there is no episode in here"
+
+
 def test_several_runs_are_replayed_together(desk: Path, call: Call) -> None:
     call("run", ENV, "--tasks", 2, "--out", "one")
     call("run", ENV, "--tasks", 3, "--out", "two", "--agent", "noop")

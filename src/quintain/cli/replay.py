@@ -105,10 +105,11 @@ async def judge(paths: Sequence[Path], spec: str | None) -> Verdict:
     """Replay every trace in this process.
 
     Raises:
-        UsageError, DefinitionError: The traces or their environment cannot be had.
+        UsageError, DefinitionError: The traces or their environment cannot be had, or there is no trace.
         TraceError: A trace cannot be read.
     """
     from quintain.day import Days
+    from quintain.errors import UsageError
     from quintain.record import read_traces
 
     from .folders import environment_of
@@ -126,6 +127,8 @@ async def judge(paths: Sequence[Path], spec: str | None) -> Verdict:
                 verdict.diverged += 1
                 if len(verdict.first) < NAMED:
                     verdict.first.append(_named(path, trace, diverged))
+    if not verdict.episodes:
+        raise UsageError(f"nothing was played again, for there is no episode in {', '.join(map(str, paths))}")
     verdict.wall_s = time.perf_counter() - started
     return verdict
 

@@ -55,6 +55,8 @@ def serve(envs: tuple[str, ...], chosen: Single, *, user: str | None, options: d
     from quintain.serve.host import Wanted
     from quintain.serve.mcp.stdio import play
 
+    if sys.stdin.isatty():
+        click.echo("an agent program starts this and talks MCP to it; at a terminal, Ctrl-D ends the episode", err=True)
     wanted = Wanted(split=split, task=place, seed=chosen.seed or 0)
     asyncio.run(play(env, wanted, user=player, to=chosen.trace))
 

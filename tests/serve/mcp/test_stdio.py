@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
 import signal
 import subprocess
 import sys
@@ -305,3 +307,24 @@ def test_an_sdk_that_is_too_old_is_told_and_all_else_is_served(tmp_path: Path) -
         assert (answer.status_code, "here is mcp 1.30.0" in answer.json()["detail"]) == (503, True)
         assert httpx.get(f"{served.url}/counter/splits").status_code == 200
     assert "here is mcp 1.30.0" in served.said
+
+
+def test_at_a_terminal_it_says_who_is_to_talk_to_it(tmp_path: Path) -> None:
+    """It would seem to hang otherwise, for whoever tries the command before an agent program gets it."""
+    keyboard, terminal = pty.openpty()
+    command = [sys.executable, "-m", "quintain", "serve", f"{ENVIRONMENTS}:counter", "--stdio"]
+    with os.fdopen(terminal, "rb") as stdin:
+        process = subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            env=environment(tmp_path),
+        )
+    with process, os.fdopen(keyboard, "wb", buffering=0) as keys:
+        assert process.stderr is not None
+        assert b"Ctrl-D ends the episode" in process.stderr.readline()
+        keys.write(b"\x04")
+        out, _ = process.communicate(timeout=SECONDS)
+    assert (process.returncode, out) == (0, b"")

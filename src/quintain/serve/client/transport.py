@@ -159,7 +159,8 @@ class Transport:
         try:
             response = httpx.get(f"{self.base}{path}", headers=self._headers, timeout=60.0)
         except httpx.HTTPError as error:
-            raise UsageError(f"{self.base} cannot be reached: {type(error).__name__}: {error}") from error
+            why = f"{type(error).__name__}: {error}"
+            raise UsageError(f"{self.base} cannot be reached; is `quintain serve` running there? {why}") from error
         return self._read(self._good(response, f"GET {path}"), of)
 
     async def aclose(self) -> None:
@@ -191,6 +192,8 @@ class Transport:
         if response.status_code < 300:
             return response.content
         told = f"{self.base}: {where}: {_said(response)}"
+        if response.status_code == 401:
+            told += f"; give it to connect, or let the environment variable {KEY} hold it"
         if response.status_code >= 500:
             raise Lost(told, kind="provider_unavailable")
         raise Refusal(told, response.status_code)
