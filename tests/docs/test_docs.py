@@ -25,6 +25,8 @@ import pytest
 
 from quintain.resources.sandbox import Sandbox, SandboxUnavailable
 from quintain.resources.workspace import Workspace
+from tests.serve.clients import venvs
+from tests.serve.model.test_clients import MINI, NPM
 
 ROOT = Path(__file__).parents[2]
 PAGES = [path for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if path.exists()]
@@ -164,6 +166,27 @@ def test_what_a_page_has_one_install_is_enough_for_what_it_serves(page: Path) ->
     for block in blocks(page.read_text()):
         if "pip install" in block.code and "worlds" not in block.code and "all]" not in block.code:
             assert not re.search(r"quintain \w+ (support|enterprise)\b", block.code), block.code
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_a_page_installs_from_a_clone_since_no_index_has_it(page: Path) -> None:
+    assert not re.search(r"pip install '?quintain\b", page.read_text())
+
+
+@pytest.mark.parametrize(
+    ("page", "tested"),
+    [
+        ("serve-ors.md", (venvs.ORS[0][0], venvs.OPENREWARD[0][0], venvs.INSPECT[0][0], venvs.TRL[1][0])),
+        ("serve-openenv.md", (venvs.OPENENV[0][0], venvs.TRL[1][0])),
+        ("run-an-agent-program.md", (MINI[0], *NPM)),
+    ],
+)
+def test_the_versions_that_a_page_names_are_those_that_are_tested(page: str, tested: tuple[str, ...]) -> None:
+    text = (ROOT / "docs" / "how-to" / page).read_text()
+    for client in tested:
+        name, version = re.split(r"==|(?<=.)@", client)
+        assert version in text, f"{page} names another version of {name} than {version}"
+        assert name in text
 
 
 # The tests of this test: a page in, a verdict out.

@@ -11,14 +11,15 @@ from typing import Any
 
 from _facts import tell
 
-url, episode, class_ = sys.argv[1:]
+url = sys.argv[1]
+episode, class_ = (code.replace("http://127.0.0.1:8080/openenv/scale", url) for code in sys.argv[2:])
 
 
 def main() -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(episode, {"url": url})
-    names: dict[str, Any] = {"url": url}
+        exec(episode, {})
+    names: dict[str, Any] = {}
     exec(class_, names)
     env = names["Balance"]()
     trained: list[list[Any]] = []

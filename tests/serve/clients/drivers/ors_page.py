@@ -23,10 +23,10 @@ SMALL = "use_cpu=True, bf16=False, max_steps=1, max_completion_length=32, report
 
 
 def pasted(code: str) -> dict[str, Any]:
-    names: dict[str, Any] = {"url": URL}
+    names: dict[str, Any] = {}
     for name in ("OPENREWARD_SESSION_URL", "OPENREWARD_API_URL"):
         os.environ.pop(name, None)
-    exec(code, names)
+    exec(code.replace("http://127.0.0.1:8080", URL), names)
     return names
 
 
