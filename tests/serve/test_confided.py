@@ -151,6 +151,11 @@ def void(env: qn.Environment[Any], asked: ToolCall, **most: Any) -> Trace:
     return trace
 
 
+def test_of_a_secret_that_begins_with_another_nothing_is_left() -> None:
+    both = Secrets({"SHORT": "sk-0123456789", "LONG": "sk-0123456789-and-more"})
+    assert both.hidden("It is sk-0123456789-and-more.") == "It is ***."
+
+
 @pytest.mark.parametrize(("length", "is_hidden"), [(SOUGHT, True), (SOUGHT - 1, False)])
 def test_only_what_is_too_long_to_stand_there_by_chance_is_looked_for(length: int, is_hidden: bool) -> None:
     value = "x" * length

@@ -199,3 +199,17 @@ def test_nobody_is_sent_to_a_thread_in_which_what_was_cancelled_still_runs() -> 
             crew.close()
 
     asyncio.run(play())
+
+
+def test_work_that_says_that_its_time_is_over_costs_no_thread() -> None:
+    async def late() -> None:
+        raise TimeoutError("its own")
+
+    async def play() -> None:
+        crew = Crew()
+        with pytest.raises(TimeoutError, match="its own"):
+            await crew.run(Place(), "late", late, limit_s=60.0)
+        assert (len(crew._hands), crew.lost) == (1, 0)
+        crew.close()
+
+    asyncio.run(play())
