@@ -84,7 +84,7 @@ class Keys:
         path: As `add` writes it.
 
     Raises:
-        UsageError: It is not there, holds something else or no key, or others may read or change it.
+        UsageError: It is not there, holds something else or no key, or others may change it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -195,15 +195,15 @@ def _makes_one(path: Path) -> str:
 
 
 def _guarded(path: Path) -> dict[str, Line]:
-    """The lines of a file that is no affair of others, by their numbers: whoever may write there could let himself in.
+    """The lines of a file that only its owner writes, by their numbers: whoever else may could let himself in.
 
     Raises:
-        UsageError: It holds something else, or others may read or change it.
+        UsageError: It holds something else, or others may change it.
     """
     lines = {line.number: line for line in read(path)}
     mode = _found(path).st_mode
-    if mode & (stat.S_IRWXO | stat.S_IWGRP):
-        raise UsageError(f"others may read or change {path} ({stat.filemode(mode)}); `chmod 600 {path}` keeps them out")
+    if mode & (stat.S_IWGRP | stat.S_IWOTH):  # To read it is no help: its hashes are of keys that nobody can guess.
+        raise UsageError(f"others may change {path} ({stat.filemode(mode)}); `chmod go-w {path}` keeps them out")
     return lines
 
 
