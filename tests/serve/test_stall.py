@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -37,6 +38,11 @@ class Bell(qn.State):
             GATE.wait()
         self.seen.append(self.rng.below(1000))
         return f"rung {self.rung} times"
+
+    @qn.tool
+    def polish(self) -> None:
+        """Polish the bell, which takes a while."""
+        time.sleep(0.1)
 
 
 @qn.reward
@@ -86,6 +92,29 @@ def test_a_call_that_stalls_on_the_loop_is_done_once_and_holds_up_nobody() -> No
     assert live.reward == (TRIALS + 5) / 100
     again = asyncio.run(qn.replay(ENV, ENV.tasks("test")[0], live.trace))
     assert again.to_bytes() == live.trace.to_bytes()
+
+
+def test_what_is_done_again_may_take_the_time_that_it_took_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quintain.serve.limits.GRACE_S", 0.5)
+    config = qn.Config(tool_timeout_s=0.5)
+
+    async def play() -> Live:
+        host = Host([ENV.replace(config=config)])
+        live = await opened(host)
+        for _ in range(15):
+            await live.call("polish", "{}")
+        for _ in range(TRIALS + 4):
+            await live.call("ring", "{}")
+        assert RAN[-1] == "MainThread"
+        waiting = asyncio.create_task(live.call("ring", '{"waits": true}'))
+        await asyncio.sleep(0)
+        GATE.set()
+        await waiting
+        host.crew.close()
+        return live
+
+    live = asyncio.run(play())
+    assert (live.trace.failure, live.trace.turns[-1].steps[0].observation) == (None, f"rung {TRIALS + 5} times")
 
 
 def test_what_stalled_once_is_slow_for_a_while() -> None:

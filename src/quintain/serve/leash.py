@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Leash:
@@ -47,13 +50,24 @@ class Leash:
         if not self._asked:
             self._set(seconds)
 
+    def lengthen(self, seconds: float) -> None:
+        """It has so much more to do than it was given time for."""
+        self._tell(self._lengthen, seconds)
+
     def _set(self, seconds: float | None) -> None:
+        self._tell(self._move, seconds)
+
+    def _tell(self, what: Callable[[T], None], told: T) -> None:
         with contextlib.suppress(RuntimeError):  # The loop has ended, and with it the server.
-            self._loop.call_soon_threadsafe(self._move, seconds)
+            self._loop.call_soon_threadsafe(what, told)
 
     def _move(self, seconds: float | None) -> None:
         if self._scope is not None and not self._scope.expired():
             self._scope.reschedule(None if seconds is None else self._loop.time() + seconds)
+
+    def _lengthen(self, seconds: float) -> None:
+        if self._scope is not None and not self._scope.expired() and (until := self._scope.when()) is not None:
+            self._scope.reschedule(until + seconds)
 
 
 _worn: ContextVar[Leash | None] = ContextVar("leash", default=None)
@@ -69,3 +83,9 @@ def hold(seconds: float | None) -> None:
     """It has replied: from now on the work may take so long; None means any time."""
     if (leash := _worn.get()) is not None:
         leash.hold(seconds)
+
+
+def lengthen(seconds: float | None) -> None:
+    """The work that calls this may take so much longer; None where it has any time already."""
+    if seconds is not None and (leash := _worn.get()) is not None:
+        leash.lengthen(seconds)

@@ -26,6 +26,8 @@ from quintain.trace import Message, Reply, Trace, Turn
 from .confided import shown
 from .errors import Conflict, Finished, Refused
 from .kept import Kept
+from .leash import lengthen
+from .limits import patience_s
 
 R = TypeVar("R", bound=Reply)
 S = TypeVar("S", bound=State)
@@ -262,11 +264,14 @@ def hearing(episode: Episode[Any], others: Model | None) -> Model | None:
 async def rebuilt(episode: Episode[S], turns: Sequence[Turn]) -> Again[S]:
     """Another episode where this one stood after these turns: its world is made anew, and they are played in it.
 
+    They may take their time again, beside that of what is done then.
+
     Raises:
         EpisodeError: The world did not do again what it did.
         Exception: Whatever it raises when it is made.
     """
     old = episode.trace
+    lengthen(patience_s(old.config, sum(len(turn.steps) for turn in turns)))
     names = {name: getattr(old, name) for name in ("seed", "member", "attempt", "after", "split", "agent")}
     twin = await Episode[S].begin(episode.env, episode.task, episode.start if old.after else None, **names)
     record = msgspec.structs.replace(old, turns=list(turns), end=None, reason="", failure=None)
