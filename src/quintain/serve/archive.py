@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -62,8 +63,11 @@ class Archive:
             PersistenceError: It cannot be kept.
         """
         pasts = list(pasts)
-        for one in (codec.loads(past.created.wanted, _Numbered) for past in pasts if past.settled is None):
-            self._take(one.environment, one.task, one.member)
+        for past in pasts:
+            with contextlib.suppress(msgspec.DecodeError):  # It does not go on, and the host says so.
+                if past.settled is None:
+                    one = codec.loads(past.created.wanted, _Numbered)
+                    self._take(one.environment, one.task, one.member)
         for trace in (codec.loads(past.settled, Trace) for past in pasts if past.settled is not None):
             folder = self._folders.get(trace.environment)
             if folder is not None and not self._has(folder, trace):

@@ -246,7 +246,9 @@ def test_one_that_another_version_wrote_down_otherwise_hinders_no_start(
             for name, wanted in (("old", {"task": 0.5}), ("new", Wanted(task="a", id="new", split="test", member=0))):
                 journal.write(Created(name, f"token-{name}", ANYONE, LUCK.fingerprint, codec.dumps(wanted)))
         with closing(Journal(tmp_path)) as journal:
-            host = Host([LUCK], log=journal)
+            archive = Archive({})
+            archive.recover(journal.pasts())
+            host = Host([LUCK], log=journal, archive=archive)
             await host.recover(journal.pasts())
             assert [live.id for live in host.lives(ANYONE)] == ["new"]
             host.crew.close()
