@@ -39,7 +39,7 @@ class Address:
         try:
             await self._manager.handle(scope, request.receive, answers.send)
         finally:
-            answers.end(is_told=False)
+            answers.end()
 
 
 class Answers:
@@ -61,24 +61,29 @@ class Answers:
         self._live.asked[key] = (what, self._request.gone, unheard.FOREVER)
         self._calls.append((key, what))
         if self._is_over:
-            self.end(is_told=False)
+            self._settle(is_told=False)
 
     async def send(self, event: Event) -> None:
         """Send a part of what the request gets.
 
-        That answers are told is written down right before, not after: whoever reads one may act on it at once.
+        That answers are told is written down right before, not after: whoever reads one may act on it at once. Who
+        leaves later has read it, though the stream was not at its end.
         """
-        is_body = event["type"] == "http.response.body"
-        if is_body and not self._request.gone():
+        says = event["type"] == "http.response.body" and bool(event.get("body"))
+        if says and not self._request.gone():
             for key, _ in self._calls:
                 unheard.heard(self._live, key)
         await self._request.send(event)
-        if is_body and not event.get("more_body"):
-            self.end(is_told=not self._request.gone())
+        if says:
+            self._settle(is_told=not self._request.gone())
 
-    def end(self, *, is_told: bool) -> None:
-        """Nothing more is sent; whether what was sent had somebody who took it."""
+    def end(self) -> None:
+        """Nothing more is sent."""
         self._is_over = True
+        self._settle(is_told=False)
+
+    def _settle(self, *, is_told: bool) -> None:
+        """Whether what was sent had somebody who took it."""
         for key, what in self._calls:
             if not is_told:
                 unheard.left(self._live, key, what)
