@@ -96,7 +96,7 @@ class SandboxContract:
 
     def test_the_same_program_says_the_same(self) -> None:
         first, second = self.python(payloads.SURROUNDINGS), self.python(payloads.SURROUNDINGS)
-        assert first == second
+        assert first == second, (first, second)  # This is no module of tests, in which pytest would show them.
         assert first.out.splitlines()[:6] == ["2", "1000 1000", "sandbox", "('UTC', 'UTC')", "C.UTF-8", "/workspace"]
 
     def test_its_clock_begins_with_it(self) -> None:
