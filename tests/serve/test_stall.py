@@ -69,6 +69,17 @@ async def opened(host: Host, secrets: Secrets = NOTHING) -> Live:
     return live
 
 
+async def interrupted(live: Live) -> None:
+    """Ring until that is done on the event loop, and then in a way that stalls it until it is interrupted."""
+    for _ in range(TRIALS + 4):
+        await live.call("ring", "{}")
+    assert RAN[-1] == "MainThread"
+    waiting = asyncio.create_task(live.call("ring", '{"waits": true}'))
+    await asyncio.sleep(0)
+    GATE.set()
+    await waiting
+
+
 def test_a_call_that_stalls_on_the_loop_is_done_once_and_holds_up_nobody() -> None:
     async def play() -> tuple[Live, Any]:
         host = Host([ENV])
@@ -103,13 +114,7 @@ def test_what_is_done_again_may_take_the_time_that_it_took_before(monkeypatch: p
         live = await opened(host)
         for _ in range(15):
             await live.call("polish", "{}")
-        for _ in range(TRIALS + 4):
-            await live.call("ring", "{}")
-        assert RAN[-1] == "MainThread"
-        waiting = asyncio.create_task(live.call("ring", '{"waits": true}'))
-        await asyncio.sleep(0)
-        GATE.set()
-        await waiting
+        await interrupted(live)
         host.crew.close()
         return live
 
@@ -160,13 +165,7 @@ def test_what_judges_said_with_a_secret_is_no_other_when_a_call_is_done_again() 
         env = ENV.replace(verifier=qn.Verifier(often, qn.reward(level="step")(heard)))
         host = Host([env])
         live = await opened(host, Secrets({"KEY": "open sesame"}))
-        for _ in range(TRIALS + 4):
-            await live.call("ring", "{}")
-        assert RAN[-1] == "MainThread"
-        waiting = asyncio.create_task(live.call("ring", '{"waits": true}'))
-        await asyncio.sleep(0)
-        GATE.set()
-        await waiting
+        await interrupted(live)
         assert RAN[-1] != "MainThread"
         assert {reward.reason for turn in live.trace.turns for reward in turn.rewards} == {"rung for ***"}
         host.crew.close()
