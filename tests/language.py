@@ -1,0 +1,168 @@
+"""Language laws: each one is a function from sources to violations, counted against a ratchet per package.
+
+`python -m tests.language [PATH ...]` lists the violations below the paths, and `--count` prints the totals.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from tests.tidy import Source, sources
+
+_SUBJECTLESS = (
+    "he her his how it its nobody of others she somebody something that their them there these they this those "
+    "what whatever when whenever where wherever whether which who whoever whom whose why"
+)
+SUBJECTLESS = frozenset(_SUBJECTLESS.split())
+"""Words that no docstring and no test name may begin with: pronouns, question words and prepositions."""
+
+SENTENCE_WORDS = 20
+"""The longest first sentence of a docstring, in words."""
+
+WORDS = {"told": r"\btold\b", "is no": r"\bis no\b", "nobody": r"\bnobody\b"}
+"""Words of the project's former private language, and the expressions that find them."""
+
+
+class Violation(NamedTuple):
+    """One place that breaks a language law."""
+
+    law: str
+    path: str
+    line: int
+    words: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.law}: {self.words}"
+
+
+def documented(source: Source) -> Iterator[tuple[ast.AST, str, str]]:
+    """Yields (node, name, docstring) for the module, its classes and its functions."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield node, getattr(node, "name", "<module>"), text
+
+
+def first_sentence(text: str) -> str:
+    """Returns the text up to its first full stop, colon or blank line."""
+    paragraph = text.split("\n\n", maxsplit=1)[0].replace("\n", " ")
+    return re.split(r"(?<=[.:;?!])\s", paragraph, maxsplit=1)[0]
+
+
+def subject(tree: Sequence[Source]) -> Iterator[Violation]:
+    """A docstring begins with a noun, a verb or an identifier, never with a pronoun or a question word."""
+    for source in tree:
+        for node, name, text in documented(source):
+            if re.match(r"\w*", text)[0].lower() in SUBJECTLESS:  # type: ignore[index]
+                yield Violation("subject", source.path, getattr(node, "lineno", 1), f"{name}: {first_sentence(text)}")
+
+
+def fragment(tree: Sequence[Source]) -> Iterator[Violation]:
+    """A docstring has at least three words; two cannot be a sentence that says something."""
+    for source in tree:
+        for node, name, text in documented(source):
+            if len(text.split()) < 3:
+                yield Violation("fragment", source.path, getattr(node, "lineno", 1), f"{name}: {text}")
+
+
+def sentence(tree: Sequence[Source]) -> Iterator[Violation]:
+    """The first sentence of a docstring has at most 20 words."""
+    for source in tree:
+        for node, name, text in documented(source):
+            count = len(first_sentence(text).split())
+            if count > SENTENCE_WORDS:
+                yield Violation("sentence", source.path, getattr(node, "lineno", 1), f"{name}: {count} words")
+
+
+def vocabulary(tree: Sequence[Source]) -> Iterator[Violation]:
+    """Words of the former private language are counted, and may only become fewer."""
+    for source in tree:
+        for number, line in enumerate(source.lines, 1):
+            for word, expression in WORDS.items():
+                for _ in re.finditer(expression, line, re.IGNORECASE):
+                    yield Violation(word, source.path, number, line.strip()[:100])
+
+
+def test_name(tree: Sequence[Source]) -> Iterator[Violation]:
+    """A test is called `test_<thing>_<does what>`: its second word names a thing."""
+    for source in tree:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                parts = node.name.split("_")
+                if parts[1] in SUBJECTLESS | {"nothing"} or len(parts) < 3:
+                    yield Violation("test_name", source.path, node.lineno, node.name)
+
+
+def class_name(tree: Sequence[Source]) -> Iterator[Violation]:
+    """A class name has one meaning: in a folder, and across folders that import each other."""
+    places: dict[str, list[tuple[Source, ast.ClassDef]]] = defaultdict(list)
+    imports: dict[str, set[str]] = defaultdict(set)
+    modules = {_module(source.path): source for source in tree if source.unit}
+    for source in modules.values():
+        folder = str(PurePosixPath(source.path).parent)
+        for target in _targets(source, modules):
+            imports[folder].add(str(PurePosixPath(target).parent))
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.ClassDef):
+                places[node.name.lstrip("_")].append((source, node))
+    for found in places.values():
+        for index, (source, node) in enumerate(found):
+            here = str(PurePosixPath(source.path).parent)
+            for other, _ in found[:index]:
+                there = str(PurePosixPath(other.path).parent)
+                if here == there or here in imports[there] or there in imports[here]:
+                    yield Violation("class_name", source.path, node.lineno, f"{node.name} is also in {other.path}")
+                    break
+
+
+def _module(path: str) -> str:
+    return path.removeprefix("src/").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _targets(source: Source, modules: dict[str, Source]) -> Iterator[str]:
+    """Yields the path of every module of the package that a source imports."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = source.package[: len(source.package) - node.level + 1] if node.level else ()
+            stem = ".".join((*base, *([node.module] if node.module else [])))
+            names = [f"{stem}.{alias.name}" for alias in node.names] + [stem]
+        else:
+            continue
+        yield from (modules[name].path for name in names if name in modules)
+
+
+Law = Callable[[Sequence[Source]], Iterator[Violation]]
+LAWS: tuple[Law, ...] = (subject, fragment, sentence, vocabulary, test_name, class_name)
+
+
+def package(path: str) -> str:
+    """Returns the part of the tree that a path is counted under, such as `src/serve` or `tests/audit`."""
+    parts = path.removeprefix("src/quintain/").split("/")
+    if path.startswith("src/quintain/"):
+        return f"src/{parts[0]}" if len(parts) > 1 else "src"
+    return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Prints the violations below the given paths, or their counts."""
+    paths = [argument for argument in arguments if not argument.startswith("--")]
+    tree = sources(Path())
+    found = [violation for law in LAWS for violation in law(tree)]
+    found = [v for v in found if not paths or any(v.path.startswith(path) for path in paths)]
+    if "--count" not in arguments:
+        print(*found, sep="\n")  # noqa: T201
+    for (law, where), count in sorted(Counter((v.law, package(v.path)) for v in found).items()):
+        print(f"{law:12} {where:24} {count:6}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
