@@ -306,7 +306,7 @@ def test_what_else_is_wrong_with_a_file(file: Path) -> None:
     refused(f"{file}:nothing", f"{file} has no 'nothing'; it has the Environments: env")
     refused(f"{file}:number", "must be an Environment", "int")
     refused(f"{file}:tasks", "missing a required argument: 'split'")
-    refused(f"{file.parent}/absent.py:env", "there is no file", "absent.py")
+    refused(f"{file.parent}/absent.py:env", "does not exist", "absent.py")
 
 
 # --- agents ---

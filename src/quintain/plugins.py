@@ -33,10 +33,10 @@ GROUPS = ("environments", "models", "judges", "checks", "adapters")
 
 
 def names(group: str) -> tuple[str, ...]:
-    """What is registered in a group, sorted.
+    """Returns the sorted names that are registered in a group.
 
     Raises:
-        UsageError: No such group.
+        UsageError: The group does not exist.
     """
     return tuple(sorted({entry.name for entry in _entries(group)}))
 
@@ -62,15 +62,15 @@ def load(group: str, name: str) -> Any:
 
 
 def environment(spec: str, **options: Any) -> Environment[Any]:
-    """The environment that a command line names.
+    """Returns the environment that a spec names.
 
     Args:
         spec: A registered name ("sales"), "package.module:attr", "path/to/file.py:attr" (`env` without ":attr"), or
             "ADAPTER:TEXT" such as "tau2:retail".
-        options: For the function that the name leads to.
+        options: Keyword arguments for the function that the name leads to.
 
     Raises:
-        UsageError: No such name, it does not load, or what it names is no Environment; the message says what there is.
+        UsageError: The name is unknown, does not load, or does not name an Environment; the message lists the names.
     """
     found: Environment[Any] = _find(_ENVIRONMENT, spec, options)
     return found
@@ -92,15 +92,15 @@ def agent(spec: str, **options: Any) -> Agent:
 
 
 def attribute(spec: str) -> Any:
-    """The object that "path/to/file.py:attr" or "package.module:attr" names, whatever it is.
+    """Returns the object that "path/to/file.py:attr" or "package.module:attr" names.
 
     Raises:
-        UsageError: There is no such file, module or attribute, or it does not load.
+        UsageError: The file, module or attribute does not exist or does not load.
     """
     head, _, path = spec.rpartition(":")
     module = _from_file(Path(head)) if head.endswith(".py") else _module(head)
     if module is None:
-        raise UsageError(f"there is no module {head!r}; wanted: package.module:attr or path/to/file.py:attr")
+        raise UsageError(f"module {head!r} does not exist; expected package.module:attr or path/to/file.py:attr")
     found: Any = module
     for name in path.split("."):
         if not hasattr(found, name):
@@ -111,16 +111,16 @@ def attribute(spec: str) -> Any:
 
 
 def module(path: Path) -> ModuleType:
-    """A Python file as a module.
+    """Imports a Python file as a module.
 
     Raises:
-        UsageError: There is no such file, or it does not load.
+        UsageError: The file does not exist or does not load.
     """
     return _from_file(path)
 
 
-class _Kind(NamedTuple):
-    """What is looked for: `plain` and `texts` are the groups of names without and with a text after ":"."""
+class _PluginKind(NamedTuple):
+    """Kind of plugin; `plain` and `texts` are the entry-point groups of names without and with a text after ":"."""
 
     noun: str
     attribute: str
@@ -137,11 +137,11 @@ def _is_agent(found: object) -> bool:
     return isinstance(found, Agent) and not inspect.isclass(found)
 
 
-_ENVIRONMENT = _Kind("Environment", "env", "environments", "adapters", _is_environment)
-_AGENT = _Kind("Agent", "agent", "models", "models", _is_agent)
+_ENVIRONMENT = _PluginKind("Environment", "env", "environments", "adapters", _is_environment)
+_AGENT = _PluginKind("Agent", "agent", "models", "models", _is_agent)
 
 
-def _find(kind: _Kind, spec: str, options: dict[str, Any]) -> Any:
+def _find(kind: _PluginKind, spec: str, options: dict[str, Any]) -> Any:
     head, colon, text = spec.partition(":")
     if match := re.fullmatch(r"(.+\.py)(?::([\w.]+))?", spec):
         found = _attribute(_from_file(Path(match[1])), match[2] or kind.attribute, kind)
@@ -162,8 +162,8 @@ def _find(kind: _Kind, spec: str, options: dict[str, Any]) -> Any:
     return _checked(kind, spec, found)
 
 
-def _made(kind: _Kind, spec: str, make: Any, *texts: str, **options: Any) -> Any:
-    """What a function makes; a call that does not fit it is the caller's mistake, not an accident inside."""
+def _made(kind: _PluginKind, spec: str, make: Any, *texts: str, **options: Any) -> Any:
+    """Calls a factory; arguments that do not fit its signature are a UsageError, not a bug inside."""
     try:
         inspect.signature(make).bind(*texts, **options)
     except TypeError as error:
@@ -179,13 +179,13 @@ def _made(kind: _Kind, spec: str, make: Any, *texts: str, **options: Any) -> Any
     return _checked(kind, spec, found)
 
 
-def _checked(kind: _Kind, spec: str, found: Any) -> Any:
+def _checked(kind: _PluginKind, spec: str, found: Any) -> Any:
     if not kind.is_one(found):
         raise UsageError(f"{spec} must be an {kind.noun} or a function that makes one, it is of {type(found)}")
     return found
 
 
-def _attribute(module: ModuleType, path: str, kind: _Kind) -> Any:
+def _attribute(module: ModuleType, path: str, kind: _PluginKind) -> Any:
     found: Any = module
     for name in path.split("."):
         if not hasattr(found, name):
@@ -217,18 +217,17 @@ def _module(name: str) -> ModuleType | None:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """A file as a module, the same one each time.
+    """Imports a file as a module, the same one each time.
 
-    A file inside a package is that package's module. Any other gets a name made of its own and of its place, so that
-    two files called `env.py` do not mix, and none hides a module of the standard library. Files next to it can be
-    imported.
+    A file inside a package is that package's module. Any other gets a name made of its name and path, so that two files
+    called `env.py` do not clash, and none hides a module of the standard library. Files next to it can be imported.
 
     Raises:
-        UsageError: There is no such file, it breaks, or its name in its package is taken.
+        UsageError: The file does not exist, fails to import, or its module name is taken.
     """
     file = path.resolve()
     if not file.is_file():
-        raise UsageError(f"there is no file {str(path)!r}")
+        raise UsageError(f"file {str(path)!r} does not exist")
     folder, dotted = file.parent, [] if file.stem == "__init__" else [file.stem]
     while (folder / "__init__.py").is_file():
         dotted.insert(0, folder.name)
@@ -280,9 +279,9 @@ def _unknown(noun: str, name: str, known: Sequence[str]) -> str:
 
 def _where(error: BaseException, file: Path | None = None) -> str:
     """An exception in one line: its type, its words, and the innermost place in `file`, or in any."""
-    told = f"{type(error).__name__}: {error}"
+    text = f"{type(error).__name__}: {error}"
     if isinstance(error, SyntaxError):
-        return told
+        return text
     frames = traceback.extract_tb(error.__traceback__)
     places = [frame for frame in frames if file is None or frame.filename == str(file)]
-    return f"{told} ({places[-1].filename}, line {places[-1].lineno})" if places else told
+    return f"{text} ({places[-1].filename}, line {places[-1].lineno})" if places else text

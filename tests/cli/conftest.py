@@ -13,7 +13,7 @@ from tests.cli.program import DESK
 
 
 class Ended(NamedTuple):
-    """What a command left behind."""
+    """Exit status and output of a finished command."""
 
     status: int
     out: str

@@ -135,7 +135,7 @@ def wait_for(count: int, process: subprocess.Popen[str], folder: Path) -> None:
 
 
 def tasks_in(folder: Path) -> Counter[str]:
-    """How often each task's trace is in a run folder."""
+    """Counts the traces of each task in a run folder."""
     lines = (folder / "traces.jsonl").read_text().splitlines()
     return Counter(json.loads(line)["trace"]["task"] for line in lines)
 

@@ -40,12 +40,12 @@ def audited(call: Call, name: str, *more: object) -> tuple[int, dict[str, Any]]:
     return ended.status, found
 
 
-def nothing_is_left(folder: Path) -> bool:
-    """Neither a file nor a process that was told to put its files there."""
+def no_files_left(folder: Path) -> bool:
+    """True if no file and no process uses the temporary folder."""
     temp = folder / "temp"
-    told = f"TMPDIR={temp}".encode()
+    variable = f"TMPDIR={temp}".encode()
     environments = [path for path in Path("/proc").glob("[0-9]*/environ") if path.parent.name != str(os.getpid())]
-    return not list(temp.iterdir()) and not any(told in _read(path) for path in environments)
+    return not list(temp.iterdir()) and not any(variable in _read(path) for path in environments)
 
 
 def _read(path: Path) -> bytes:
@@ -69,7 +69,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def there(known: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """That folder, as the current one."""
+    """The folder of subjects, as the working directory."""
     monkeypatch.chdir(known)
     return known
 
@@ -120,7 +120,7 @@ def test_the_folder_holds_report_page_findings_and_certificate(there: Path) -> N
     assert load(there / "there/finding-1.json") == load(there / "there/report.json", 1)
 
 
-def test_it_ends_with_1_says_the_same_twice_and_leaves_nothing(
+def test_audit_with_findings_exits_1_repeatably_and_leaves_no_files(
     there: Path, call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "temp").mkdir()
@@ -134,7 +134,7 @@ def test_it_ends_with_1_says_the_same_twice_and_leaves_nothing(
         for check in one["checks"]:
             check.pop("seconds")
     assert report == before
-    assert nothing_is_left(tmp_path)
+    assert no_files_left(tmp_path)
 
 
 def test_folders_are_numbered(here: Path, call: Call) -> None:
@@ -143,7 +143,7 @@ def test_folders_are_numbered(here: Path, call: Call) -> None:
     assert sorted(path.name for path in (here / "audits").iterdir()) == ["desks.py-Desk-1", "desks.py-Desk-2"]
 
 
-def test_what_is_not_checked_says_why(here: Path, call: Call) -> None:
+def test_report_gives_a_reason_for_each_skipped_check(here: Path, call: Call) -> None:
     ended = call("audit", "desks.py:Generous", "--plugin", "mine.py", "--seed", "5", "--tasks", "1")
     assert ended.status == 1
     for words in (
@@ -196,7 +196,7 @@ def test_a_list_runs_nothing(here: Path, call: Call) -> None:
         (["desks.py:Desk", "--baseline", "mine.py"], "is no JSON object"),
         (["desks.py:Desk", "--baseline", "none.json"], "cannot read 'none.json'"),
         (["desks.py:Desk", "--certificate", "none.json"], "cannot read 'none.json'"),
-        (["desks.py:Desk", "--cases", "none.jsonl"], "there is no file of cases 'none.jsonl'"),
+        (["desks.py:Desk", "--cases", "none.jsonl"], "file of cases 'none.jsonl' does not exist"),
         (["desks.py:Nobody"], "Nobody"),
         (["nobody"], "nobody"),
         (["desks.py:Halved"], "a subject needs the methods tasks, reset, score; Halved has no score"),
@@ -210,7 +210,7 @@ def test_wrong_usage_ends_with_2(here: Path, call: Call, arguments: list[str], s
     assert ended.status == 2
     assert said in ended.err
     assert ended.out == ""
-    assert nothing_is_left(here)
+    assert no_files_left(here)
 
 
 def test_a_class_chooses_its_checks(here: Path, call: Call) -> None:
@@ -235,12 +235,12 @@ def test_a_certificate_holds_until_anything_differs(there: Path, call: Call) -> 
     assert (ended.status, json.loads(ended.out)) == (0, {"holds": True, "void": [], "why_not": []})
     assert call(*ask).out == "The certificate holds.\n"
     (there / "desks.py").write_text(DESK.replace("Send a letter.", "Send one letter."))
-    ended, told = call(*ask, "--json"), call(*ask)
+    ended, table = call(*ask, "--json"), call(*ask)
     (there / "desks.py").write_text(DESK)
     void = json.loads(ended.out)["void"]
     assert ended.status == 1
     assert [line.partition(": it was made for ")[0] for line in void] == [str(there / "desks.py"), "subject", "tools"]
-    assert "The certificate does not hold." in told.out
+    assert "The certificate does not hold." in table.out
 
 
 def test_a_certificate_of_a_proven_error_does_not_hold(there: Path, call: Call) -> None:
@@ -281,7 +281,7 @@ def test_a_finding_whose_subject_is_gone_ends_with_4(there: Path, call: Call) ->
         ("none.json", "cannot read 'none.json'"),
     ],
 )
-def test_what_is_no_finding_ends_with_2(there: Path, call: Call, path: str, said: str) -> None:
+def test_replay_finding_exits_2_for_an_invalid_file(there: Path, call: Call, path: str, said: str) -> None:
     ended = call("replay-finding", path)
     assert ended.status == 2
     assert said in ended.err
@@ -300,7 +300,7 @@ def test_what_is_no_finding_ends_with_2(there: Path, call: Call, path: str, said
         ("Listless", "the subject did not load within 2 s"),
     ],
 )
-def test_what_cannot_be_run_ends_with_4(
+def test_audit_exits_4_when_the_subject_cannot_run(
     here: Path, call: Call, name: str, said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child, "LOAD_S", 2.0)
@@ -309,7 +309,7 @@ def test_what_cannot_be_run_ends_with_4(
     assert f"Error: desks.py:{name} could not be run: " in ended.err
     assert said in ended.err
     assert ended.out == ""
-    assert nothing_is_left(here)
+    assert no_files_left(here)
 
 
 @pytest.mark.parametrize(
@@ -325,12 +325,12 @@ def test_a_subject_that_breaks_is_a_rate_of_failures(
     assert (rate["failures"], rate["episodes"]) == (failures, episodes)
     certificate = json.loads(next((here / "audits").glob("*/certificate.json")).read_text())
     assert certificate["holds"] == (not failures)
-    assert nothing_is_left(here)
+    assert no_files_left(here)
 
 
 def test_processes_and_ports_do_not_outlive_their_probe(here: Path, call: Call) -> None:
     assert audited(call, "Forks")[0] == 0
-    assert nothing_is_left(here)
+    assert no_files_left(here)
     ports = [int(line) for line in (here / "ports").read_text().split()]
     assert len(ports) >= 59
     for port in ports:
@@ -345,4 +345,4 @@ def test_values_that_are_no_data_are_put_into_words(here: Path, call: Call) -> N
 
 def test_a_schema_that_shifts_does_not_break_the_audit(here: Path, call: Call) -> None:
     assert audited(call, "Shifting")[0] == 0
-    assert nothing_is_left(here)
+    assert no_files_left(here)

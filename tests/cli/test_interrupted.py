@@ -1,4 +1,4 @@
-"""What stops a run from outside: kill -9, Ctrl-C, a full disk, a second writer. No finished episode is lost."""
+"""Interrupted runs (kill -9, Ctrl-C, a full disk, a second writer) lose no finished episode."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_ctrl_c_loses_nothing_and_says_how_to_go_on(desk: Path, number: int, sta
     out, err = process.communicate(timeout=60)
     assert process.returncode == status
     assert out == ""
-    assert "4 finished episodes safe in here" in err
+    assert "4 finished episodes saved in here" in err
     assert "Traceback" not in err
     further = next(line.strip() for line in err.splitlines() if line.strip().startswith("quintain run"))
     (desk / "go").touch()

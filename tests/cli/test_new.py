@@ -13,7 +13,7 @@ from tests.cli.program import document, quintain
 
 
 def install(package: Path, site: Path) -> None:
-    """What pip leaves behind of a package, as far as Python looks at it: its modules and its entry points."""
+    """Installs a package's modules and entry points as pip does."""
     project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
     record = site / f"{project['name']}-{project['version']}.dist-info"
     record.mkdir(parents=True)
@@ -81,10 +81,10 @@ def test_a_folder_that_cannot_be_written_to(tmp_path: Path, call: Call) -> None:
     assert "cannot make" in ended.err
 
 
-def test_nothing_is_overwritten(tmp_path: Path, call: Call) -> None:
+def test_new_refuses_to_overwrite_files(tmp_path: Path, call: Call) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "README.md").write_text("precious")
     ended = call("new", "mine", "--path", tmp_path)
     assert ended.status == 2
-    assert "there already" in ended.err
+    assert "already exists" in ended.err
     assert (tmp_path / "mine" / "README.md").read_text() == "precious"

@@ -63,7 +63,7 @@ def test_a_run_goes_on_only_with_the_same_program(agent: Path, call: Call) -> No
         (["--harness", "python agent.py"], "takes 'command:CMD'"),
         (["--harness", "command:"], "names a program"),
         (["--harness", "command:a 'b"], "cannot be split"),
-        (["--allow-tool", "bash"], "may do"),
+        (["--allow-tool", "bash"], "need --harness"),
     ],
 )
 def test_a_harness_that_cannot_be(agent: Path, call: Call, options: list[str], words: str) -> None:

@@ -38,12 +38,12 @@ def test_a_trace_alone_needs_its_environment_named(desk: Path, call: Call) -> No
     assert call("replay", "alone.jsonl", "--here", "--env", ENV).status == 0
 
 
-def test_that_nothing_was_played_again_is_no_proof(desk: Path) -> None:
+def test_replay_of_an_empty_run_exits_2(desk: Path) -> None:
     quintain("run", ENV, "--tasks", 1, "--out", "here", cwd=desk)
     (desk / "here" / "traces.jsonl").write_bytes(b"")
     ended = quintain("replay", "here", cwd=desk)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr.strip() == "Error: nothing was played again, for there is no episode in here"
+    assert ended.stderr.strip() == "Error: found no episode to replay in here"
 
 
 def test_several_runs_are_replayed_together(desk: Path, call: Call) -> None:
@@ -83,7 +83,7 @@ def test_another_version_of_the_code_diverges_where_it_shows_first(desk: Path, c
     ended = call("replay", "here", "--here", "--env", "comment.py:env")
     assert ended.status == 1
     assert "fingerprint" in ended.out
-    assert "is not the one that made these traces" in ended.out
+    assert "code has changed since these traces were made" in ended.out
 
 
 def test_failed_episodes_replay_too(desk: Path, call: Call) -> None:

@@ -88,7 +88,7 @@ def test_json_is_the_only_thing_on_stdout(desk: Path) -> None:
     assert (desk / "here" / "run.json").exists()
 
 
-def test_what_an_environment_prints_is_not_in_the_json(desk: Path) -> None:
+def test_json_output_excludes_prints_of_the_environment(desk: Path) -> None:
     source = (desk / "desk.py").read_text()
     (desk / "loud.py").write_text(
         "print('hello')\n" + source.replace("row = self.sums[name]", "row = self.sums[name]; print(row)")

@@ -23,7 +23,7 @@ one = qn.Environment("{name}", tasks=desk.tasks, harness=desk.harness, verifier=
     ("given", "said"),
     [
         (["nowhere"], ["unknown environment 'nowhere'", "path/to/file.py:attr"]),
-        (["lost.py:env"], ["no file 'lost.py'"]),
+        (["lost.py:env"], ["file 'lost.py' does not exist"]),
         (["desk.py:lost"], ["no 'lost'", "env"]),
         (["broken.py"], ["NameError", "line 1"]),
         ([ENV, ENV], ["two environments", "'desk'"]),
@@ -45,7 +45,7 @@ one = qn.Environment("{name}", tasks=desk.tasks, harness=desk.harness, verifier=
         ([ENV, "--stdio", "--split", "nothing"], ["'nothing'", "train"]),
     ],
 )
-def test_what_cannot_be_served_is_said(desk: Path, call: Call, given: list[str], said: list[str]) -> None:
+def test_serve_names_the_invalid_option(desk: Path, call: Call, given: list[str], said: list[str]) -> None:
     (desk / "broken.py").write_text("env = qn.Environment()\n")
     ended = call("serve", "--port", 0, *given) if "--stdio" not in given else call("serve", *given)
     assert (ended.status, ended.out) == (2, "")

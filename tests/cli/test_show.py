@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 import quintain as qn
-from quintain.cli.changes import ABSENT, Change, changes
+from quintain.cli.changes import MISSING, WorldChange, changes
 from tests.cli.conftest import Call
 from tests.cli.program import document
 
@@ -103,7 +103,7 @@ def test_without_the_environment_the_changes_are_left_out_and_it_says_so(desk: P
     assert ended.status == 0
     assert "sees       a is 1" in ended.out
     assert "changes" not in ended.out.replace("What each step changed", "")
-    assert "What each step changed is left out" in ended.out
+    assert "Changes of each step are not shown" in ended.out
     assert "--env" in ended.out
     assert "changes    sums" in call("show", "alone.jsonl", "--env", ENV).out
 
@@ -127,7 +127,7 @@ def test_long_texts_are_cut_unless_they_are_wanted(desk: Path, call: Call) -> No
     assert "\n           500\n" in full
 
 
-def test_what_a_world_says_cannot_command_the_terminal(desk: Path, call: Call) -> None:
+def test_show_escapes_control_sequences_of_tools(desk: Path, call: Call) -> None:
     source = (desk / "desk.py").read_text()
     (desk / "evil.py").write_text(source.replace('f"{name} is {row.total}"', '"\\x1b[2J [red]gone[/red]"'))
     call("run", "evil.py:env", "--tasks", 1, "--out", "here")
@@ -161,10 +161,10 @@ class World(qn.State):
     grid: list[list[int]] = []
 
     def ring(self) -> None:
-        """Nothing happens."""
+        """Rings a bell without any effect."""
 
 
-def differences(before: World, after: World) -> list[Change]:
+def differences(before: World, after: World) -> list[WorldChange]:
     return asyncio.run(changes(before, after))
 
 
@@ -180,13 +180,13 @@ def test_worlds_are_compared_down_to_the_last_entry() -> None:
     after.either = "zero"
     after.grid[1] = [3, 4]
     assert differences(before, after) == [
-        Change("part.items[2]", ABSENT, "three"),
-        Change('books["x"].price', 3, 4),
-        Change('books["y"]', ABSENT, Book("Y")),
-        Change('names["a"]', 1, ABSENT),
-        Change('names["c"]', ABSENT, 3),
-        Change("either", 0, "zero"),
-        Change("grid[1][1]", ABSENT, 4),
+        WorldChange("part.items[2]", MISSING, "three"),
+        WorldChange('books["x"].price', 3, 4),
+        WorldChange('books["y"]', MISSING, Book("Y")),
+        WorldChange('names["a"]', 1, MISSING),
+        WorldChange('names["c"]', MISSING, 3),
+        WorldChange("either", 0, "zero"),
+        WorldChange("grid[1][1]", MISSING, 4),
     ]
 
 
@@ -199,10 +199,10 @@ def test_time_identifiers_draws_and_the_end_belong_to_the_world() -> None:
     after.rng.bits()
     after.finish("enough")
     found = {change.path: (change.before, change.after) for change in differences(before, after)}
-    assert found.pop("clock.timers[1]")[0] is ABSENT
+    assert found.pop("clock.timers[1]")[0] is MISSING
     assert found == {
         "finished": (None, "enough"),
         "clock.now": (0.0, 5.0),
-        'ids["T"]': (ABSENT, 1),
+        'ids["T"]': (MISSING, 1),
         "rng.counter": (0, 1),
     }

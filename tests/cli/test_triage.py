@@ -74,7 +74,7 @@ env = qn.Environment(
 """
 
 
-def test_what_one_episode_leaves_for_the_next_is_met_in_another_order(desk: Path, call: Call) -> None:
+def test_triage_finds_a_state_leak_by_reordering_episodes(desk: Path, call: Call) -> None:
     Path("shop.py").write_text(LEAKY)
     assert quintain("run", "shop.py:env", "--out", "here", "--set", "concurrency=1", cwd=desk).returncode == 0
     in_order = quintain("triage", "here", "--processes", 0, "--json", cwd=desk)
@@ -122,7 +122,7 @@ def test_the_findings_of_an_audit_are_used(desk: Path, call: Call) -> None:
     Path("audit.json").write_text("[]")
     ended = call("triage", "here", "--audit", "audit.json")
     assert ended.status == 2
-    assert "no report" in ended.err
+    assert "not a report" in ended.err
 
 
 def test_logs_of_other_tools_are_read_and_what_is_torn_is_counted(desk: Path, call: Call) -> None:
@@ -144,7 +144,7 @@ def test_logs_of_other_tools_are_read_and_what_is_torn_is_counted(desk: Path, ca
     [
         (["nowhere"], "there is no"),
         (["here", "--env", "nowhere.py:env"], "nowhere.py"),
-        (["here", "--audit", "nowhere.json"], "no report"),
+        (["here", "--audit", "nowhere.json"], "not a report"),
         (["here", "--regrade", "0"], "--regrade"),
     ],
 )
@@ -169,7 +169,7 @@ def test_two_processes_say_the_same_to_the_byte(desk: Path, call: Call) -> None:
     assert said[0] == said[1] != ""
 
 
-def test_what_a_model_wrote_does_not_command_the_terminal(desk: Path, call: Call) -> None:
+def test_triage_escapes_control_sequences_of_models(desk: Path, call: Call) -> None:
     talk = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
     row = {"messages": talk, "reward": None, "error": "\x1b[2J cleared", "task_id": "\x1b[31mred"}
     Path("log.jsonl").write_text(json.dumps(row) + "\n")

@@ -51,7 +51,7 @@ class Block:
     line: int
     """Of its first line of code in the page, from 1."""
     spared: str | None
-    """Why it isn't run; None when it is, empty when nobody said why."""
+    """Reason for not running it; None if it runs, empty if no reason is given."""
 
 
 def blocks(page: str) -> Iterator[Block]:
@@ -162,7 +162,7 @@ def _run_commands(block: Block, page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_what_a_page_has_one_install_is_enough_for_what_it_serves(page: Path) -> None:
+def test_install_line_of_a_page_covers_what_it_serves(page: Path) -> None:
     for block in blocks(page.read_text()):
         if "pip install" in block.code and "worlds" not in block.code and "all]" not in block.code:
             assert not re.search(r"quintain \w+ (support|enterprise)\b", block.code), block.code

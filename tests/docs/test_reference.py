@@ -28,14 +28,14 @@ RECORD: tuple[type[msgspec.Struct], ...] = (
 
 
 def section(page: str, heading: str) -> str:
-    """What stands under a heading, down to the next one of any level."""
+    """Returns the text under a heading, up to the next one of any level."""
     text = (REFERENCE / page).read_text()
     found = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#|\Z)", text, re.DOTALL | re.MULTILINE)
     assert found is not None, heading
     return found[1]
 
 
-def test_what_is_generated_is_current() -> None:
+def test_generated_pages_are_current() -> None:
     assert not generate.stale(), "run `python docs/generate.py`"
 
 

@@ -1,8 +1,8 @@
-"""The command line: one file per command, thin over the layers below.
+"""Command line: one file per command, thin over the layers below.
 
-Exit status: 0 fine; 1 a replay diverged, a check failed, or a disk is full; 2 wrong usage; 3 the failure gate stopped
-the run; 4 what was to be audited could not be run; 130 interrupted, 143 terminated. What nobody foresaw stays a
-traceback.
+Exit status: 0 success; 1 a replay diverged, a check failed, or the disk is full; 2 wrong usage; 3 the failure gate
+stopped the run; 4 the subject of an audit could not run; 130 interrupted (Ctrl-C), 143 terminated (SIGTERM). An
+unexpected exception keeps its traceback.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ for command in (list_, run, serve, keys, show, replay, audit, replay_finding, tr
 
 @contextlib.contextmanager
 def _termination(came: list[int]) -> Generator[None]:
-    """Take SIGTERM for Ctrl-C, so that processes and folders go with the program; the list is told of it."""
+    """Handle SIGTERM like Ctrl-C, so that processes and folders are cleaned up; append the signal to `came`."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

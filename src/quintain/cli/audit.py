@@ -20,26 +20,51 @@ if TYPE_CHECKING:
     from quintain.audit.opening import Subject
 
 
-@click.command(short_help="Find what would poison a training run.")
+@click.command(short_help="Find bugs in an environment that a model would learn from.")
 @click.argument("env")
-@click.option("--tasks", type=click.IntRange(min=1), default=100, show_default=True, help="So many, spread evenly.")
-@click.option("--split", help='Whose tasks; "test" unless the environment has none of that name.')
-@click.option("--budget", type=float, metavar="SECONDS", help="For all of it; what does not fit is not checked.")
-@click.option("--limit", type=float, default=30.0, show_default=True, metavar="SECONDS", help="For one probe.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of everything that is drawn.")
-@click.option("--check", "checks", multiple=True, metavar="ID", help="Only this one; may be given several times.")
-@click.option("--class", "classes", multiple=True, metavar="CLASS", help="Only checks of this class.")
-@click.option("--plugin", type=click.Path(path_type=Path), multiple=True, metavar="FILE", help="Checks of your own.")
-@click.option("--cases", type=click.Path(path_type=Path), metavar="FILE", help="ENV is a scorer; its cases.")
-@click.option("--baseline", type=click.Path(path_type=Path), metavar="FILE", help="A report.json; tell what is new.")
-@click.option("--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Ask only whether it still holds.")
-@click.option("--mutate", is_flag=True, help="Change its code in small ways, too: is each paid otherwise? Minutes.")
-@click.option("--list", "listing", is_flag=True, help="List the checks that would run, and run none.")
+@click.option(
+    "--tasks",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Number of tasks to use, spread evenly over the split.",
+)
+@click.option("--split", help='Split of the tasks.  [default: "test", else the last split]')
+@click.option(
+    "--budget",
+    type=float,
+    metavar="SECONDS",
+    help="Time for the whole audit; checks that do not fit are skipped and listed.",
+)
+@click.option(
+    "--limit", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Time limit for one probe."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of all random choices.")
+@click.option("--check", "checks", multiple=True, metavar="ID", help="Run only this check; repeatable.")
+@click.option("--class", "classes", multiple=True, metavar="CLASS", help="Run only checks of this class.")
+@click.option(
+    "--plugin", type=click.Path(path_type=Path), multiple=True, metavar="FILE", help="Python file with your own checks."
+)
+@click.option(
+    "--cases", type=click.Path(path_type=Path), metavar="FILE", help="ENV is a scoring function; file with its cases."
+)
+@click.option(
+    "--baseline", type=click.Path(path_type=Path), metavar="FILE", help="Earlier report.json; report only new findings."
+)
+@click.option(
+    "--certificate", type=click.Path(path_type=Path), metavar="FILE", help="Verify this certificate and run no audit."
+)
+@click.option(
+    "--mutate", is_flag=True, help="Also mutate the environment's code and see if rewards change (takes minutes)."
+)
+@click.option("--list", "listing", is_flag=True, help="List the checks that would run, without running them.")
 @options.twin
 @options.data
 @options.nl_assertions
 @options.made_with
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder.  [default: audits/ENV-N]")
+@click.option(
+    "--out", type=click.Path(path_type=Path), metavar="DIR", help="Folder for the report.  [default: audits/ENV-N]"
+)
 @options.json
 def audit(**given: Any) -> None:
     """Look for bugs in ENV that a model would learn from, and prove each by a short trajectory.
@@ -70,7 +95,7 @@ def audit(**given: Any) -> None:
     except SubjectBroken as error:
         click.echo(f"Error: {given['env']} could not be run: {error}", err=True)
         raise click.exceptions.Exit(exits.SUBJECT) from None
-    report = _told(report, given)
+    report = _report(report, given)
     if report.stops:
         raise click.exceptions.Exit(exits.FAILED)
 
@@ -85,13 +110,13 @@ def _subject(given: dict[str, Any]) -> Subject:
     made_with |= {"split": given["split"]} if given["split"] is not None else {}
     path: Path | None = given["cases"]
     if path is not None and not path.is_file():
-        raise UsageError(f"there is no file of cases {str(path)!r}")
+        raise UsageError(f"file of cases {str(path)!r} does not exist")
     cases = str(path.absolute()) if path is not None else ""
     return Subject(anchored(given["env"]), made_with, cases)
 
 
 def _is_traces(env: str) -> bool:
-    """Whether ENV is a folder or a file of records, not something that can be run."""
+    """True if ENV is a folder or a file of records rather than an environment."""
     path = Path(env)
     return path.is_dir() or (path.suffix in (".json", ".jsonl") and path.is_file())
 
@@ -120,8 +145,8 @@ def _list(checks: list[Check], *, as_json: bool) -> None:
     console.stdout().print(console.grid("check", "class", "level", "needs", "question", rows=rows))
 
 
-def _told(report: Report, given: dict[str, Any]) -> Report:
-    """Write the folder, print; returns the report as it was told."""
+def _report(report: Report, given: dict[str, Any]) -> Report:
+    """Write the report folder and print the report; returns the report without the findings of the baseline."""
     import msgspec
 
     from quintain.audit import certificate, document
@@ -178,7 +203,7 @@ def _still_holds(subject: Subject, path: Path, *, as_json: bool) -> None:
 
 @contextmanager
 def _progress(count: int) -> Generator[Watch]:
-    """A bar with the check that runs, on stderr; nothing where that is no terminal."""
+    """Show a progress bar with the running check on stderr, if stderr is a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     err = console.stderr()

@@ -1,4 +1,4 @@
-"""How an audit looks on a terminal: what was found, then what was looked at, and what was not."""
+"""Terminal view of an audit report: findings, then coverage, then what was not checked."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def print_trajectory(out: Console, trajectory: list[dict[str, Any]]) -> None:
             f" {_shown(asked)}" if asked not in (None, {}) else ""
         )
         gave = next((f"{how}: {line[how]}" for how in ("refused", "crashed", "hung", "absent") if how in line), None)
-        told = gave if gave is not None else _shown(line.get("observed"))
-        out.print(Text(f"     {on}{console.safe(words)}").append(f"  → {told}", style="dim"), soft_wrap=True)
+        answer = gave if gave is not None else _shown(line.get("observed"))
+        out.print(Text(f"     {on}{console.safe(words)}").append(f"  → {answer}", style="dim"), soft_wrap=True)
 
 
 def _shown(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What differs between two worlds: tables by row, structs by field, lists and dicts by entry."""
+"""Differences between two worlds: tables by row, structs by field, lists and dicts by entry."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from quintain.table import Table
 S = TypeVar("S", bound=State)
 
 
-class Absent:
+class Missing:
     """Stands on the side of a change where there is nothing."""
 
     def __repr__(self) -> str:
         return "(nothing)"
 
 
-ABSENT = Absent()
+MISSING = Missing()
 
 
-class Change(NamedTuple):
+class WorldChange(NamedTuple):
     """One place that differs."""
 
     path: str
@@ -36,51 +36,51 @@ class Change(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """For JSON: the key `before` or `after` is missing where there is nothing."""
         sides = {"before": self.before, "after": self.after}
-        return {"path": self.path} | {name: side for name, side in sides.items() if side is not ABSENT}
+        return {"path": self.path} | {name: side for name, side in sides.items() if side is not MISSING}
 
 
 def shown(value: Any) -> str:
     """A side of a change as one line."""
-    if value is ABSENT:
-        return repr(ABSENT)
+    if value is MISSING:
+        return repr(MISSING)
     try:
         return codec.json(value).decode()
     except (TypeError, ValueError):
         return repr(value)
 
 
-async def changes(before: S, after: S) -> list[Change]:
-    """Every place where two worlds differ, in the order of their fields; time, identifiers and draws come last.
+async def changes(before: S, after: S) -> list[WorldChange]:
+    """Returns all differences in the order of the fields; clock, identifiers and random draws come last.
 
-    A resource that is no Table is compared by its digest, for it does not say more about itself.
+    Resources other than Tables are compared by digest, because they expose no contents.
     """
-    found: list[Change] = []
+    found: list[WorldChange] = []
     for change in (*_walk("", before, after), *_shared(before.shared, after.shared)):
         if _is_resource(change.before) and _is_resource(change.after):
             old, new = await settle(change.before.digest()), await settle(change.after.digest())
             if old != new:
-                found.append(Change(change.path, f"digest {old}", f"digest {new}"))
+                found.append(WorldChange(change.path, f"digest {old}", f"digest {new}"))
         else:
             found.append(change)
     return found
 
 
-def _walk(path: str, before: Any, after: Any) -> Iterator[Change]:
+def _walk(path: str, before: Any, after: Any) -> Iterator[WorldChange]:
     if before is after or isinstance(before, Shared | Clock):  # every part refers to the world's; compared once
         return
     if type(before) is not type(after):
-        yield Change(path, before, after)
+        yield WorldChange(path, before, after)
     elif _is(before, list | tuple):
         yield from _entries(path, list(before), list(after))
     elif (sides := _named(path, before, after)) is not None:
         for name, one, other in sides:
             yield from _walk(name, one, other)
     elif _is_resource(before) or before != after:
-        yield Change(path, before, after)
+        yield WorldChange(path, before, after)
 
 
 def _named(path: str, before: Any, after: Any) -> Iterable[tuple[str, Any, Any]] | None:
-    """The members of two values of one type, beside each other; None for what has no named members."""
+    """Returns (path, before, after) for each named member of two values; None if their type has no named members."""
     if _is(before, Table):
         rows = before.diff(after)
         return [(f"{path}[{shown(row.key)}]", _present(row.before), _present(row.after)) for row in rows]
@@ -89,7 +89,7 @@ def _named(path: str, before: Any, after: Any) -> Iterable[tuple[str, Any, Any]]
         return [(f"{dot}{name}", getattr(before, name), getattr(after, name)) for name in before.__struct_fields__]
     if _is(before, dict):
         keys = {**before, **after}
-        return [(f"{path}[{shown(key)}]", before.get(key, ABSENT), after.get(key, ABSENT)) for key in keys]
+        return [(f"{path}[{shown(key)}]", before.get(key, MISSING), after.get(key, MISSING)) for key in keys]
     return None
 
 
@@ -99,25 +99,25 @@ def _is(value: Any, kind: Any) -> bool:
 
 
 def _present(row: Any) -> Any:
-    return ABSENT if row is None else row
+    return MISSING if row is None else row
 
 
 def _is_resource(value: Any) -> bool:
     return all(hasattr(value, verb) for verb in ("fork", "dump", "load", "digest"))
 
 
-def _entries(path: str, before: list[Any], after: list[Any]) -> Iterator[Change]:
+def _entries(path: str, before: list[Any], after: list[Any]) -> Iterator[WorldChange]:
     """Entries that came, went or changed between what both lists have in common at their ends."""
     shorter = min(len(before), len(after))
     head = next((n for n in range(shorter) if before[n] != after[n]), shorter)
     tail = next((n for n in range(shorter - head) if before[-1 - n] != after[-1 - n]), shorter - head)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
     for n in range(max(len(old), len(new))):
-        left, right = (side[n] if n < len(side) else ABSENT for side in (old, new))
+        left, right = (side[n] if n < len(side) else MISSING for side in (old, new))
         yield from _walk(f"{path}[{head + n}]", left, right)
 
 
-def _shared(before: Shared, after: Shared) -> Iterator[Change]:
+def _shared(before: Shared, after: Shared) -> Iterator[WorldChange]:
     yield from _walk("finished", before.finished, after.finished)
     yield from _walk("clock.now", before.clock.now, after.clock.now)
     timers = ({timer.number: timer for timer in shared.clock.timers} for shared in (before, after))

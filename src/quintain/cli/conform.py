@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from quintain.adapters.tau2 import Report
 
 
-@click.command(short_help="Compare an adapter with its reference.")
+@click.command(short_help="Compare an adapter with its reference implementation.")
 @click.argument("env", metavar="tau2:DOMAIN")
 @click.option("--data", required=True, metavar="PATH", help="Folder of tau2-bench's data.")
 @click.option("--cases", required=True, metavar="FILE", help="Stored cases as JSON lines, plain or gzipped.")
 @click.option(
-    "--live", type=click.IntRange(min=1), default=1, show_default=True, help="Conversations to keep going at once."
+    "--live", type=click.IntRange(min=1), default=1, show_default=True, help="Number of concurrent conversations."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random order in which they take steps.")
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Seed of the random order in which they take steps."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there.")
 def conform(*, env: str, data: str, cases: str, live: int, seed: int, as_json: bool) -> None:
     """Play the stored cases of a domain and compare every answer, digest and reward with the reference's.

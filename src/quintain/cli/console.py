@@ -1,4 +1,4 @@
-"""What all commands print with: plain text that gains colour on a terminal, and JSON that is alone on stdout."""
+"""Output of all commands: plain text with colour on a terminal, and JSON alone on stdout."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def difficulty(value: str) -> tuple[int, str]:
 
 
 def stdout() -> Console:
-    """For results."""
+    """Returns the console for results."""
     return Console(highlight=False, markup=False)
 
 
 def stderr() -> Console:
-    """For progress and for what a person should know beside the result."""
+    """Returns the console for progress and hints."""
     return Console(stderr=True, highlight=False, markup=False)
 
 
 class Invocation(NamedTuple):
-    """How the program was started."""
+    """Arguments and standard output that the program was started with."""
 
     arguments: list[str]
     stdout: TextIO
-    """The real one: while a command answers in JSON, what others print goes to stderr."""
+    """The original stream: while a command answers in JSON, `sys.stdout` goes to stderr."""
 
 
 def print_json(value: Any) -> None:

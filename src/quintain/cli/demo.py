@@ -26,9 +26,9 @@ class Row(NamedTuple):
     wall_s: float
 
 
-@click.command(short_help="Three agents side by side, and their replay.")
+@click.command(short_help="Play an environment with three agents and replay it.")
 @click.argument("env", default="sales")
-@click.option("--tasks", default="36", show_default=True, metavar="N|A:B|IDS", help="Which of the test split.")
+@click.option("--tasks", default="36", show_default=True, metavar="N|A:B|IDS", help="Tasks of the test split.")
 @options.processes
 def demo(*, env: str, tasks: str, processes: int) -> None:
     """Play ENV (sales, if left out) with the oracle, noop and random agents, and replay it all in other processes."""

@@ -1,4 +1,4 @@
-"""What the exit status says."""
+"""Exit statuses of the commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FAILED = 1
 USAGE = 2
 STOPPED = 3
 SUBJECT = 4
-"""What was to be audited could not be run."""
+"""The subject of an audit could not run."""
 INTERRUPTED = 130
 """As a shell reports a program that SIGINT ended."""
 TERMINATED = 143

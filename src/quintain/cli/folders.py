@@ -22,16 +22,16 @@ MANIFEST = "run.json"
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """What is being run; a run is continued only under an identical one.
+    """Description of a run; a run is continued only under an identical one.
 
     Attributes:
-        environment: As it was named on the command line, files by their absolute path.
-        options: What the environment was made with, such as the folder of its data.
-        harness: The program that took the harness's place, and what it may do; empty where none did.
-        name, fingerprint, tools_digest: What that was.
-        tasks: The selection, as it was given; None for the whole split.
-        agent, user, base_url: Who played.
-        config: Every limit and dial.
+        environment: Spec from the command line; files as absolute paths.
+        options: Options that the environment was made with, such as its data folder.
+        harness: Program that replaces the harness, with its permissions; empty if the environment's own harness runs.
+        name, fingerprint, tools_digest: Identity of the environment.
+        tasks: Task selection from the command line; None for the whole split.
+        agent, user, base_url: Models that play.
+        config: All limits and settings.
     """
 
     environment: str
@@ -51,10 +51,10 @@ class Manifest(msgspec.Struct, kw_only=True):
 
     @classmethod
     def read(cls, path: Path) -> Manifest | None:
-        """The manifest beside some traces; None when they lie alone.
+        """Returns the manifest next to some traces; None if there is none.
 
         Raises:
-            UsageError: There is one, but it cannot be understood.
+            UsageError: The manifest cannot be read.
         """
         file = (path if path.is_dir() else path.parent) / MANIFEST
         if not file.is_file():
@@ -87,7 +87,9 @@ def latest(environment: str, agent: str) -> Path:
     """
     n = next(n for n in itertools.count(1) if not _named(environment, agent, n).exists())
     if n == 1:
-        raise UsageError(f"nothing to resume: there is no {_named(environment, agent, 1)}; name the folder with --out")
+        raise UsageError(
+            f"nothing to resume: {_named(environment, agent, 1)} does not exist; name the folder with --out"
+        )
     return _named(environment, agent, n - 1)
 
 
@@ -105,7 +107,7 @@ def opened(path: Path, manifest: Manifest, *, resume: bool = False) -> RunFolder
 
 
 def of_served(env: Environment[Any], spec: str, made_with: dict[str, str], *, user: str | None) -> Manifest:
-    """What is being run where others play, whoever they are."""
+    """Returns the manifest of a served environment, whose agents are not known in advance."""
     return Manifest(
         environment=selection.anchored(spec),
         options=made_with,
@@ -124,19 +126,19 @@ def of_served(env: Environment[Any], spec: str, made_with: dict[str, str], *, us
 
 
 def environment_of(path: Path, spec: str | None) -> Environment[Any]:
-    """The environment that made the traces at `path`: `spec`, or the one that the manifest beside them names.
+    """Returns the environment that made the traces at `path`: `spec`, or the one in their manifest.
 
     Raises:
-        UsageError: Nothing says which, or it cannot be had.
-        DefinitionError: It is broken.
+        UsageError: No environment is named, or it cannot be loaded.
+        DefinitionError: The environment is broken.
     """
     from quintain import plugins
 
     if not path.exists():
-        raise UsageError(f"there is no {str(path)!r}; give a run folder or a file of traces")
+        raise UsageError(f"{str(path)!r} does not exist; give a run folder or a file of traces")
     manifest = Manifest.read(path)
     if spec is None and manifest is None:
-        raise UsageError(f"no {MANIFEST} lies beside {str(path)!r}, so name the environment with --env")
+        raise UsageError(f"no {MANIFEST} next to {str(path)!r}; name the environment with --env")
     options = manifest.options if manifest is not None else {}
     env = plugins.environment(spec or manifest.environment if manifest else str(spec), **options)
     return programs.played_by(env, manifest.harness if manifest is not None else {})

@@ -10,7 +10,7 @@ import click
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-@click.group(short_help="Make and remove the keys of a server.")
+@click.group(short_help="Create, list and remove the keys of a server.")
 def keys() -> None:
     """Make, list and remove the keys in FILE, which `quintain serve --keys FILE` asks for.
 
@@ -25,10 +25,10 @@ def keys() -> None:
     "--role",
     type=click.Choice(["agent", "trainer", "admin"]),
     required=True,
-    help="agent plays its own episodes; trainer also reads their records and worlds; admin everybody's.",
+    help="agent: plays its own episodes; trainer: also reads their records and worlds; admin: all episodes.",
 )
 def add(file: Path, name: str, role: Literal["agent", "trainer", "admin"]) -> None:
-    """Make a key called NAME, and print it: this once, for nobody can find it out again."""
+    """Create a key called NAME and print it. The key is shown only once; the file holds its hash."""
     from quintain.serve import keys as made
 
     click.echo(made.add(file, name, role))

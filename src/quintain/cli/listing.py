@@ -7,11 +7,11 @@ import click
 from . import console, options
 
 GROUPS = {"environments": "environments", "agents": "models", "adapters": "adapters"}
-"""What `--json` calls it, and the group of entry points."""
+"""Field of `--json` to the group of entry points it lists."""
 _FORMS = {"agents": {"openai": "openai:NAME"}, "adapters": {"tau2": "tau2:DOMAIN"}}
 
 
-@click.command("list", short_help="Name what is installed.")
+@click.command("list", short_help="List installed environments, agents and adapters.")
 @options.json
 def list_(*, as_json: bool) -> None:
     """Name the environments, agents and adapters that are installed, and the packages they come from."""
@@ -26,7 +26,7 @@ def list_(*, as_json: bool) -> None:
     ]
     out = console.stdout()
     out.print(console.grid("", "name", "package", rows=rows))
-    out.print("\nAn environment or an agent may also be named package.module:attr or path/to/file.py:attr.")
+    out.print("\nEnvironments and agents can also be named package.module:attr or path/to/file.py:attr.")
 
 
 def _entries(group: str) -> list[dict[str, str]]:

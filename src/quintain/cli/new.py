@@ -19,20 +19,24 @@ _FILES = {
     "src/@name@/environment.py": "environment.py",
     "tests/test_@name@.py": "test_environment.py",
 }
-"""Where it goes, and the template it is made of."""
+"""Path in the new package to the template it is made from."""
 
 
-@click.command(short_help="Start a package with an environment of your own.")
+@click.command(short_help="Create a package with a new environment.")
 @click.argument("name")
 @click.option(
-    "--path", "parent", type=click.Path(path_type=Path), default=Path(), help="Folder to make it in.  [default: here]"
+    "--path",
+    "parent",
+    type=click.Path(path_type=Path),
+    default=Path(),
+    help="Parent folder.  [default: current folder]",
 )
 def new(*, name: str, parent: Path) -> None:
     """Make the package NAME: an environment, its tests and its entry point."""
     root = parent / name
     files = rendered(name)
     if root.exists() and (not root.is_dir() or any(root.iterdir())):
-        raise UsageError(f"{root} is there already; choose another name, or another folder with --path")
+        raise UsageError(f"{root} already exists; choose another name, or another folder with --path")
     try:
         for path, text in files.items():
             target = root / path
@@ -40,7 +44,7 @@ def new(*, name: str, parent: Path) -> None:
             target.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot make {root}: {error.strerror}") from error
-    click.echo(f"Made {root}. Its tests pass already:\n")
+    click.echo(f"Created {root}. Its tests pass:\n")
     click.echo(f"  cd {root}\n  pip install --editable '.[test]'\n  pytest\n  quintain run {name}")
 
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 
 class Offer(NamedTuple):
-    """What is served.
+    """Environments to serve.
 
     Attributes:
         envs: The environments.
-        manifests: What the run folder of each would say.
-        user: Who plays the simulated user; None where nobody does.
+        manifests: Manifest of each environment's run folder.
+        user: Model of the simulated user; None if there is none.
     """
 
     envs: Sequence[Environment[Any]]
@@ -65,7 +65,7 @@ class Operation(msgspec.Struct, kw_only=True):
         return cls(**{name: given.pop(name) for name in cls.__struct_fields__})
 
     def limits(self) -> Limits:
-        """How much callers may use."""
+        """Returns the limits on what callers may use."""
         from quintain.serve.limits import Limits
 
         return Limits(
@@ -153,7 +153,7 @@ class Operation(msgspec.Struct, kw_only=True):
         if self.keys is not None:
             return Keyed(Keys(self.keys))
         if not is_loopback(address):
-            raise UsageError(f"--host {address} can be reached from outside: say who may ask, with --keys FILE")
+            raise UsageError(f"--host {address} can be reached from outside: name the accepted keys with --keys FILE")
         return Open()
 
 
@@ -161,49 +161,49 @@ def operated(command: Any) -> Any:
     """Add them to a command."""
     for option in (
         click.option("--drain", type=click.FloatRange(min=1), default=20.0, show_default=True, metavar="SECONDS",
-                     help="That running calls get once the server is told to end."),
+                     help="Time that running calls get at shutdown."),
         click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, metavar="N",
                      help="Processes behind the port; each has its own episodes."),
         click.option("--sync", is_flag=True, help="With --journal: a call waits for the disk, so that nothing is lost "
                      "with the power."),
         click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-                     help="Keep the records of ended episodes there: a run folder of each environment."),
+                     help="Store the records of ended episodes in one run folder per environment."),
         click.option("--journal", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
-                     help="Write down what is asked, so that a server that is started again goes on."),
+                     help="Journal all requests, so that a restarted server continues its episodes."),
         click.option("--body", type=click.IntRange(min=1024), default=4 << 20, show_default=True, metavar="BYTES",
-                     help="Longest body or frame of a request."),
+                     help="Maximum size of a request body or frame."),
         click.option("--memory", type=click.IntRange(min=1024), default=256 << 20, show_default=True, metavar="BYTES",
-                     help="That the record and the world of an episode may take before it is void."),
+                     help="Maximum memory of an episode's record and world; an episode beyond it fails."),
         click.option("--rate", type=click.FloatRange(min=0, min_open=True), metavar="N",
-                     help="Requests per second of one key.  [default: any number]"),
+                     help="Maximum requests per second per key.  [default: unlimited]"),
         click.option("--episodes-per-key", type=click.IntRange(min=1), metavar="N",
-                     help="Open at once of one key.  [default: as --episodes]"),
+                     help="Maximum open episodes per key.  [default: as --episodes]"),
         click.option("--episodes", type=click.IntRange(min=1), default=10_000, show_default=True, metavar="N",
-                     help="Open at once."),
+                     help="Maximum open episodes."),
         click.option("--idle", type=click.FloatRange(min=1), default=900.0, show_default=True, metavar="SECONDS",
-                     help="Without a request, a ping or a running call, before an episode is closed."),
+                     help="Idle time after which an episode is closed."),
         click.option("--origin", "origins", metavar="URL", multiple=True,
-                     help="Whose web pages may ask the server; its own may anyhow."),
+                     help="Origin of web pages that may call the server; repeatable."),
         click.option("--name", "names", metavar="HOST", multiple=True,
-                     help="Another name by which the server is called, such as a proxy's."),
+                     help="Additional host name of the server, such as that of a proxy; repeatable."),
         click.option("--keys", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-                     help="Let in who has a key, such as `quintain keys` makes."),
+                     help="File of keys that callers must present; see `quintain keys`."),
     ):  # fmt: skip
         command = option(command)
     return command
 
 
 def serve(offer: Offer, wish: Operation, *, address: str, port: int) -> int:
-    """Serve environments until the process is told to end; the exit status.
+    """Serve environments until a signal ends the process; returns the exit status.
 
     Args:
-        offer: What is served.
-        wish: To whom, and how much.
-        address: Where to listen.
-        port: 0 for any that is free.
+        offer: Environments to serve.
+        wish: Access, limits and storage.
+        address: Interface to listen on.
+        port: TCP port; 0 for any free one.
 
     Raises:
-        UsageError: Nothing can listen there; or as for the options.
+        UsageError: The address is not available, or an option is invalid.
     """
     from quintain.serve.common import Common
     from quintain.serve.door import Places
@@ -213,7 +213,7 @@ def serve(offer: Offer, wish: Operation, *, address: str, port: int) -> int:
     from quintain.serve.workers import Berth, Workers
 
     door, places = wish.door(address), Places(address, names=wish.names, origins=wish.origins)
-    reachable(named(offer.envs))  # Told once, before there are several processes to tell it.
+    reachable(named(offer.envs))  # Once, before the other processes start.
     wish.check(offer)
     try:
         line, url = listen(address, port)

@@ -13,9 +13,7 @@ ENVIRONMENT_HELP = "A registered name, package.module:attr, path/to/file.py:attr
 
 json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout and nothing else there.")
 
-data = click.option(
-    "--data", metavar="PATH", help="Folder of the data that the environment reads, as tau2:DOMAIN does."
-)
+data = click.option("--data", metavar="PATH", help="Data folder of the environment, needed by tau2:DOMAIN.")
 
 nl_assertions = click.option(
     "--nl-assertions",
@@ -35,7 +33,7 @@ processes = click.option(
     type=click.IntRange(1, 64),
     default=3,
     show_default=True,
-    help="Fresh processes to replay in, each with a PYTHONHASHSEED of its own.",
+    help="Number of fresh processes to replay in, each with another PYTHONHASHSEED.",
 )
 
 path = click.argument("path", type=click.Path(path_type=Path))
@@ -47,17 +45,17 @@ made_with = click.option(
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Any further option of the environment, such as customer=simulated of tau2:DOMAIN.",
+    help="Other option of the environment, such as customer=simulated of tau2:DOMAIN.",
 )
 
 
 def environment_options(
     further: Iterable[str], *, data: str | None = None, nl_assertions: str | None = None, twin: str | None = None
 ) -> dict[str, str]:
-    """What an environment is made with: the options that were given, folders by their absolute path.
+    """Returns the options to make an environment with; folders become absolute paths.
 
     Raises:
-        UsageError: One has no value.
+        UsageError: An option has no value.
     """
     where = str(Path(data).absolute()) if data is not None else None
     given = {"data": where, "nl_assertions": nl_assertions, "twin": twin}

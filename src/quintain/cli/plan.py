@@ -1,4 +1,4 @@
-"""What a run will be: the words of the command line turned into an environment, tasks, an agent and a manifest."""
+"""Plan of a run: the command line resolved to an environment, tasks, an agent and a manifest."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from quintain.task import Task
 from . import folders, options, programs, selection
 
 ORACLE = "oracle"
-"""Who plays unless somebody is named; he reads the solutions."""
+"""Default agent; it plays the solutions of the tasks."""
 
 
 class Wanted(msgspec.Struct, kw_only=True):
-    """What stood on the command line of `run`."""
+    """Arguments of `quintain run`."""
 
     env: str
     split: str | None = None
@@ -58,10 +58,10 @@ class Plan(NamedTuple):
     manifest: folders.Manifest
 
     def place(self) -> Path:
-        """The run folder; a new one is claimed by making it.
+        """Returns the run folder; a new one is created to claim it.
 
         Raises:
-            UsageError: There is no run to resume.
+            UsageError: The run to resume does not exist.
         """
         if self.wanted.out is not None:
             return self.wanted.out

@@ -1,4 +1,4 @@
-"""A run from its first episode to its summary, with a bar where somebody is watching."""
+"""Execution of a run from its first episode to its summary, with a progress bar on a terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .console import number, stderr
 
 
 class Watcher(Protocol):
-    """Is told how a run goes on."""
+    """Callback for the progress of a run."""
 
     def __call__(self, episodes: int, summary: Summary) -> None:
         """So many further episodes are in the summary."""
@@ -29,11 +29,11 @@ class Watcher(Protocol):
 
 
 class Played(NamedTuple):
-    """How a run went."""
+    """Result of a run."""
 
     summary: Summary
     stopped: RunStopped | None
-    """Why the failure gate ended it early; None when it didn't."""
+    """The failure gate's reason to end the run early; None if it did not."""
 
 
 async def play(
@@ -85,7 +85,7 @@ def _add_rest(summary: Summary, folder: RunFolder, seen: set[str]) -> None:
 
 @contextmanager
 def progress(total: int, title: str) -> Generator[Watcher]:
-    """A bar with the running mean and the failures on stderr; nothing where stderr is no terminal."""
+    """Show a progress bar with the running mean and the failures on stderr, if stderr is a terminal."""
     console = stderr()
     if not console.is_terminal:
         yield lambda episodes, summary: None

@@ -1,4 +1,4 @@
-"""What `--harness command:CMD` means."""
+"""Option `--harness command:CMD`: an agent program as the harness."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _PREFIX = "command:"
 
 
 def wanted(spec: str | None, *, tools: Sequence[str], passed: Sequence[str], bound: bool) -> dict[str, Any]:
-    """The fields of the harness that the options ask for, as a manifest holds them; none without `--harness`.
+    """Returns the harness fields for the manifest; empty without `--harness`.
 
-    A word that names a file here is made absolute: the program starts in a folder of its own.
+    Words that name existing files become absolute paths, because the program starts in a folder of its own.
 
     Raises:
-        UsageError: There is no such harness, its command is none, or one of the other options stands without it.
+        UsageError: The harness is unknown, its command is empty, or a dependent option was given without it.
     """
     if spec is None:
         if tools or passed or not bound:
-            raise UsageError("--allow-tool, --pass-env and --any-process say what the program of --harness may do")
+            raise UsageError("--allow-tool, --pass-env and --any-process need --harness command:CMD")
         return {}
     if not spec.startswith(_PREFIX):
         raise UsageError(f"--harness takes 'command:CMD', as in 'command:python agent.py', got {spec!r}")

@@ -28,7 +28,7 @@ _WINDOW = 60
 
 
 class Divergence(msgspec.Struct, kw_only=True):
-    """Where a replay left its trace, and both sides there."""
+    """First difference between a trace and its replay, with both values."""
 
     path: str
     task: str
@@ -47,11 +47,11 @@ class Divergence(msgspec.Struct, kw_only=True):
         return ", ".join([*(f"{name} {n}" for name, n in counted if n is not None), self.field])
 
 
-class Verdict(msgspec.Struct, kw_only=True):
-    """What one process found."""
+class ReplayResult(msgspec.Struct, kw_only=True):
+    """Result of the replays in one process."""
 
     hash_seed: str
-    """Its PYTHONHASHSEED."""
+    """PYTHONHASHSEED of the process."""
     episodes: int = 0
     turns: int = 0
     diverged: int = 0
@@ -59,11 +59,11 @@ class Verdict(msgspec.Struct, kw_only=True):
     wall_s: float = 0.0
 
 
-@click.command(short_help="Play recorded traces again, byte for byte.")
+@click.command(short_help="Replay recorded traces and compare them byte by byte.")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...", type=click.Path(path_type=Path))
-@click.option("--env", metavar="ENV", help="The environment, where no run.json beside the traces names it.")
+@click.option("--env", metavar="ENV", help="Environment; needed if there is no run.json next to the traces.")
 @options.processes
-@click.option("--here", is_flag=True, help="Replay in this process alone; that misses what depends on the hash seed.")
+@click.option("--here", is_flag=True, help="Replay in this process only; misses differences between hash seeds.")
 @options.json
 def replay(*, paths: Sequence[Path], env: str | None, processes: int, here: bool, as_json: bool) -> None:
     """Play the traces of each PATH, a run folder or a file, again: the same replies must give the same bytes.
@@ -80,7 +80,7 @@ def replay(*, paths: Sequence[Path], env: str | None, processes: int, here: bool
         raise click.exceptions.Exit(exits.FAILED)
 
 
-def judge_elsewhere(paths: Sequence[Path], env: str | None, processes: int) -> list[Verdict]:
+def judge_elsewhere(paths: Sequence[Path], env: str | None, processes: int) -> list[ReplayResult]:
     """Replay in fresh processes, each under a hash seed of its own; a process that cannot ends this one as well."""
     from quintain.replay import elsewhere
 
@@ -88,7 +88,7 @@ def judge_elsewhere(paths: Sequence[Path], env: str | None, processes: int) -> l
     seeds = [seed for seed in range(1, processes + 2) if str(seed) != own][:processes]
     named = ["--env", env] if env is not None else []
     command = [sys.executable, "-m", "quintain", "replay", "--here", "--json", *named, "--", *map(str, paths)]
-    verdicts: list[Verdict] = []
+    verdicts: list[ReplayResult] = []
     for process in elsewhere(command, seeds):
         if process.returncode not in (0, exits.FAILED) or not process.stdout:
             click.echo(process.stderr.rstrip(), err=True)
@@ -98,15 +98,15 @@ def judge_elsewhere(paths: Sequence[Path], env: str | None, processes: int) -> l
 
 
 class _Answer(msgspec.Struct):
-    processes: list[Verdict]
+    processes: list[ReplayResult]
 
 
-async def judge(paths: Sequence[Path], spec: str | None) -> Verdict:
-    """Replay every trace in this process.
+async def judge(paths: Sequence[Path], spec: str | None) -> ReplayResult:
+    """Replay all traces in this process.
 
     Raises:
-        UsageError, DefinitionError: The traces or their environment cannot be had, or there is no trace.
-        TraceError: A trace cannot be read.
+        UsageError, DefinitionError: The traces or their environment cannot be loaded, or there are no traces.
+        TraceError: A trace cannot be decoded.
     """
     from quintain.day import Days
     from quintain.errors import UsageError
@@ -114,7 +114,7 @@ async def judge(paths: Sequence[Path], spec: str | None) -> Verdict:
 
     from .folders import environment_of
 
-    verdict = Verdict(hash_seed=os.environ.get("PYTHONHASHSEED", "random"))
+    verdict = ReplayResult(hash_seed=os.environ.get("PYTHONHASHSEED", "random"))
     started = time.perf_counter()
     for path in paths:
         env = environment_of(path, spec)
@@ -128,7 +128,7 @@ async def judge(paths: Sequence[Path], spec: str | None) -> Verdict:
                 if len(verdict.first) < NAMED:
                     verdict.first.append(_named(path, trace, diverged))
     if not verdict.episodes:
-        raise UsageError(f"nothing was played again, for there is no episode in {', '.join(map(str, paths))}")
+        raise UsageError(f"found no episode to replay in {', '.join(map(str, paths))}")
     verdict.wall_s = time.perf_counter() - started
     return verdict
 
@@ -179,7 +179,7 @@ def sides(expected: str, found: str) -> tuple[str, str]:
     return cut(expected), cut(found)
 
 
-def print_verdicts(verdicts: Sequence[Verdict]) -> None:
+def print_verdicts(verdicts: Sequence[ReplayResult]) -> None:
     """A line per process, and the first divergences once."""
     from rich.padding import Padding
     from rich.text import Text
@@ -202,12 +202,12 @@ def print_verdicts(verdicts: Sequence[Verdict]) -> None:
             text = Text().append(f"{name:<7} ", style="dim").append(console.safe(side))
             out.print(Padding(text, (0, 0, 0, 2), expand=False))
     if any(one.field in {"fingerprint", "tools_digest"} for one in named.values()):
-        out.print("\nThe code of the environment is not the one that made these traces.")
+        out.print("\nThe environment's code has changed since these traces were made.")
 
 
-def _result(verdict: Verdict) -> str:
+def _result(verdict: ReplayResult) -> str:
     return f"{verdict.diverged:,} diverged" if verdict.diverged else "equal to the byte"
 
 
-def _rate(verdict: Verdict) -> float:
+def _rate(verdict: ReplayResult) -> float:
     return verdict.episodes / verdict.wall_s if verdict.wall_s else 0.0

@@ -9,9 +9,11 @@ import click
 from . import console, exits, options
 
 
-@click.command(name="replay-finding", short_help="Play what an audit found again.")
+@click.command(name="replay-finding", short_help="Reproduce a finding of an audit.")
 @click.argument("path", type=click.Path(path_type=Path))
-@click.option("--number", type=click.IntRange(min=1), metavar="N", help="Which finding, when PATH is a report.json.")
+@click.option(
+    "--number", type=click.IntRange(min=1), metavar="N", help="Number of the finding if PATH is a report.json."
+)
 @options.json
 def replay_finding(*, path: Path, number: int | None, as_json: bool) -> None:
     """Play the finding in PATH again, in two fresh processes, and say whether it still holds.

@@ -19,28 +19,40 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Play the tasks of an environment.")
 @click.argument("env", default="sales")
-@click.option("--split", help='Which tasks; "test" unless the environment has none of that name.')
+@click.option("--split", help='Split of the tasks.  [default: "test", else the last split]')
 @click.option("--agent", default="oracle", show_default=True, help="oracle, noop, random, openai:NAME, or a plugin.")
-@click.option("--base-url", metavar="URL", help="The endpoint of openai:NAME; its key is read from OPENAI_API_KEY.")
-@click.option("--user", metavar="AGENT", help="Who plays the simulated user, named like --agent.")
-@click.option("--harness", metavar="command:CMD", help="A program that is the agent; --agent is the model behind it.")
+@click.option("--base-url", metavar="URL", help="Endpoint of openai:NAME; the key comes from OPENAI_API_KEY.")
+@click.option("--user", metavar="AGENT", help="Model of the simulated user, named like --agent.")
+@click.option("--harness", metavar="command:CMD", help="Agent program to run as the harness; --agent is its model.")
 @click.option(
-    "--allow-tool", "allow_tools", multiple=True, metavar="NAME", help="A tool of the program's own; * is any."
+    "--allow-tool",
+    "allow_tools",
+    multiple=True,
+    metavar="NAME",
+    help="Tool of the program that it may use; * allows all; repeatable.",
 )
-@click.option("--pass-env", multiple=True, metavar="NAME", help="One more variable that the program gets.")
-@click.option("--any-process", is_flag=True, help="Let the program's children ask its model too.")
+@click.option(
+    "--pass-env", multiple=True, metavar="NAME", help="Environment variable to pass to the program; repeatable."
+)
+@click.option("--any-process", is_flag=True, help="Let child processes of the program call its model.")
 @click.option("--tasks", metavar="N|A:B|IDS", help='The first N, a slice, or ids: "a,b", "7,".  [default: all]')
 @click.option("--group", type=click.IntRange(min=1), default=1, show_default=True, help="Episodes per task.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the worlds.")
-@click.option("--concurrency", type=int, help="Episodes in play at once.")
-@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="A TOML file of limits and dials.")
-@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One limit or dial; wins over --config.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the worlds.")
+@click.option("--concurrency", type=int, help="Maximum concurrent episodes.")
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="TOML file with configuration.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One configuration value; overrides --config; repeatable.",
+)
 @options.data
 @options.nl_assertions
 @options.twin
 @options.made_with
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="The folder.  [default: runs/ENV-AGENT-N]")
-@click.option("--resume", is_flag=True, help="Continue the run in --out, else the latest of its kind.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Run folder.  [default: runs/ENV-AGENT-N]")
+@click.option("--resume", is_flag=True, help="Continue the run in --out, or the latest run of ENV and AGENT.")
 @options.json
 @click.pass_obj
 def run(invocation: console.Invocation, /, **given: Any) -> None:
@@ -80,7 +92,7 @@ def run(invocation: console.Invocation, /, **given: Any) -> None:
 
 
 def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[Played, int]:
-    """Play, and say what is safe when somebody presses Ctrl-C; also how many episodes were there already."""
+    """Play the run; on Ctrl-C, print which episodes are saved. Returns the result and how many episodes existed."""
     from .folders import opened
     from .play import play, progress
 
@@ -94,7 +106,7 @@ def _play(chosen: Plan, place: Path, arguments: list[str]) -> tuple[Played, int]
                 return asyncio.run(running), before
         except KeyboardInterrupt:
             safe = console.plural(len(folder), "finished episode")
-            click.echo(f"\nInterrupted. {safe} safe in {place}; go on with\n  {_again(arguments, place)}", err=True)
+            click.echo(f"\nInterrupted. {safe} saved in {place}; continue with\n  {_again(arguments, place)}", err=True)
             raise click.exceptions.Exit(exits.INTERRUPTED) from None
 
 
@@ -118,4 +130,4 @@ def _print(played: Played, facts: dict[str, Any]) -> None:
     out.print(title.append(f"   {episodes}{resumed} in {console.seconds(facts['wall_s'])}", style="not bold dim"))
     out.print()
     print_summary(out, played.summary)
-    out.print(f"Traces are in {facts['run_dir']}; look with `quintain show {facts['run_dir']}`.", soft_wrap=True)
+    out.print(f"Traces are in {facts['run_dir']}; show one with `quintain show {facts['run_dir']}`.", soft_wrap=True)

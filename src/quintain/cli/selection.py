@@ -1,4 +1,4 @@
-"""What the options of `run` mean: an environment, its tasks, its configuration, and who plays."""
+"""Selection of environment, tasks, configuration and models from the options of `run`."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def anchored(spec: str) -> str:
 
 
 def split_of(env: Environment[Any], wanted: str | None) -> str:
-    """The split that was asked for, else "test", else the last one.
+    """Returns the wanted split; by default "test" if it exists, else the last one.
 
     Raises:
-        UsageError: There is no such split.
+        UsageError: The environment has no such split.
     """
     if wanted is None:
         return "test" if "test" in env.splits else env.splits[-1]
@@ -74,10 +74,10 @@ def config_of(env: Environment[Any], file: Path | None, settings: Iterable[str],
 
 
 def agent_of(spec: str, user: str | None, *, base_url: str | None, retries: int) -> Agent:
-    """Who plays, and the simulated user beside it.
+    """Returns the agent, combined with the simulated user if there is one.
 
     Raises:
-        UsageError: Nobody has that name.
+        UsageError: No model has that name.
     """
     endpoint: dict[str, Any] = {"retries": retries} | ({} if base_url is None else {"base_url": base_url})
 

@@ -19,9 +19,11 @@ _OF_BOTH = frozenset({"envs", "user", "options", "stdio"})
 
 @click.command(short_help="Serve environments to trainers and agents.")
 @click.argument("envs", metavar="ENV...", nargs=-1, required=True)
-@click.option("--host", "address", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 for any free one.")
-@click.option("--user", metavar="AGENT", help="Who plays the simulated user, named like --agent of `run`.")
+@click.option("--host", "address", default="127.0.0.1", show_default=True, help="Interface to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="TCP port; 0 for any free one."
+)
+@click.option("--user", metavar="AGENT", help="Model of the simulated user, named like --agent of `run`.")
 @operation.operated
 @stdio.single
 @options.made_with
@@ -57,7 +59,7 @@ def serve(
         stdio.serve(envs, chosen, user=user, options=given)
         return
     if words := too_old():
-        click.echo(f"nothing is served over MCP: {words}", err=True)
+        click.echo(f"MCP is not served: {words}", err=True)
     served = [plugins.environment(spec, **given) for spec in envs]
     manifests = [folders.of_served(env, spec, given, user=user) for env, spec in zip(served, envs, strict=True)]
     offer = operation.Offer(served, manifests, plugins.agent(user) if user else None)

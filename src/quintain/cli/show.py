@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Show a trace: turns, calls, changes, rewards.")
 @options.path
-@click.option("--index", type=int, help="Which trace, from 0; negative ones count from the end.  [default: 0]")
+@click.option("--index", type=int, help="Index of the trace; negative values count from the end.  [default: 0]")
 @click.option("--task", help="The first trace of the task with this id.")
-@click.option("--list", "as_list", is_flag=True, help="Name the traces, one a line, instead.")
-@click.option("--env", metavar="ENV", help="The environment, where no run.json beside the trace names it.")
-@click.option("--full", is_flag=True, help="Cut nothing short.")
+@click.option("--list", "as_list", is_flag=True, help="List the traces, one per line.")
+@click.option("--env", metavar="ENV", help="Environment; needed if there is no run.json next to the trace.")
+@click.option("--full", is_flag=True, help="Show long texts in full.")
 @options.json
 def show(
     *, path: Path, index: int | None, task: str | None, as_list: bool, env: str | None, full: bool, as_json: bool
@@ -72,7 +72,7 @@ def _pick(path: Path, index: int | None, task: str | None) -> tuple[int, Trace]:
 
 
 def _watch(path: Path, spec: str | None, trace: Trace) -> tuple[Watched | None, str]:
-    """What the steps changed; or None, and why nobody can say."""
+    """Returns what each step changed; or None and the reason why the trace cannot be played again."""
     from quintain.errors import QuintainError
 
     from .folders import environment_of, task_of

@@ -29,11 +29,11 @@ def single(command: Any) -> Any:
     """Add them to a command."""
     for option in (
         click.option("--trace", type=click.Path(path_type=Path), metavar="FILE",
-                     help="With --stdio: add the episode's trace to this file when it ends."),
-        click.option("--seed", type=int, help="With --stdio: of the world.  [default: 0]"),
-        click.option("--task", metavar="ID|N", help="With --stdio: which, by id or place.  [default: the first]"),
-        click.option("--split", help='With --stdio: whose tasks; "test" unless the environment has none of that name.'),
-        click.option("--stdio", is_flag=True, help="Serve one episode, over MCP on stdin and stdout."),
+                     help="With --stdio: append the episode's trace to this file."),
+        click.option("--seed", type=int, help="With --stdio: seed of the world.  [default: 0]"),
+        click.option("--task", metavar="ID|N", help="With --stdio: task id or index.  [default: the first]"),
+        click.option("--split", help='With --stdio: split of the tasks.  [default: "test", else the last split]'),
+        click.option("--stdio", is_flag=True, help="Serve one episode over MCP on stdin and stdout."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -56,16 +56,16 @@ def serve(envs: tuple[str, ...], chosen: Single, *, user: str | None, options: d
     from quintain.serve.mcp.stdio import play
 
     if sys.stdin.isatty():
-        click.echo("an agent program starts this and talks MCP to it; at a terminal, Ctrl-D ends the episode", err=True)
+        click.echo("waiting for an MCP client on stdin; Ctrl-D ends the episode", err=True)
     wanted = Wanted(split=split, task=place, seed=chosen.seed or 0)
     asyncio.run(play(env, wanted, user=player, to=chosen.trace))
 
 
 def _place(env: Environment[Any], split: str, task: str | None) -> str | int:
-    """The id of a task, or its place where none has this id and it is a number.
+    """Returns the id of a task; or its index, if no task has that id and it is a number.
 
     Raises:
-        UsageError: There is no such split or task.
+        UsageError: The split or the task does not exist.
     """
     if task is None:
         return 0

@@ -113,7 +113,7 @@ def _efforts(summary: Summary) -> Iterator[tuple[str, Text]]:
 
 
 def _by_failed_task(summary: Summary) -> Grid:
-    """The tasks that failed most, with what their mean would be if each failed episode counted as 0, and as 1."""
+    """Tasks with the most failures, with the mean if each failed episode counted as 0, and as 1."""
     worst = sorted(summary.failed_tasks.items(), key=lambda item: (item[1].scored - item[1].episodes, item[0]))
     rows = [
         (task, one.episodes, one.episodes - one.scored, number(one.mean), *map(number, one.bounds or ()))

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from quintain.trace import Content, End, Level, Message, Reward, Step, ToolCall, Trace, Turn, plain
 
-from .changes import Change, shown
+from .changes import WorldChange, shown
 from .console import clipped, grid, number, plural, safe
 from .watch import Watched
 
@@ -42,7 +42,7 @@ def print_transcript(console: Console, trace: Trace, *, watched: Watched | None,
     console.rule(Text("verdict", style="bold"), align="left", style="dim")
     _print_verdict(console, trace, watched.best if watched is not None else {})
     if watched is None:
-        console.print(Text(f"What each step changed is left out: {reason}", style="yellow"))
+        console.print(Text(f"Changes of each step are not shown: {reason}", style="yellow"))
     elif watched.diverged is not None:
         words = "so what steps changed is left out from there. `quintain replay` says what differs."
         console.print(
@@ -114,7 +114,7 @@ def _called(call: ToolCall, *, full: bool) -> Text:
     return Text(safe(call.name), style="bold cyan").append(f" {arguments}", style="not bold default")
 
 
-def _change_rows(found: list[Change], *, full: bool) -> Iterator[Row]:
+def _change_rows(found: list[WorldChange], *, full: bool) -> Iterator[Row]:
     for change in found if full else found[:_CHANGES]:
         before, after = (
             shown(side) if full else clipped(shown(side), _VALUE) for side in (change.before, change.after)
@@ -173,7 +173,7 @@ def _print_verdict(console: Console, trace: Trace, best: dict[str, float]) -> No
         console.print()
     console.print(_outcome(trace))
     if trace.failure is not None:
-        console.print("A failed episode has no score, and counts in no mean.")
+        console.print("A failed episode has no score and is excluded from all means.")
         return
     lost = set(why_not_one(trace, best))
     if lost and trace.end is End.TRUNCATED:
@@ -203,11 +203,11 @@ def _criterion_row(given: list[Reward]) -> tuple[object, ...]:
 
 
 def why_not_one(trace: Trace, best: dict[str, float]) -> list[str]:
-    """Names of the criteria that kept the score below 1; none when it is 1, or when there is no score.
+    """Returns the criteria that kept the score below 1; empty if the score is 1 or missing.
 
     Args:
-        trace: Which.
-        best: The most that each criterion can deliver, weight included; 1 per weight where that isn't known.
+        trace: The record of the episode.
+        best: Maximum of each criterion, weight included; by default 1 times its weight.
     """
     if trace.score is None or trace.score >= 1:
         return []

@@ -29,31 +29,48 @@ _UNREAD = 10
 """So many unreadable places are shown; the others are counted."""
 
 
-@click.command(short_help="Whose fault was each episode, and what may be trained on?")
+@click.command(short_help="Attribute each episode to a component and mark what to train on.")
 @options.path
-@click.option("--env", "spec", metavar="ENV", help="The environment, where no run.json beside the traces names it.")
-@click.option("--audit", type=click.Path(path_type=Path), metavar="FILE", help="The report of `quintain audit --json`.")
-@click.option("--traces-only", is_flag=True, help="Look at the record alone; plays and grades nothing again.")
-@click.option("--regrade", type=click.IntRange(1, 1000), default=3, show_default=True, help="Gradings of each end.")
+@click.option("--env", "spec", metavar="ENV", help="Environment; needed if there is no run.json next to the traces.")
+@click.option("--audit", type=click.Path(path_type=Path), metavar="FILE", help="Report of `quintain audit --json`.")
+@click.option("--traces-only", is_flag=True, help="Read the records only, without replay and regrading.")
+@click.option(
+    "--regrade",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    help="Number of times each final state is graded.",
+)
 @click.option(
     "--processes",
     type=click.IntRange(0, 16),
     default=1,
     show_default=True,
-    help="Fresh processes to replay in beside this one, last episode first, each with another PYTHONHASHSEED.",
+    help="Number of additional processes to replay in, last episode first, each with another PYTHONHASHSEED.",
 )
-@click.option("--queue", "length", type=click.IntRange(0, _QUEUE), default=20, show_default=True, help="Entries.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the blind sample and the permutations.")
 @click.option(
-    "--jsonl", type=click.Path(path_type=Path), metavar="FILE", help="Write a label per episode, for trainers."
+    "--queue",
+    "length",
+    type=click.IntRange(0, _QUEUE),
+    default=20,
+    show_default=True,
+    help="Maximum length of the reading list.",
 )
-@click.option("--evidence", is_flag=True, hidden=True, help="Print what replays show, for another process.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the blind sample and the permutations.")
+@click.option(
+    "--jsonl",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write one label per episode as JSON lines, for trainers.",
+)
+@click.option("--evidence", is_flag=True, hidden=True, help="Print the evidence of replays, for another process.")
 @options.json
 def triage(*, path: Path, audit: Path | None, jsonl: Path | None, as_json: bool, evidence: bool, **asked: Any) -> None:
-    """File each episode of PATH (a run folder, a file of traces, or a folder of other tools' logs) by who is to blame.
+    """Attribute each episode of PATH to the component that caused its result.
 
-    Eleven ordered rules look at the record, play it again in a fresh world, and grade it again. Ends with status 1 when
-    so many episodes failed that the run should have been stopped.
+    PATH is a run folder, a file of traces, or a folder of other tools' logs. Eleven ordered rules read the record,
+    replay it in a fresh world, and grade it again. The exit status is 1 when so many episodes
+    failed that the run should have been stopped.
     """
     from quintain.audit.triage import read
 
@@ -78,7 +95,11 @@ def triage(*, path: Path, audit: Path | None, jsonl: Path | None, as_json: bool,
 
 
 def _environment(path: Path, spec: str | None, reading: Reading) -> Environment[Any] | str:
-    """What made the traces; or why it is not at hand. One that was named has to be there."""
+    """Returns the environment that made the traces, or the reason why it is missing.
+
+    Raises:
+        UsageError: The environment was named explicitly and cannot be loaded.
+    """
     from quintain.errors import QuintainError
 
     from .folders import environment_of
@@ -94,10 +115,10 @@ def _environment(path: Path, spec: str | None, reading: Reading) -> Environment[
 
 
 def _findings(file: Path) -> list[Finding]:
-    """The findings of an audit report.
+    """Returns the findings of an audit report.
 
     Raises:
-        UsageError: There is no such file, or it is no report.
+        UsageError: The file does not exist or is not an audit report.
     """
     import msgspec
 
@@ -107,7 +128,7 @@ def _findings(file: Path) -> list[Finding]:
     try:
         return msgspec.json.decode(file.read_bytes(), type=Audited).findings
     except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(f"{str(file)!r} is no report of `quintain audit --json`: {error}") from error
+        raise UsageError(f"{str(file)!r} is not a report of `quintain audit --json`: {error}") from error
 
 
 def _report(path: Path, reading: Reading, env: Environment[Any] | str, *, findings: Any, **asked: Any) -> Report:
@@ -131,10 +152,10 @@ def _waited(elsewhere: Future[list[list[Evidence]]] | None) -> list[list[Evidenc
 
 
 def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[Evidence]]:
-    """What fresh processes see. One that cannot play at all is the end: its silence would pass for agreement.
+    """Gather evidence in fresh processes. A process that cannot play raises: an empty result would pass for agreement.
 
     Raises:
-        UsageError: A process ended otherwise than it should.
+        UsageError: A process failed.
     """
     import msgspec
 
@@ -168,7 +189,7 @@ def _write(file: Path, report: Report) -> None:
 
 @contextmanager
 def progress(total: int) -> Generator[Callable[[int], object]]:
-    """A bar on stderr; nothing where stderr is no terminal."""
+    """Show a progress bar on stderr, if stderr is a terminal."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
     err = console.stderr()
@@ -268,7 +289,7 @@ def _print_queue(out: Console, report: Report) -> None:
 
 
 def _print_gaps(out: Console, report: Report) -> None:
-    """What was not looked at: a rule that could not be applied found nothing because it did not look."""
+    """Print which rules were not applied and why."""
     from rich.text import Text
 
     from quintain.audit.triage.rules import NAMES

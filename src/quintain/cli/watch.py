@@ -12,28 +12,28 @@ from quintain.task import Task
 from quintain.trace import Level, Trace, Turn
 from quintain.verifier import Criterion, Effect, Score, Verifier
 
-from .changes import Change, changes
+from .changes import WorldChange, changes
 
 S = TypeVar("S", bound=State)
 
-Steps = dict[tuple[int, int], list[Change]]
+Steps = dict[tuple[int, int], list[WorldChange]]
 """(turn, step) to what the step changed."""
 
 
 class Watched(NamedTuple):
-    """What the calls of a trace did."""
+    """Changes that the calls of a trace made."""
 
     steps: Steps
-    """No entry for a step that could not be seen: it broke the world, or lies behind the divergence."""
+    """Changes by step; a step is missing if it broke the world or lies behind the divergence."""
     diverged: int | None
-    """The first turn in which the world answered differently than in the trace; None when it never did."""
+    """The first turn whose replay differs from the trace; None if all agree."""
     best: dict[str, float]
-    """The most that each criterion can deliver, weight included."""
+    """The maximum of each criterion, weight included."""
 
 
 async def watch(env: Environment[S], task: Task[S], trace: Trace) -> Watched:
     """Play the trace's replies with a verifier that judges nothing and looks at every step."""
-    seen: list[list[Change]] = []
+    seen: list[list[WorldChange]] = []
 
     async def look(effect: Effect[S]) -> Score:
         seen.append(await changes(effect.before, effect.after))
@@ -67,5 +67,5 @@ def _differ(old: Turn, new: Turn | None) -> bool:
 
 
 def _facts(turn: Turn) -> tuple[Any, ...]:
-    """What a turn did; the rewards are another verifier's."""
+    """Returns the fields of a turn that do not depend on the verifier."""
     return turn.role, turn.reply, turn.steps, turn.state_digest

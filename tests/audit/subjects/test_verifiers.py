@@ -101,7 +101,7 @@ def test_a_reward_that_needs_more_makes_the_score_absent(file: str) -> None:
         (f"{file}:nope", "there is no 'nope'; it has the tasksets Sums"),
         (f"{file}:Sum", "must be a Taskset|argument"),
         ("no_such_module_at_all", "no such module"),
-        ("/no/such/file.py", "there is no file"),
+        ("/no/such/file.py", "does not exist"),
     ):
         with pytest.raises((UsageError, TypeError), match=words):
             verifiers.make(text)
