@@ -12,7 +12,7 @@ from quintain import codec
 
 from . import trees
 from .connection import Connection, borrow, give_back
-from .pages import Image
+from .pages import Base, Image
 from .rows import quoted
 
 Key = tuple[Any, ...]
@@ -168,6 +168,14 @@ def _columns(described: list[tuple[int, str]]) -> tuple[tuple[str, ...], tuple[i
     return tuple(name for _, name in described), tuple(place for _, place in keyed)
 
 
+def _owners(base: Base, tables: dict[str, _Table]) -> dict[int, int]:
+    """Returns by page the root of its tree, for the tables and indexes of the base."""
+    if not base.owners:
+        roots = [root for one in tables.values() for root in (one.root, *one.indexes) if root]
+        base.owners = {page: root for root in roots for found in trees.base_tree(base, root) for page in found}
+    return base.owners
+
+
 class _Plan:
     """Which rows to look at, table by table.
 
@@ -186,20 +194,46 @@ class _Plan:
         self._strays -= trees.touched(before, after, root=1, changed=self._changed).pages
 
     def make(self, old: dict[str, _Table], new: dict[str, _Table]) -> dict[str, set[Any] | None]:
-        same = {name for name in old.keys() & new.keys() if old[name].is_same(new[name])}
+        if old is new:
+            same, owners = set(old), _owners(self._images[0].base, old)
+            near = self._near(owners)
+        else:
+            same, owners = {name for name in old.keys() & new.keys() if old[name].is_same(new[name])}, {}
+            near = {old[name].root for name in same}
         for name in same:
             if old[name].kind != "virtual":
-                self._look(old[name])
-        for image, tables in zip(self._images, (old, new), strict=True):
-            for name, table in tables.items():
-                roots = table.indexes if name in same or table.kind == "virtual" else (table.root, *table.indexes)
-                for root in roots:
-                    self._account(image, root)
+                self.rows[name] = set()
+                if old[name].root in near:
+                    self._look(old[name])
+        for root in {owners[page] for page in self._strays if page in owners}:
+            for image in self._images:
+                self._account(image, root)
+        if self._strays:
+            self._account_all(same, old, new)
         self._look_for_owners()
         for name, table in old.items():
             if table.kind == "virtual" and name in same:
                 self._look_below(table, {one for one in {*old, *new} if one.startswith(f"{name}_")})
         return self.rows
+
+    def _near(self, owners: dict[int, int]) -> set[int]:
+        """Returns roots of the trees that may differ: with a changed page, or another shape than in the base."""
+        near = {owners[page] for page in self._changed if page in owners}
+        base = self._images[0].base
+        for image in self._images:
+            for layer in image.layers:
+                for page in layer:
+                    root = owners.get(page + 1)
+                    if root is not None and (page + 1 == root or page + 1 in trees.base_tree(base, root).inner):
+                        near.add(root)
+        return near
+
+    def _account_all(self, same: set[str], old: dict[str, _Table], new: dict[str, _Table]) -> None:
+        for image, tables in zip(self._images, (old, new), strict=True):
+            for name, table in tables.items():
+                roots = table.indexes if name in same or table.kind == "virtual" else (table.root, *table.indexes)
+                for root in roots:
+                    self._account(image, root)
 
     def _look(self, table: _Table) -> None:
         before, after = self._images

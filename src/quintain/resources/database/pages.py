@@ -78,6 +78,7 @@ class Base:
         self.logical: int | None = None
         self.trees: dict[int, Any] = {}  # what `trees.py` has walked, by root page
         self.tables: Any = None  # what `difference.py` has read of the schema
+        self.owners: dict[int, int] = {}  # by page, the root of its tree, for the trees of those tables
         self.schema = object()
         self.weights: dict[int, int] = {}
         self._bytes: bytes | mmap.mmap = b""
@@ -110,7 +111,7 @@ class Image:
         known: The nearest ancestor of which that is known.
     """
 
-    __slots__ = ("_counted", "_owed", "_sum", "base", "count", "known", "layers", "logical", "schema")
+    __slots__ = ("_counted", "_owed", "_sum", "base", "count", "known", "layers", "logical", "schema", "trees")
 
     def __init__(self, base: Base, layers: tuple[Layer, ...] = (), *, count: int | None = None) -> None:
         self.base = base
@@ -119,6 +120,7 @@ class Image:
         self.schema = base.schema
         self.logical: int | None = None
         self.known: Image | None = None
+        self.trees: dict[int, Any] = {}  # by root page, those that `trees.py` has walked and that are not the base's
         # The sum as it was when the file had `_counted` pages and the owed pages were what stands here (None: base's).
         self._sum = 0
         self._counted = base.count

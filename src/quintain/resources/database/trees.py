@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from .pages import SIZE, Image
+from .pages import SIZE, Base, Image
 
 _INNER = {2, 5}
 _UTF8 = 1
@@ -38,15 +38,27 @@ class Touched(NamedTuple):
 
 
 def tree(image: Image, root: int) -> Tree:
-    """The tree below a root. What was not written since the base is walked once for all images."""
-    base = image.base
-    if image.find(root - 1) is None:
-        known = base.trees.get(root)
-        if known is None:
-            known = base.trees[root] = _walk(Image(base), root)
-        if not any(image.find(number - 1) for number in known.inner):
-            return known
-    return _walk(image, root)
+    """Returns the tree below a root. Walks it once for all images whose inner pages are those of the base."""
+    known = image.trees.get(root)
+    if known is not None:
+        return known
+    page, start = image.find(root - 1), _start(root)
+    if page is not None and page.data[start] not in _INNER:
+        return Tree(frozenset(), frozenset((root,)))
+    if page is None or page.data[start:] == image.base.page(root - 1)[start:]:
+        found = base_tree(image.base, root)
+        if all(number == root or image.find(number - 1) is None for number in found.inner):
+            return found
+    image.trees[root] = found = _walk(image, root)
+    return found
+
+
+def base_tree(base: Base, root: int) -> Tree:
+    """Returns the tree below a root of the base; walks it once."""
+    found: Tree | None = base.trees.get(root)
+    if found is None:
+        found = base.trees[root] = _walk(Image(base), root)
+    return found
 
 
 def free(image: Image) -> set[int]:
@@ -63,9 +75,10 @@ def free(image: Image) -> set[int]:
 
 def touched(before: Image, after: Image, *, root: int, changed: set[int]) -> Touched:
     """Rows of a rowid table on leaves that differ, or that are in one of the two trees only."""
-    old, new = tree(before, root), tree(after, root)
-    if old is new and changed.isdisjoint(old.leaves):
-        return Touched(set(), changed & old.inner)
+    old = tree(before, root)
+    if changed.isdisjoint(old.inner) and changed.isdisjoint(old.leaves):
+        return Touched(set(), set())
+    new = old if root not in changed and changed.isdisjoint(old.inner) else tree(after, root)
     accounted = changed & (old.inner | new.inner)
     stored: list[dict[Any, Any]] = []
     for image, mine, other in ((before, old, new), (after, new, old)):
@@ -114,7 +127,7 @@ def _different(before: dict[Any, Any], after: dict[Any, Any]) -> set[Any]:
 
 def _walk(image: Image, root: int) -> Tree:
     level, inner = [root], set[int]()
-    while image.page(level[0] - 1)[100 if level[0] == 1 else 0] in _INNER:
+    while image.page(level[0] - 1)[_start(level[0])] in _INNER:
         if not inner.isdisjoint(level):
             raise ValueError("a tree that contains itself: these are not the pages of a database")
         inner.update(level)
@@ -123,17 +136,23 @@ def _walk(image: Image, root: int) -> Tree:
 
 
 def _children(page: bytes, number: int) -> Iterator[int]:
-    start = 100 if number == 1 else 0
-    for place in range(_short(page, start + 3)):
-        yield _number(page, _short(page, start + 12 + 2 * place))
+    start = _start(number)
+    cells = _short(page, start + 3)
+    for (cell,) in struct.iter_unpack(">H", page[start + 12 : start + 12 + 2 * cells]):
+        yield _number(page, cell)
     yield _number(page, start + 8)
+
+
+def _start(number: int) -> int:
+    """Returns where the header of a tree's page begins, in bytes: page 1 has the header of the file first."""
+    return 100 if number == 1 else 0
 
 
 def _rows(page: bytes, number: int, usable: int) -> Iterator[tuple[int, bytes, int]]:
     """(rowid, what stands of it on the page, first overflow page or 0) of each row of a table's leaf."""
     most = usable - 35
     least = (usable - 12) * 32 // 255 - 23
-    start = 100 if number == 1 else 0
+    start = _start(number)
     for place in range(_short(page, start + 3)):
         size, at = _varint(page, _short(page, start + 8 + 2 * place))
         rowid, at = _varint(page, at)
