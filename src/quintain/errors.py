@@ -51,7 +51,7 @@ WALL_CLOCK_KINDS = frozenset(
 """Failures decided by a real clock: a replay cannot be asked to meet them again."""
 
 
-_OURS = {Path(__file__).parent, Path(__file__).parent / "serve"}
+_OURS = {Path(__file__).parent, Path(__file__).parent / "serve", Path(__file__).parent / "serve" / "episodes"}
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # The repr of an object names where it lies in memory; a replay lies elsewhere.
 

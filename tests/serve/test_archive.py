@@ -17,8 +17,8 @@ import msgspec
 import pytest
 
 from quintain.record import PersistenceError, RunFolder, read_traces
-from quintain.serve.archive import Archive
-from quintain.serve.host import Host, Wanted
+from quintain.serve.episodes.archive import Archive
+from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
 from quintain.serve.server import expire

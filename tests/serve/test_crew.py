@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from quintain.serve import crew as module
-from quintain.serve.crew import FEW, TRIALS, Crew, Overdue, Place
+from quintain.serve.episodes import executor as module
+from quintain.serve.episodes.executor import FEW, TRIALS, Crew, Overdue, Place
 from tests.serve.operation.raw import ask
 from tests.serve.serving import serve, until
 
@@ -22,7 +22,10 @@ def threads() -> int:
 
 
 def test_a_server_lets_its_threads_go(tmp_path: Path) -> None:
-    hasty = "import quintain.serve.crew as crew, quintain.serve.server as server\ncrew.IDLE_S = server.REAP_S = 0.1"
+    hasty = (
+        "import quintain.serve.episodes.executor as crew, quintain.serve.server as server\n"
+        "crew.IDLE_S = server.REAP_S = 0.1"
+    )
     with serve("gated", folder=tmp_path, before=hasty) as server, ThreadPoolExecutor(12) as pool:
         before = server.threads
 

@@ -15,14 +15,14 @@ from quintain.errors import EpisodeError, Failure, ReplayDivergence, UsageError,
 from quintain.harness import Dialogue, Model, Request, instruct
 from quintain.replay import rebuild
 from quintain.serve import secret
-from quintain.serve.confided import NOTHING, Secrets
+from quintain.serve.episodes.actions import Fail, Move, Tell, Terminate
+from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.secrets import NOTHING, Secrets
 from quintain.serve.errors import Void
-from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
-from quintain.serve.live import Live
 from quintain.serve.model import CommandHarness
-from quintain.serve.moves import Fail, Move, Tell, Terminate
 from quintain.trace import End, Message, Reply, Step, ToolCall, Trace
 from tests.serve.environments import counter, rough, words
 

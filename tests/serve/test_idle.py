@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from quintain.serve.closing import PATIENCE_S
+from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.views import BUILT_S
 from quintain.serve.errors import Gone, Unknown
-from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
-from quintain.serve.live import Live
 from quintain.serve.openenv.session import Session
 from quintain.serve.openenv.wire import Reset
 from quintain.serve.server import expire
-from quintain.serve.told import BUILT_S
 from tests.serve.environments import Gates, counter, gated
 
 LONG_S = 3600.0

@@ -15,7 +15,7 @@ import pytest
 from quintain.serve.app import build
 from quintain.serve.asgi import GONE, App, Event, Scope
 from quintain.serve.door import Open
-from quintain.serve.host import Host
+from quintain.serve.episodes.host import Host
 from tests.serve.environments import counter
 from tests.serve.operation.raw import ask
 from tests.serve.serving import serve

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quintain.serve.host import Host, Wanted
+from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from tests.serve.environments import counter
 from tests.serve.mcp.episodes import served

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import quintain as qn
-from quintain.serve import lists
-from quintain.serve.crew import TRIALS
-from quintain.serve.host import Host
+from quintain.serve.episodes import task_lists as lists
+from quintain.serve.episodes.executor import TRIALS
+from quintain.serve.episodes.host import Host
 from quintain.task import Task
 from tests.serve.environments import counter
 

@@ -10,11 +10,11 @@ import pytest
 
 import quintain as qn
 from quintain.harness import Model, Request
+from quintain.serve.episodes.actions import Move
+from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.live import Live
 from quintain.serve.errors import Conflict
-from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
-from quintain.serve.live import Live
-from quintain.serve.moves import Move
 from quintain.trace import Message, Reply, ToolCall
 from tests.serve.environments import counter
 

@@ -19,13 +19,13 @@ from quintain.episode import Episode
 from quintain.resources.database import Database
 from quintain.resources.schedule.queues import Queue
 from quintain.resources.workspace import Workspace
+from quintain.serve.episodes.actions import Change, Join, Move, Rewrite, Tell
+from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.size import Scale
 from quintain.serve.errors import Void
-from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
-from quintain.serve.live import Live
-from quintain.serve.moves import Change, Join, Move, Rewrite, Tell
-from quintain.serve.scale import Scale
 from quintain.trace import Image, Message, Reply, Text, Tokens, ToolCall
 
 

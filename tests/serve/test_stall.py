@@ -11,11 +11,11 @@ import pytest
 
 import quintain as qn
 from quintain.serve import secret
-from quintain.serve.confided import NOTHING, Secrets
-from quintain.serve.crew import TRIALS, Crew, Place
-from quintain.serve.host import Host, Wanted
+from quintain.serve.episodes.executor import TRIALS, Crew, Place
+from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.secrets import NOTHING, Secrets
 from quintain.serve.keys import ANYONE
-from quintain.serve.live import Live
 
 GATE = threading.Event()
 RAN: list[str] = []

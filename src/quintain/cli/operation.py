@@ -18,11 +18,11 @@ from quintain.harness import Agent
 from .folders import Manifest, opened
 
 if TYPE_CHECKING:
-    from quintain.serve.archive import Archive
     from quintain.serve.common import Common
     from quintain.serve.door import Door
-    from quintain.serve.host import Host
-    from quintain.serve.journal import Past
+    from quintain.serve.episodes.archive import Archive
+    from quintain.serve.episodes.host import Host
+    from quintain.serve.journal.database import Past
     from quintain.serve.limits import Limits
     from quintain.serve.shard import Shard
 
@@ -83,7 +83,7 @@ class Operation(msgspec.Struct, kw_only=True):
         Raises:
             UsageError: There cannot.
         """
-        from quintain.serve.journal import agree
+        from quintain.serve.journal.database import agree
 
         if self.journal is not None:
             agree(self.journal, self.workers)
@@ -100,9 +100,9 @@ class Operation(msgspec.Struct, kw_only=True):
         Raises:
             UsageError: The journal cannot be used, or the folder of records.
         """
-        from quintain.serve.host import Host
-        from quintain.serve.journal import Journal
-        from quintain.serve.log import Forgetful
+        from quintain.serve.episodes.host import Host
+        from quintain.serve.journal.database import Journal
+        from quintain.serve.journal.entries import Forgetful
 
         with contextlib.ExitStack() as held:
             archive = held.enter_context(self.archive(offer, shard.number)) if self.out is not None else None
@@ -130,7 +130,7 @@ class Operation(msgspec.Struct, kw_only=True):
             UsageError: A folder holds another run, or cannot be written.
             TraceError: A record in one is damaged.
         """
-        from quintain.serve.archive import Archive
+        from quintain.serve.episodes.archive import Archive
 
         assert self.out is not None
         suffix = f"-{number}" if self.workers > 1 else ""

@@ -52,7 +52,7 @@ def serve(envs: tuple[str, ...], chosen: Single, *, user: str | None, options: d
         player = plugins.agent(user) if user else None
     split = chosen.split or ("test" if "test" in env.splits else env.splits[-1])
     place = _place(env, split, chosen.task)
-    from quintain.serve.host import Wanted
+    from quintain.serve.episodes.host import Wanted
     from quintain.serve.mcp.stdio import play
 
     if sys.stdin.isatty():

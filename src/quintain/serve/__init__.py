@@ -4,4 +4,4 @@
 over these; `app` puts the protocols on one port and `server` runs it.
 """
 
-from .confided import secret as secret
+from .episodes.secrets import secret as secret

@@ -9,8 +9,8 @@ from quintain import codec
 from .asgi import JSON, App, Receive, Request, Scope, Send, again_headers
 from .control.app import Control
 from .door import NOBODY, Door, Keyed, Paces, Places
+from .episodes.host import Host
 from .errors import ServeError
-from .host import Host
 from .keys import Caller
 from .mcp import Mcp
 from .names import CONTROL, reachable

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from .live import Live
-from .log import Closed, Log
-from .moves import Stop
-from .returned import Returned
+from .episodes.actions import Stop
+from .episodes.live import Live
+from .episodes.recovered_episode import Returned
+from .journal.entries import Closed, Log
 
 PATIENCE_S = 10.0
 """Seconds that whoever closes an episode waits for its verdict and its record."""

@@ -10,7 +10,7 @@ from quintain.episode import Episode
 from quintain.errors import KINDS, Failure, Part
 from quintain.trace import Timing, Trace
 
-from .archive import Archive
+from .episodes.archive import Archive
 from .tally import Tally
 
 LONGEST = 300

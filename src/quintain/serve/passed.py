@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from .log import Closed, Log, Passed
+from .journal.entries import Closed, Log, Passed
 
 MOST = 20_000
 """Keys that are known; of more, the oldest are forgotten."""

@@ -15,8 +15,8 @@ from quintain.tools import Tool
 from quintain.trace import Content, Image
 
 from .asgi import Receive, Scope, Send
+from .episodes.actions import text
 from .errors import Refused
-from .moves import text
 
 
 class Manager:

@@ -22,8 +22,8 @@ from quintain.errors import EpisodeError
 from .app import build
 from .asgi import App
 from .door import Door, Places
-from .host import Host
-from .journal import Past
+from .episodes.host import Host
+from .journal.database import Past
 from .keys import ANYONE
 from .pinned import accept, pinned
 from .workers import AT_ONCE

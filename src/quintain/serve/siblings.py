@@ -18,8 +18,8 @@ import msgspec
 
 from .asgi import JSON, Headers, Request
 from .errors import Unavailable
+from .journal.entries import Log
 from .keys import Caller, Role
-from .log import Log
 from .mail import Mail
 from .passed import PassedOn
 from .shard import Shard

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quintain.serve.confided import packed
+from quintain.serve.episodes.secrets import packed
 from tests.docs.test_docs import blocks
 from tests.serve.clients.venvs import OPENENV, OPENENV_CORE, RUN_S, TRL, Venv, clean
 from tests.serve.ors.confiding import named

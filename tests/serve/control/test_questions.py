@@ -11,7 +11,7 @@ import quintain as qn
 from quintain import codec
 from quintain.serve.app import build
 from quintain.serve.door import Open
-from quintain.serve.host import Host
+from quintain.serve.episodes.host import Host
 
 WEIGHED, GATE = threading.Event(), threading.Event()
 

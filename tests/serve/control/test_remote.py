@@ -21,8 +21,8 @@ from quintain.models.cast import Cast
 from quintain.replay import Recorded
 from quintain.serve.client import world
 from quintain.serve.client.episode import RemoteEpisode
+from quintain.serve.episodes.actions import fingerprint
 from quintain.serve.model import CommandHarness
-from quintain.serve.moves import fingerprint
 from quintain.trace import Message, Reply, Tokens, ToolCall
 from tests.serve.control.conftest import here
 from tests.serve.serving import Served

@@ -17,10 +17,10 @@ from quintain import codec
 from quintain.context import Snapshot
 from quintain.errors import EpisodeError, UsageError
 from quintain.models import Scripted
-from quintain.serve.confided import packed
-from quintain.serve.host import Wanted
-from quintain.serve.log import Created, Entry
-from quintain.serve.wal import Wal
+from quintain.serve.episodes.host import Wanted
+from quintain.serve.episodes.secrets import packed
+from quintain.serve.journal.entries import Created, Entry
+from quintain.serve.journal.wal import Wal
 from quintain.trace import Message, Reply, ToolCall
 from tests.serve.leaks import places
 from tests.serve.mcp.episodes import Wire

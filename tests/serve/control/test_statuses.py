@@ -16,9 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 import quintain as qn
 from quintain.serve.app import build
 from quintain.serve.door import Open
+from quintain.serve.episodes.host import Host
 from quintain.serve.errors import Unavailable
-from quintain.serve.host import Host
-from quintain.serve.journal import Journal
+from quintain.serve.journal.database import Journal
 from quintain.serve.limits import Limits
 from tests.serve.serving import Served
 

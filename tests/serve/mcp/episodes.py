@@ -14,11 +14,11 @@ import quintain as qn
 from quintain.harness import Agent
 from quintain.serve.app import build
 from quintain.serve.door import Open
-from quintain.serve.host import Host, Wanted
+from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.live import Live
 from quintain.serve.http import Http
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
-from quintain.serve.live import Live
 
 MODES = ("legacy", "auto", "2026-07-28")
 META = "io.modelcontextprotocol/"

@@ -19,7 +19,7 @@ import quintain as qn
 from quintain.harness import Dialogue
 from quintain.models import Scripted
 from quintain.replay import replay
-from quintain.serve.host import Wanted
+from quintain.serve.episodes.host import Wanted
 from quintain.serve.keys import ANYONE
 from quintain.trace import Image, Message, Reply, Text
 from tests.serve.environments import Gates, counter, gated, rough, words

@@ -9,9 +9,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from quintain.serve import unheard
 from quintain.serve.asgi import GONE, Event, Request, Scope
-from quintain.serve.host import Host, Wanted
+from quintain.serve.episodes import undelivered as unheard
+from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from quintain.serve.mcp.http import Address
 from tests.serve.environments import counter

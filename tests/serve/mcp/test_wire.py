@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from quintain.serve import unheard, unread
+from quintain.serve import unread
+from quintain.serve.episodes import undelivered as unheard
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
 from tests.serve.environments import Gates, counter, gated

@@ -26,8 +26,8 @@ from quintain.serve import unread, websocket
 from quintain.serve.app import build
 from quintain.serve.asgi import Request
 from quintain.serve.door import Open
+from quintain.serve.episodes.host import Host
 from quintain.serve.errors import Denied
-from quintain.serve.host import Host
 from quintain.serve.keys import ANYONE, Caller
 from quintain.serve.limits import Limits
 from quintain.serve.openenv import socket

@@ -13,7 +13,7 @@ pytest.importorskip("websockets", reason="pip install 'quintain[serve]'")
 
 from websockets.exceptions import InvalidStatus
 
-from quintain.serve.confided import packed
+from quintain.serve.episodes.secrets import packed
 from tests.serve.leaks import places
 from tests.serve.openenv.conftest import client_of
 from tests.serve.openenv.frames import opened

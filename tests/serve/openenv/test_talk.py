@@ -13,7 +13,7 @@ import quintain as qn
 from quintain.models import Scripted
 from quintain.serve.app import build
 from quintain.serve.door import Open
-from quintain.serve.host import Host
+from quintain.serve.episodes.host import Host
 from quintain.trace import Message, Reply
 from tests.audit.subjects.serving import serving
 from tests.serve.control.talk import talk

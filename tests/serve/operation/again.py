@@ -18,7 +18,7 @@ DYING = """
 import os, signal
 from pathlib import Path
 from quintain.serve.control import app
-from quintain.serve.journal import Journal
+from quintain.serve.journal.database import Journal
 
 wish = Path(os.environ["QUINTAIN_TEST_FOLDER"], "wish")
 write, said = Journal.write, app.said

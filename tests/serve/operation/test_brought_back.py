@@ -17,13 +17,13 @@ from quintain.errors import UsageError
 from quintain.harness import Dialogue, Harness, Model, Request, ToolLoop
 from quintain.models.agents import Oracle
 from quintain.record import RunFolder, read_traces
-from quintain.serve.archive import Archive
+from quintain.serve.episodes.archive import Archive
+from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.errors import Gone
-from quintain.serve.host import Host, Wanted
-from quintain.serve.journal import Journal, Past
+from quintain.serve.journal.database import Journal, Past
+from quintain.serve.journal.entries import Acted, Created
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
-from quintain.serve.log import Acted, Created
 from quintain.serve.server import expire
 from quintain.trace import Message, Reply, ToolCall, Trace
 

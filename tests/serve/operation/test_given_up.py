@@ -17,11 +17,11 @@ import quintain as qn
 from quintain.harness import Dialogue, Model, Request
 from quintain.record import read_traces
 from quintain.serve import limits
-from quintain.serve.crew import Overdue
+from quintain.serve.episodes.executor import Overdue
+from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.live import Live
 from quintain.serve.errors import Void
-from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
-from quintain.serve.live import Live
 from quintain.trace import Message, Reply, ToolCall
 from tests.serve import stuck
 from tests.serve.openenv.frames import opened

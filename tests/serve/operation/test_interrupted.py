@@ -14,12 +14,12 @@ import pytest
 import quintain as qn
 from quintain.errors import EpisodeError
 from quintain.harness import Dialogue, Model, Request
-from quintain.serve.crew import TRIALS
-from quintain.serve.host import Host, Wanted
-from quintain.serve.journal import Journal
-from quintain.serve.kept import Kept
+from quintain.serve.episodes.executor import TRIALS
+from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.journal.database import Journal
+from quintain.serve.journal.entries import FORGETFUL
+from quintain.serve.journal.user_model_log import Kept
 from quintain.serve.keys import ANYONE
-from quintain.serve.log import FORGETFUL
 from quintain.trace import Message, Reply, ToolCall
 
 GATE = threading.Event()

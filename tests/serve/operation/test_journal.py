@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from quintain import codec
 from quintain.errors import UsageError
-from quintain.serve import journal as made
 from quintain.serve.errors import Unavailable
-from quintain.serve.journal import Journal, agree
+from quintain.serve.journal import database as made
+from quintain.serve.journal.database import Journal, agree
+from quintain.serve.journal.entries import Acted, Closed, Created, Done, Ended, Entry, Settled, mark
+from quintain.serve.journal.wal import Wal
 from quintain.serve.keys import ANYONE
-from quintain.serve.log import Acted, Closed, Created, Done, Ended, Entry, Settled, mark
-from quintain.serve.wal import Wal
 
 
 def created(id: str) -> Created:

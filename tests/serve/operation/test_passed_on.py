@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quintain.serve import passed
-from quintain.serve.journal import Journal
+from quintain.serve.journal.database import Journal
 from quintain.serve.shard import Shard
 from tests.serve.operation.again import mortal
 

@@ -16,9 +16,9 @@ from quintain.config import Config
 from quintain.serve.asgi import Event
 from quintain.serve.common import Common
 from quintain.serve.door import Paces
+from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.errors import Full
-from quintain.serve.host import Host, Wanted
-from quintain.serve.journal import Journal
+from quintain.serve.journal.database import Journal
 from quintain.serve.keys import Caller
 from quintain.serve.limits import GRACE_S, Limits, Room, patience_s
 from quintain.serve.tally import Tally

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from quintain.serve import unheard
-from quintain.serve.host import Host, Wanted
+from quintain.serve.episodes import undelivered as unheard
+from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.keys import ANYONE
 from tests.serve.environments import counter
 from tests.serve.operation.again import DYING, Mortal, mortal
@@ -114,7 +114,7 @@ def test_an_answer_that_found_nobody_is_kept_for_who_asks_again(server: Mortal) 
     assert mark(server) == "Marked 4."
 
 
-HASTY = "import quintain.serve.unheard as unheard\nunheard.AGAIN_S = 2.0"
+HASTY = "import quintain.serve.episodes.undelivered as unheard\nunheard.AGAIN_S = 2.0"
 
 
 def lose(server: Mortal, gate: str) -> None:

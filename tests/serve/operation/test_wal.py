@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from quintain.serve.wal import MAGIC, ROOM, Damaged, Wal
+from quintain.serve.journal.wal import MAGIC, ROOM, Damaged, Wal
 
 
 def bodies(path: Path) -> list[bytes]:
@@ -99,7 +99,7 @@ def test_killed_at_any_moment_it_holds_whole_records(tmp_path: Path) -> None:
     script = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from quintain.serve.wal import Wal
+        from quintain.serve.journal.wal import Wal
         wal = Wal(Path(sys.argv[1]))
         number = 0
         while True:

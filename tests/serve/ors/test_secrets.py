@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from quintain.serve.confided import MOST
+from quintain.serve.episodes.secrets import MOST
 from quintain.serve.keys import add
 from tests.serve.leaks import places
 from tests.serve.operation.again import mortal

@@ -19,7 +19,7 @@ from quintain.errors import EpisodeError, Part, Stage, UsageError
 from quintain.harness import Course, Request
 from quintain.serve.control.asking import ReplyAsked, StepAsked, VerifyAsked
 from quintain.serve.control.wire import Detail, Played, Question, Replayed, Status, Verdict
-from quintain.serve.moves import Change, Fail, Join, Rewrite, Tell, Terminate
+from quintain.serve.episodes.actions import Change, Fail, Join, Rewrite, Tell, Terminate
 from quintain.state import State
 from quintain.task import Task
 from quintain.tools import Tool

@@ -18,10 +18,10 @@ from quintain.context import Snapshot
 from quintain.environment import Benchmark, Environment
 from quintain.errors import JudgeError, UsageError
 from quintain.harness import Harness, Model, Session
-from quintain.serve.confided import packed
 from quintain.serve.control.asking import Create
 from quintain.serve.control.wire import CriterionTold, Detail, EnvironmentTold, TasksTold, ToolTold
-from quintain.serve.moves import fingerprint
+from quintain.serve.episodes.actions import fingerprint
+from quintain.serve.episodes.secrets import packed
 from quintain.task import Task, Tasks
 from quintain.tools import Tool
 from quintain.verifier import Criterion, Verifier

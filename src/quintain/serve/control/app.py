@@ -12,9 +12,9 @@ import msgspec
 from quintain import codec
 from quintain.errors import UsageError
 from quintain.serve.asgi import Request, again_headers, parsed
-from quintain.serve.brought import HEADER, brought
+from quintain.serve.episodes.host import Host
+from quintain.serve.episodes.request_secrets import HEADER, brought
 from quintain.serve.errors import Finished, ServeError, Unknown, Void
-from quintain.serve.host import Host
 from quintain.serve.keys import Caller
 from quintain.serve.siblings import Elsewhere
 

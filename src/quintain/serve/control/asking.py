@@ -8,8 +8,8 @@ import msgspec
 
 from quintain.config import Config
 from quintain.errors import Failure
-from quintain.serve.confided import MOST
-from quintain.serve.moves import Change
+from quintain.serve.episodes.actions import Change
+from quintain.serve.episodes.secrets import MOST
 from quintain.trace import Message, Reply
 
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]

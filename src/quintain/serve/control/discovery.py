@@ -6,8 +6,8 @@ from typing import Any
 
 from quintain import codec
 from quintain.environment import Environment
-from quintain.serve import lists
 from quintain.serve.asgi import JSON
+from quintain.serve.episodes import task_lists as lists
 from quintain.serve.errors import Unknown
 from quintain.serve.siblings import is_inner
 from quintain.task import Task

@@ -14,11 +14,11 @@ from quintain.context import Snapshot
 from quintain.environment import Environment
 from quintain.episode import Episode
 from quintain.errors import ReplayDivergence
-from quintain.serve.confided import Secrets, shown
+from quintain.serve.episodes.actions import Change, Fail, Join, Move, Terminate, compared, fingerprint
+from quintain.serve.episodes.host import Wanted
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.secrets import Secrets, shown
 from quintain.serve.errors import Conflict, Refused, Starting, Unknown, Void
-from quintain.serve.host import Wanted
-from quintain.serve.live import Live
-from quintain.serve.moves import Change, Fail, Join, Move, Terminate, compared, fingerprint
 from quintain.trace import Message, Reply, ToolCall, Trace
 
 from . import telling

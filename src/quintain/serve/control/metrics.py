@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from quintain.serve.host import Host
+from quintain.serve.episodes.host import Host
 from quintain.serve.keys import ANYONE
 
 TYPE = "text/plain; version=0.0.4; charset=utf-8"

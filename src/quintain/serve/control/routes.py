@@ -9,9 +9,9 @@ import msgspec
 
 from quintain import codec
 from quintain.serve.asgi import JSON, Request
-from quintain.serve.confided import NOTHING, Secrets
+from quintain.serve.episodes.host import Host
+from quintain.serve.episodes.secrets import NOTHING, Secrets
 from quintain.serve.errors import Denied, ServeError
-from quintain.serve.host import Host
 from quintain.serve.keys import Caller
 
 from .once import Said

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quintain.serve.asgi import JSON
-from quintain.serve.moves import Change
+from quintain.serve.episodes.actions import Change
 
 from . import asking, metrics, openapi, wire
 from . import discovery as d

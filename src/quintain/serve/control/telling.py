@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from quintain.harness import Request
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.views import Answer, blamed, given, named
 from quintain.serve.keys import Caller
-from quintain.serve.live import Live
-from quintain.serve.told import Answer, blamed, given, named
 from quintain.trace import Message, Trace, Turn
 
 from .routes import Asked

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from quintain import codec
 from quintain.serve.asgi import JSON, Request
+from quintain.serve.episodes.host import Host
 from quintain.serve.errors import Unavailable, Unknown
-from quintain.serve.host import Host
 
 if TYPE_CHECKING:
     from .http import Address

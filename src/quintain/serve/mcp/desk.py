@@ -15,10 +15,12 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 import quintain
-from quintain.serve import sdk, unheard, words
+from quintain.serve import sdk
+from quintain.serve.episodes import undelivered as unheard
+from quintain.serve.episodes import words
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.views import Answer, last_words
 from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Void
-from quintain.serve.live import Live
-from quintain.serve.told import Answer, last_words
 
 from . import wire
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from quintain import codec
-from quintain.serve import sdk, unheard
+from quintain.serve import sdk
 from quintain.serve.asgi import Event, Request
-from quintain.serve.live import Live
+from quintain.serve.episodes import undelivered as unheard
+from quintain.serve.episodes.live import Live
 
 from .desk import Asked, Context, Desk
 

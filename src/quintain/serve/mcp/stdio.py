@@ -24,12 +24,12 @@ from pydantic_core import ErrorDetails
 from quintain.environment import Environment
 from quintain.errors import UsageError
 from quintain.harness import Agent
-from quintain.serve import unheard
+from quintain.serve.episodes import undelivered as unheard
+from quintain.serve.episodes.actions import LEFT
+from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.live import Live
 from quintain.serve.errors import Void
-from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import ANYONE
-from quintain.serve.live import Live
-from quintain.serve.moves import LEFT
 from quintain.trace import Trace
 
 from .desk import Asked, Desk

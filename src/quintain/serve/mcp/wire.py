@@ -8,9 +8,10 @@ from typing import Any
 import mcp_types as types
 
 from quintain.environment import Environment
-from quintain.serve import sdk, words
-from quintain.serve.live import Live
-from quintain.serve.told import FAILURE, PREFIX, REWARDS, STATE_DIGEST, WITHHELD, Answer, last_words
+from quintain.serve import sdk
+from quintain.serve.episodes import words
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.views import FAILURE, PREFIX, REWARDS, STATE_DIGEST, WITHHELD, Answer, last_words
 from quintain.trace import Message, plain
 
 PROMPT = types.Prompt(name="task", description="What is to be done in this episode.")

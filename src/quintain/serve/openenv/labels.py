@@ -9,10 +9,10 @@ from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
 from quintain.environment import Environment
+from quintain.serve.episodes.views import PREFIX
 from quintain.serve.errors import Conflict
 from quintain.serve.keys import Caller
 from quintain.serve.siblings import Elsewhere, Siblings
-from quintain.serve.told import PREFIX
 
 if TYPE_CHECKING:
     from .session import Session

@@ -15,15 +15,15 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.errors import QuintainError
-from quintain.serve import lists
 from quintain.serve.asgi import JSON, Request, again_headers, parsed
-from quintain.serve.brought import brought
+from quintain.serve.episodes import task_lists as lists
+from quintain.serve.episodes.host import Host
+from quintain.serve.episodes.request_secrets import brought
+from quintain.serve.episodes.views import Answer
 from quintain.serve.errors import Refused, ServeError, TooLarge, Unknown, Void
-from quintain.serve.host import Host
 from quintain.serve.keys import Caller
 from quintain.serve.problems import problems
 from quintain.serve.siblings import is_inner
-from quintain.serve.told import Answer
 from quintain.task import Task
 
 from . import schemas, wire

@@ -9,7 +9,7 @@ import msgspec
 
 from quintain.environment import Environment
 from quintain.errors import QuintainError
-from quintain.serve.confided import NOTHING, Secrets
+from quintain.serve.episodes.secrets import NOTHING, Secrets
 from quintain.serve.errors import Finished, Full, Refused, ServeError, Unavailable, Unknown, Void
 from quintain.serve.keys import Caller
 from quintain.serve.siblings import Elsewhere

@@ -11,13 +11,13 @@ import time
 from typing import Any
 
 from quintain.environment import Environment
-from quintain.serve import words
-from quintain.serve.confided import NOTHING
+from quintain.serve.episodes import words
+from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.secrets import NOTHING
+from quintain.serve.episodes.views import PREFIX, Answer, last_words
 from quintain.serve.errors import Finished, Gone, Refused, ServeError, Void
-from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
-from quintain.serve.live import Live
-from quintain.serve.told import PREFIX, Answer, last_words
 
 from .wire import Move, Reset
 

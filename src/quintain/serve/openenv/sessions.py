@@ -7,8 +7,8 @@ import re
 from typing import Any
 
 from quintain.environment import Environment
+from quintain.serve.episodes.host import Host
 from quintain.serve.errors import Unavailable, Unknown
-from quintain.serve.host import Host
 from quintain.serve.keys import Caller
 from quintain.serve.siblings import Siblings
 

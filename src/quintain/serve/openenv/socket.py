@@ -11,7 +11,7 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve.asgi import Event, Request, abreast
-from quintain.serve.brought import brought
+from quintain.serve.episodes.request_secrets import brought
 from quintain.serve.errors import Finished, Full, Refused, Unavailable, Unknown, Void
 from quintain.serve.keys import Caller
 from quintain.serve.problems import problems

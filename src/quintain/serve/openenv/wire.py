@@ -11,10 +11,10 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import Failure
 from quintain.harness import ToolLoop
-from quintain.serve import words
+from quintain.serve.episodes import words
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.views import PREFIX, Answer, last_words
 from quintain.serve.errors import Refused
-from quintain.serve.live import Live
-from quintain.serve.told import PREFIX, Answer, last_words
 from quintain.state import State, parts
 from quintain.tools import Tool
 from quintain.trace import Content, Text

@@ -17,14 +17,14 @@ import msgspec
 
 from quintain import __version__
 from quintain.errors import QuintainError
-from quintain.serve import lists
 from quintain.serve.asgi import Request, again_headers, parsed
-from quintain.serve.brought import brought
-from quintain.serve.confided import Secrets
+from quintain.serve.episodes import task_lists as lists
+from quintain.serve.episodes.host import Host, Wanted
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.request_secrets import brought
+from quintain.serve.episodes.secrets import Secrets
 from quintain.serve.errors import Refused, ServeError, Starting, Unknown
-from quintain.serve.host import Host, Wanted
 from quintain.serve.keys import Caller
-from quintain.serve.live import Live
 from quintain.serve.problems import problems
 from quintain.trace import Message
 

@@ -13,12 +13,13 @@ import zlib
 import msgspec
 
 from quintain import codec
-from quintain.serve import unheard, words
 from quintain.serve.asgi import Events, Request, abreast, parsed
+from quintain.serve.episodes import undelivered as unheard
+from quintain.serve.episodes import words
+from quintain.serve.episodes.live import Live
+from quintain.serve.episodes.views import Answer, last_words
 from quintain.serve.errors import Finished, Gone, Refused, Unavailable, Void
-from quintain.serve.live import Live
-from quintain.serve.log import mark
-from quintain.serve.told import Answer, last_words
+from quintain.serve.journal.entries import mark
 
 from . import frames, wire
 

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from quintain.environment import Environment
-from quintain.serve import words
-from quintain.serve.told import last_words
+from quintain.serve.episodes import words
+from quintain.serve.episodes.views import last_words
 from quintain.task import Task
 from quintain.tools import Tool
 from quintain.trace import Content, Message, Text

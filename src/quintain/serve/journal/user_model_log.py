@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from quintain.errors import EpisodeError
 from quintain.harness import Model, Request
+from quintain.serve.errors import Unavailable
 from quintain.trace import Reply
 
-from .errors import Unavailable
-from .log import FORGETFUL, Log, Said
+from .entries import FORGETFUL, Log, Said
 
 
 class Kept:

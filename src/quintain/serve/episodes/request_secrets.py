@@ -10,10 +10,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from .asgi import Request, parsed
-from .confided import MOST, NOTHING, Packed, Secrets
-from .door import presented
-from .errors import Refused
+from quintain.serve.asgi import Request, parsed
+from quintain.serve.door import presented
+from quintain.serve.errors import Refused
+
+from .secrets import MOST, NOTHING, Packed, Secrets
 
 HEADER = b"x-secrets"
 

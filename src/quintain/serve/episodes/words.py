@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from .errors import Refused
+from quintain.serve.errors import Refused
 
 ARGUMENT = "text"
 DESCRIPTION = (

@@ -21,9 +21,9 @@ from typing import Any, Generic, TypeVar
 
 from quintain import deadline
 
-from .confided import NOTHING, Secrets, shown
-from .leash import Leash
-from .stall import Interrupted, Watchdog
+from .secrets import NOTHING, Secrets, shown
+from .timeout import Leash
+from .watchdog import Interrupted, Watchdog
 
 T = TypeVar("T")
 

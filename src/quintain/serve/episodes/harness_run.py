@@ -14,11 +14,11 @@ from typing import Any, overload
 from quintain.episode import BROKEN, ActorSession
 from quintain.errors import EpisodeError, ModelError
 from quintain.harness import Harness, Model, Request
+from quintain.serve.limits import patience_s
 from quintain.trace import Message, Reply
 
-from .confided import shown
-from .leash import hold, lift
-from .limits import patience_s
+from .secrets import shown
+from .timeout import hold, lift
 
 
 class Driven:

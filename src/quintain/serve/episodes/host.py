@@ -18,26 +18,26 @@ from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode
 from quintain.errors import EpisodeError, UsageError
 from quintain.harness import Agent, Model
+from quintain.serve.closing import Closing
+from quintain.serve.common import Common
+from quintain.serve.counts import Counts
+from quintain.serve.errors import Conflict, Refused, Unavailable, Unknown
+from quintain.serve.journal.database import Past
+from quintain.serve.journal.entries import FORGETFUL, Created, Log
+from quintain.serve.journal.user_model_log import Kept
+from quintain.serve.keys import Caller
+from quintain.serve.limits import Limits, Room
+from quintain.serve.names import named
+from quintain.serve.shard import Shard
+from quintain.serve.siblings import Siblings
 from quintain.task import Task
 
+from .actions import LEFT, Stop, making
 from .archive import Archive
-from .closing import Closing
-from .common import Common
-from .confided import NOTHING, Secrets
-from .counts import Counts
-from .crew import Crew, Place
-from .errors import Conflict, Refused, Unavailable, Unknown
-from .journal import Past
-from .kept import Kept
-from .keys import Caller
-from .limits import Limits, Room
+from .executor import Crew, Place
 from .live import Live
-from .log import FORGETFUL, Created, Log
-from .moves import LEFT, Stop, making
-from .names import named
-from .returned import Returned
-from .shard import Shard
-from .siblings import Siblings
+from .recovered_episode import Returned
+from .secrets import NOTHING, Secrets
 
 T = TypeVar("T")
 L = TypeVar("L", bound=Live)

@@ -19,15 +19,15 @@ from quintain.errors import EpisodeError, Failure, ReplayDivergence
 from quintain.harness import Course, Harness, Model, Request
 from quintain.replay import Recorded, Retold, find_divergence, names_of, quote, retold
 from quintain.rollout import played
+from quintain.serve.errors import Conflict, Finished, Refused
+from quintain.serve.journal.user_model_log import Kept
+from quintain.serve.limits import patience_s
 from quintain.state import State
 from quintain.task import Task
 from quintain.trace import Message, Reply, Trace, Turn
 
-from .confided import shown
-from .errors import Conflict, Finished, Refused
-from .kept import Kept
-from .leash import lengthen
-from .limits import patience_s
+from .secrets import shown
+from .timeout import lengthen
 
 R = TypeVar("R", bound=Reply)
 S = TypeVar("S", bound=State)

@@ -12,7 +12,7 @@ from quintain.errors import EpisodeError
 from quintain.table import Table
 from quintain.trace import Content, Message, Reply, Text, ToolCall, Turn
 
-from .moves import Change, Join, Move, Rewrite, Tell
+from .actions import Change, Join, Move, Rewrite, Tell
 
 EVERY = 8
 """Turns after which a world is weighed again. Its digest, which every turn needs, costs about as much as that."""

@@ -13,22 +13,22 @@ from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode, blank
 from quintain.errors import EpisodeError
 from quintain.harness import Model
+from quintain.serve.counts import Counts
+from quintain.serve.errors import Finished, Gone, Starting, Void
+from quintain.serve.journal.entries import FORGETFUL, Acted, Done, Ended, Log, Settled, digest
+from quintain.serve.journal.user_model_log import Kept
+from quintain.serve.keys import Caller
+from quintain.serve.limits import patience_s
 from quintain.task import Task
 from quintain.trace import Message, Reply, ToolCall, Trace
 
-from . import told
-from .confided import NOTHING, Secrets
-from .counts import Counts
-from .crew import Crew, GivenUp, Place
-from .driven import Driven
-from .errors import Finished, Gone, Starting, Void
-from .kept import Kept
-from .keys import Caller
-from .limits import patience_s
-from .log import FORGETFUL, Acted, Done, Ended, Log, Settled, digest
-from .moves import Again, Change, Make, Move, Stop, Terminate, checked, cut, hearing, move, rebuilt, recordable, text
-from .scale import Scale
-from .told import Answer, Shown
+from . import views as told
+from .actions import Again, Change, Make, Move, Stop, Terminate, checked, cut, hearing, move, rebuilt, recordable, text
+from .executor import Crew, GivenUp, Place
+from .harness_run import Driven
+from .secrets import NOTHING, Secrets
+from .size import Scale
+from .views import Answer, Shown
 
 T = TypeVar("T")
 

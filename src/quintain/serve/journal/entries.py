@@ -12,9 +12,8 @@ from typing import Protocol
 import msgspec
 
 from quintain import codec
+from quintain.serve.keys import Caller
 from quintain.trace import Reply, Trace
-
-from .keys import Caller
 
 
 @functools.cache

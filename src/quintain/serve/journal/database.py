@@ -22,9 +22,9 @@ import msgspec
 
 from quintain import codec
 from quintain.errors import UsageError
+from quintain.serve.errors import Unavailable
 
-from .errors import Unavailable
-from .log import Acted, Closed, Created, Done, Ended, Entry, Met, Missed, Opened, Passed, Settled, mark
+from .entries import Acted, Closed, Created, Done, Ended, Entry, Met, Missed, Opened, Passed, Settled, mark
 from .wal import Damaged, Wal, settle
 
 WASTE = 64 << 20

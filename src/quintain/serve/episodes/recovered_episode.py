@@ -15,16 +15,16 @@ from typing import Any
 from quintain import codec
 from quintain.episode import BROKEN, Episode
 from quintain.errors import EpisodeError
+from quintain.serve.errors import Finished, Gone, Void
+from quintain.serve.journal.database import Past
+from quintain.serve.journal.entries import Acted, Done, Ended, Entry, Met, Missed, Said, Settled, digest
+from quintain.serve.journal.user_model_log import Kept, diverged
 from quintain.trace import Reply, Trace
 
-from .errors import Finished, Gone, Void
-from .journal import Past
-from .kept import Kept, diverged
+from .actions import Change, Move, Stop, Terminate, cut
 from .live import Live
-from .log import Acted, Done, Ended, Entry, Met, Missed, Said, Settled, digest
-from .moves import Change, Move, Stop, Terminate, cut
-from .told import Answer
-from .unheard import deadline
+from .undelivered import deadline
+from .views import Answer
 
 _log = logging.getLogger(__name__)
 

@@ -13,9 +13,8 @@ import msgspec
 
 from quintain import codec
 from quintain.record import Key, PersistenceError, Rollout, RunFolder, read_traces
+from quintain.serve.journal.database import Past
 from quintain.trace import Timing, Trace
-
-from .journal import Past
 
 _log = logging.getLogger(__name__)
 

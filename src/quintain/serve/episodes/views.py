@@ -14,15 +14,15 @@ from quintain.environment import Environment
 from quintain.episode import Episode
 from quintain.errors import EpisodeError, Failure, Stage, blame
 from quintain.harness import Request
+from quintain.serve.errors import Gone
+from quintain.serve.journal.entries import Log, Met, Missed
+from quintain.serve.keys import Caller
 from quintain.tools import Tool
 from quintain.trace import Content, End, Message, Reward, Step, Trace, Turn
 
-from .confided import Secrets
-from .driven import Driven
-from .errors import Gone
-from .keys import Caller
-from .log import Log, Met, Missed
-from .unheard import Asked
+from .harness_run import Driven
+from .secrets import Secrets
+from .undelivered import Asked
 
 PREFIX = "dev.quintain/"
 _EPISODE, _SEQ, _FINISHED, _REWARD, _VALIDITY = (
