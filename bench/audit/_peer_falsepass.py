@@ -20,8 +20,8 @@ from falsepass.adapter import Adapter
 from falsepass.model import Completion, Example, Expect, Policy, ProbeResult, Score
 
 from bench.audit._peer_view import CannotLook, Told, View, solution, view
-from quintain.audit.handle import plain
-from quintain.audit.opening import Opened
+from quintain.audit.adapter import plain
+from quintain.audit.loader import LoadedSubject
 from quintain.audit.probe import Op, answer, call
 
 EXAMPLES = 25
@@ -45,12 +45,12 @@ ADAPTER = ToolAdapter()
 """
 
 
-def audit(opened: Opened) -> list[Told]:
+def audit(opened: LoadedSubject) -> list[Told]:
     """What falsepass says."""
     session = view(opened)
     SHOWN[:] = [session]
-    tools = session.handle.tools()
-    names = session.tasks if tools else list(session.handle.tasks)[:EXAMPLES]
+    tools = session.adapter.tools()
+    names = session.tasks if tools else list(session.adapter.tasks)[:EXAMPLES]
     words = {task: said for task in names if (said := _said(solution(session, task))) is not None}
     played = [task for task in names if task not in words] if tools else []
     if not words and not played:
@@ -82,7 +82,7 @@ class ToolScorer:
         messages = [{"role": "user", "content": _prompt(session, example.key)}]
         tools = [
             {"name": one.name, "description": one.description, "parameters": one.parameters}
-            for one in session.handle.tools()
+            for one in session.adapter.tools()
         ]
         try:
             stop = _episode(session, completion, messages=messages, tools=tools)
@@ -105,7 +105,7 @@ def _episode(session: View, completion: Completion, *, messages: list[dict[str, 
         for one in calls:
             read = session.act(call(one["name"], one["arguments"]))
             messages.append({"role": "tool", "content": read})
-        if not calls and said["content"] and "answer" in session.handle.offers:
+        if not calls and said["content"] and "answer" in session.adapter.offers:
             messages.append({"role": "user", "content": session.act(answer(said["content"]))})
         if not calls and not (said["content"] and _is_solver(completion)):
             return "no tool was called"
@@ -169,7 +169,7 @@ class ToolAdapter(Adapter):
         return [Example(task, _prompt(SHOWN[0], task), "") for task in TASKS[:limit]]
 
 
-def _run(opened: Opened, mode: str, rows: list[dict[str, str]]) -> list[Told]:
+def _run(opened: LoadedSubject, mode: str, rows: list[dict[str, str]]) -> list[Told]:
     folder = Path(mode).absolute()
     _sources(opened, folder / "src")
     settings = {"id": f"local/{mode}"}
@@ -196,7 +196,9 @@ def _rows(session: View, words: dict[str, str]) -> list[dict[str, str]]:
     """A dataset without the tasks that ask for the same: to falsepass, the answer of another row is a wrong one."""
     rows: dict[str, dict[str, str]] = {}
     for task, said in words.items():
-        truth = session.handle.subject.hidden(session.handle.task(task)) if "hidden" in session.handle.offers else said
+        truth = (
+            session.adapter.subject.hidden(session.adapter.task(task)) if "hidden" in session.adapter.offers else said
+        )
         rows.setdefault(json.dumps(plain(truth)[0]), {"prompt": _prompt(session, task), "answer": said, "task": task})
     return list(rows.values())
 
@@ -220,10 +222,10 @@ def _said(steps: list[Op]) -> str | None:
 
 
 def _prompt(session: View, task: str) -> str:
-    return session.handle.prompt(task, session.handle.subject.reset(session.handle.task(task), 0)) or f"Task {task}"
+    return session.adapter.prompt(task, session.adapter.subject.reset(session.adapter.task(task), 0)) or f"Task {task}"
 
 
-def _sources(opened: Opened, folder: Path) -> None:
+def _sources(opened: LoadedSubject, folder: Path) -> None:
     """The subject's own classes and functions, and nothing else that stands in their files."""
     folder.mkdir(parents=True)
     for place, source in enumerate(opened.sources):

@@ -19,7 +19,7 @@ from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env as gymnasium_check_env
 
 from bench.audit._peer_view import Told, View, deeds, view
-from quintain.audit.opening import Opened
+from quintain.audit.loader import LoadedSubject
 
 LONGEST = 10_000_000
 STEPS = 40
@@ -54,20 +54,20 @@ class SubjectEnv(gym.Env[str, int]):
         self._view.close()
 
 
-def check_env(opened: Opened) -> list[Told]:
+def check_env(opened: LoadedSubject) -> list[Told]:
     """What Gymnasium says of each task."""
     gym.register("Subject-v0", entry_point=lambda task: SubjectEnv(view(opened), task))
     return _of_all(opened, lambda task: gymnasium_check_env(gym.make("Subject-v0", task=task).unwrapped))
 
 
-def seed_test(opened: Opened) -> list[Told]:
+def seed_test(opened: LoadedSubject) -> list[Told]:
     """What PettingZoo's seed test says of each task."""
     from pettingzoo.test import seed_test as pettingzoo_seed_test
 
     return _of_all(opened, lambda task: pettingzoo_seed_test(lambda: _alone(SubjectEnv(view(opened), task))))
 
 
-def _of_all(opened: Opened, test: Callable[[str], None]) -> list[Told]:
+def _of_all(opened: LoadedSubject, test: Callable[[str], None]) -> list[Told]:
     told: list[Told] = []
     for task in view(opened).tasks:
         with warnings.catch_warnings(record=True) as caught:

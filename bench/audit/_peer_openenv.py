@@ -25,7 +25,7 @@ from openenv.validation import Level, run_validation
 from openenv.validation.types import CheckStatus, ProviderCapability
 
 from bench.audit._peer_view import Told, View, deeds, view
-from quintain.audit.opening import Opened
+from quintain.audit.loader import LoadedSubject
 from quintain.audit.probe import Op
 
 MANIFEST = {
@@ -104,7 +104,7 @@ class Here:
         pass
 
 
-def validate(opened: Opened) -> list[Told]:
+def validate(opened: LoadedSubject) -> list[Told]:
     """What `openenv validate` says of the package and of the running server."""
     session = view(opened)
     provider = Here(_served(opened))
@@ -133,7 +133,7 @@ def _package(task: str, ops: list[Op]) -> Path:
     return folder
 
 
-def _served(opened: Opened) -> str:
+def _served(opened: LoadedSubject) -> str:
     """The address of a server that goes away with this process."""
     app = create_app(lambda: SubjectServer(view(opened)), Doing, Reading, env_name="subject")
     listening = socket.socket()

@@ -20,11 +20,11 @@ from verifiers.v1.configs.cli.validate import ValidateConfig
 from verifiers.v1.configs.taskset import TasksetConfig
 
 from bench.audit._peer_view import Told, View, solution, view
-from quintain.audit.opening import Opened
+from quintain.audit.loader import LoadedSubject
 
 __all__ = ["PeerTaskset", "validate"]
 HERE = Path(__file__)
-SHOWN: list[Opened] = []
+SHOWN: list[LoadedSubject] = []
 """The subject; a taskset is made from its configuration, which is text."""
 
 
@@ -60,11 +60,11 @@ class PeerTaskset(vf.Taskset[PeerTask, TasksetConfig]):
     def load(self) -> Iterable[PeerTask]:
         session = view(SHOWN[0])
         for place, name in enumerate(session.tasks):
-            prompt = session.handle.prompt(name, session.reset(name, 0))
+            prompt = session.adapter.prompt(name, session.reset(name, 0))
             yield PeerTask(vf.TaskData(idx=place, name=name, prompt=prompt), self.config.task)
 
 
-def validate(opened: Opened) -> list[Told]:
+def validate(opened: LoadedSubject) -> list[Told]:
     """What `vf-validate` says of each task."""
     view(opened)
     module = sys.modules[HERE.stem] = sys.modules[__name__]  # one module under both names

@@ -15,9 +15,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
+from quintain.audit.adapter import SubjectAdapter, how_raised, plain, verdict
 from quintain.audit.generate import Values, valid
-from quintain.audit.handle import Handle, how_raised, plain, verdict
-from quintain.audit.opening import Opened
+from quintain.audit.loader import LoadedSubject
 from quintain.audit.probe import Op, answer, call, masked
 
 TASKS = 8
@@ -38,13 +38,13 @@ class Told(NamedTuple):
     text: str
 
 
-Look = Callable[[Opened], list[Told]]
+Look = Callable[[LoadedSubject], list[Told]]
 
 
 class Outside:
     """A subject whose methods run in a thread when an event loop runs in this one: our own environments refuse it."""
 
-    def __init__(self, opened: Opened) -> None:
+    def __init__(self, opened: LoadedSubject) -> None:
         self._thread = ThreadPoolExecutor(1)
         self._subject = self._run(opened.factory)
 
@@ -63,23 +63,23 @@ class Outside:
 class View:
     """A session."""
 
-    def __init__(self, opened: Opened) -> None:
-        self.handle = Handle(Outside(opened) if opened.kind == "environment" else opened.factory())
-        self._volatile = tuple(getattr(self.handle.subject, "volatile", ()))
+    def __init__(self, opened: LoadedSubject) -> None:
+        self.adapter = SubjectAdapter(Outside(opened) if opened.kind == "environment" else opened.factory())
+        self._volatile = tuple(getattr(self.adapter.subject, "volatile", ()))
         self.parts: dict[str, Any] = {}
         self._closed = False
 
     @property
     def tasks(self) -> list[str]:
-        names = list(self.handle.tasks)
+        names = list(self.adapter.tasks)
         return [names[place * len(names) // TASKS] for place in range(TASKS)] if len(names) > TASKS else names
 
     def reset(self, task: str, seed: int) -> str:
-        return self._text(self.handle.subject.reset(self.handle.task(task), seed))
+        return self._text(self.adapter.subject.reset(self.adapter.task(task), seed))
 
     def act(self, op: Op) -> str:
         """What the agent reads after a call, or after its last words."""
-        subject = self.handle.subject
+        subject = self.adapter.subject
         try:
             return self._text(subject.answer(op.value) if op.do == "answer" else subject.call(op.name, dict(op.value)))
         except Exception as error:
@@ -89,7 +89,7 @@ class View:
 
     def score(self) -> float | None:
         """The score as it stands, with its components in `parts`."""
-        found = verdict(self.handle.subject.score()) or {"score": None}
+        found = verdict(self.adapter.subject.score()) or {"score": None}
         self.parts = {name: value for name, value in plain(found)[0].items() if name != "score"}
         return found["score"]
 
@@ -99,22 +99,22 @@ class View:
         return math.nan if found is None else float(found)
 
     def close(self) -> None:
-        if "close" in self.handle.offers and not self._closed:
-            self.handle.subject.close()
+        if "close" in self.adapter.offers and not self._closed:
+            self.adapter.subject.close()
         self._closed = True
 
     def _text(self, value: Any) -> str:
         return json.dumps(masked(plain(value)[0], self._volatile))
 
 
-def view(opened: Opened) -> View:
+def view(opened: LoadedSubject) -> View:
     """A session.
 
     Raises:
         CannotLook: The subject has no score that can be asked for.
     """
     found = View(opened)
-    if "score" not in found.handle.offers:
+    if "score" not in found.adapter.offers:
         raise CannotLook("it has no score without a model")
     if not found.tasks:
         raise CannotLook("it has no tasks")
@@ -123,15 +123,15 @@ def view(opened: Opened) -> View:
 
 def solution(seen: View, task: str) -> list[Op]:
     """What the oracle does; empty where there is none."""
-    return list(seen.handle.oracle(task) or ())[:MOST]
+    return list(seen.adapter.oracle(task) or ())[:MOST]
 
 
 def deeds(seen: View, task: str) -> list[Op]:
     """What an agent might do in a task: all that the oracle does, then each tool with arguments from its schema."""
     rng, found = random.Random(0), solution(seen, task)  # noqa: S311 (the same each time)
-    for tool in seen.handle.tools():
+    for tool in seen.adapter.tools():
         found.extend(call(tool.name, valid(tool, Values(), rng)) for _ in range(2))
-    if "answer" in seen.handle.offers:
+    if "answer" in seen.adapter.offers:
         found.extend((answer(""), answer("0")))
     if not found:
         raise CannotLook("there is nothing to do in it: no tools, no oracle and no answer")

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
 
 from bench.audit._peer_view import CannotLook, Look  # noqa: E402
-from quintain.audit.opening import Subject, open_subject  # noqa: E402
+from quintain.audit.loader import Subject, load_subject  # noqa: E402
 
 MODULES = {
     "gymnasium": "_peer_farama:check_env",
@@ -44,7 +44,7 @@ def look(tool: str) -> Look:
 def seen(function: Look, subject: Subject) -> dict[str, Any]:
     """What the tool says of one subject, in this process."""
     try:
-        told = function(open_subject(subject))
+        told = function(load_subject(subject))
     except CannotLook as error:
         return {"cannot": str(error), "found": []}
     except Exception as error:  # noqa: BLE001 (the tool's own report is caught where it is asked: this is our failure)

@@ -34,7 +34,7 @@ from quintain.audit.bounds import bounds  # noqa: E402
 from quintain.audit.check import registered  # noqa: E402
 from quintain.audit.child import SubjectBroken  # noqa: E402
 from quintain.audit.finding import CLASSES  # noqa: E402
-from quintain.audit.opening import Subject  # noqa: E402
+from quintain.audit.loader import Subject  # noqa: E402
 
 TWINS = (
     "stale_cache", "reward_hack", "false_resolution", "silent_default", "reset_leak", "reward_clipping", "data_realism",

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from quintain.audit.data import MOST, changes, glance, tabled
+from quintain.audit.adapter import ToolSpec
+from quintain.audit.data import MAX_CHANGES, changes, glance, tabled
 from quintain.audit.generate import ODD, Values, fits, odd, one, valid
-from quintain.audit.handle import ToolSpec
 
 SCALARS: st.SearchStrategy[Any] = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
 TREES: st.SearchStrategy[Any] = st.recursive(
@@ -72,8 +72,8 @@ def test_ids_that_look_alike_are_two_rows() -> None:
 
 
 def test_many_differences_are_counted() -> None:
-    found = changes({str(n): 0 for n in range(MOST + 7)}, {str(n): 1 for n in range(MOST + 7)})
-    assert len(found) == MOST + 1
+    found = changes({str(n): 0 for n in range(MAX_CHANGES + 7)}, {str(n): 1 for n in range(MAX_CHANGES + 7)})
+    assert len(found) == MAX_CHANGES + 1
     assert found["<more>"] == [None, 7]
 
 

@@ -17,12 +17,12 @@ from quintain.audit.auditor import Report, _distinct, _spread
 from quintain.audit.bounds import bounds
 from quintain.audit.certificate import Certificate
 from quintain.audit.check import Check, NotChecked, check, checks_of, chosen, ordered
-from quintain.audit.failing import ENOUGH, LINE, Rate, failed
-from quintain.audit.finding import CLASSES, Checked, Evidence, Finding, shortened
-from quintain.audit.lab import Lab
-from quintain.audit.opening import About, Source, Subject
+from quintain.audit.context import AuditContext
+from quintain.audit.failure_rate import ENOUGH, LINE, Rate, failed
+from quintain.audit.finding import CLASSES, CheckResult, Evidence, Finding, shortened
+from quintain.audit.loader import About, Source, Subject
 from quintain.audit.pool import Pool
-from quintain.audit.probe import Probe, Record, Seen, call, reset, score
+from quintain.audit.probe import OpResult, Probe, Record, call, reset, score
 from quintain.errors import DefinitionError, UsageError
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "audit-report.md").read_text()
@@ -40,9 +40,9 @@ def finding(**more: Any) -> Finding:
     return Finding(**{**made, **more})
 
 
-def checked(class_: str, **more: Any) -> Checked:
+def checked(class_: str, **more: Any) -> CheckResult:
     made: dict[str, Any] = {"check": f"x.{class_}", "class_": class_, "status": "checked"}
-    return Checked(**{**made, **more})
+    return CheckResult(**{**made, **more})
 
 
 def report(*findings: Finding, **more: Any) -> Report:
@@ -60,7 +60,7 @@ def report(*findings: Finding, **more: Any) -> Report:
 
 def test_every_field_is_documented() -> None:
     names = set(document.document(report()))
-    for struct in (Finding, Checked, Rate, Certificate):
+    for struct in (Finding, CheckResult, Rate, Certificate):
         names |= {field.encode_name for field in msgspec.structs.fields(struct)}
     assert not {name for name in names if f"`{name}`" not in PAGE}
 
@@ -121,11 +121,11 @@ def test_only_a_proven_error_stops() -> None:
 
 def test_the_worst_first_and_each_once_with_all_its_tasks() -> None:
     pool = Pool(Subject("f.py:F"))
-    lab = Lab(pool, report().about, ("a", "b"), seed=0, until=None, limit=1.0)
+    ctx = AuditContext(pool, report().about, ("a", "b"), seed=0, until=None, limit=1.0)
     pool.close()
-    lab.seen_in["x.one", "it breaks"] = {"a": None, "b": None}
+    ctx.seen_in["x.one", "it breaks"] = {"a": None, "b": None}
     hint, likely = finding(severity="note", confidence="hint", title="n"), finding(confidence="likely", title="l")
-    found = _distinct([hint, likely, finding(), finding()], lab)
+    found = _distinct([hint, likely, finding(), finding()], ctx)
     assert [(one.title, one.tasks) for one in found] == [("it breaks", ("a", "b")), ("l", ("a",)), ("n", ("a",))]
 
 
@@ -157,10 +157,10 @@ def test_fifty_nine_are_enough_and_fifty_eight_are_not() -> None:
 @pytest.mark.parametrize(
     ("record", "wanted"),
     [
-        (Record((score(),), (Seen({"score": 1.0}),)), False), (Record((score(),), (Seen(None),)), True),
-        (Record((score(),), (), died="killed"), True), (Record((score(),), (Seen(how="crashed"),)), True),
-        (Record((call("f"), score()), (Seen(how="refused"), Seen({"score": 0.0}))), False),
-        (Record((call("f"), score()), (Seen(how="crashed"), Seen({"score": 0.0}))), True),
+        (Record((score(),), (OpResult({"score": 1.0}),)), False), (Record((score(),), (OpResult(None),)), True),
+        (Record((score(),), (), died="killed"), True), (Record((score(),), (OpResult(how="crashed"),)), True),
+        (Record((call("f"), score()), (OpResult(how="refused"), OpResult({"score": 0.0}))), False),
+        (Record((call("f"), score()), (OpResult(how="crashed"), OpResult({"score": 0.0}))), True),
     ],
 )  # fmt: skip
 def test_what_counts_as_a_failure(record: Record, wanted: bool) -> None:
@@ -209,7 +209,7 @@ def test_what_is_no_certificate(tmp_path: Path, text: str) -> None:
 
 
 def test_a_check_is_a_question_of_a_class() -> None:
-    def asks(lab: Any) -> tuple[()]:
+    def asks(ctx: Any) -> tuple[()]:
         """Is it so?
 
         More words.
@@ -223,11 +223,11 @@ def test_a_check_is_a_question_of_a_class() -> None:
     with pytest.raises(DefinitionError, match=r"check 'x\.q': no class 'none'; there are stale_cache"):
         check("x.q", "none")
     with pytest.raises(DefinitionError, match=r"check 'x\.q' needs a docstring"):
-        check("x.q", "judge")(lambda lab: ())
+        check("x.q", "judge")(lambda ctx: ())
 
 
 def test_checks_by_value_and_each_id_once() -> None:
-    one, two = (Check(id=name, class_="judge", run=lambda lab: (), value=value) for name, value in (("a", 1), ("b", 2)))
+    one, two = (Check(id=name, class_="judge", run=lambda ctx: (), value=value) for name, value in (("a", 1), ("b", 2)))
     assert ordered([one, two, one]) == [two, one]
     assert checks_of(one) == [one]
     assert chosen([one, two], ["a"], []) == [one]

@@ -39,7 +39,7 @@ AUDITOR = """
 import sys
 
 from quintain.audit.child import Child
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 from quintain.audit.probe import Probe, call, reset
 
 with Child(Subject(sys.argv[1])) as child:

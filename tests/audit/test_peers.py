@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from quintain.audit.opening import Opened, Subject, open_subject
+from quintain.audit.loader import LoadedSubject, Subject, load_subject
 from quintain.audit.probe import call
 
 # Benches have no types, and are imported so that nobody looks for any.
@@ -64,12 +64,12 @@ SEEN_BY = {
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Opened:
+def door(tmp_path: Path) -> LoadedSubject:
     return opened(tmp_path, SOUND)
 
 
-def opened(folder: Path, text: str) -> Opened:
-    return open_subject(written(folder, text))
+def opened(folder: Path, text: str) -> LoadedSubject:
+    return load_subject(written(folder, text))
 
 
 def written(folder: Path, text: str) -> Subject:
@@ -78,14 +78,14 @@ def written(folder: Path, text: str) -> Subject:
     return Subject(f"{file}:Door")
 
 
-def test_tasks_are_spread_over_the_list(door: Opened) -> None:
+def test_tasks_are_spread_over_the_list(door: LoadedSubject) -> None:
     shown = VIEW.view(door).tasks
     assert len(shown) == VIEW.TASKS
     assert shown[0] == "open-0"
     assert shown[-1] == f"open-{20 * (VIEW.TASKS - 1) // VIEW.TASKS}"
 
 
-def test_what_is_done_begins_with_the_oracle(door: Opened) -> None:
+def test_what_is_done_begins_with_the_oracle(door: LoadedSubject) -> None:
     session = VIEW.view(door)
     steps = VIEW.solution(session, "open-0")
     assert VIEW.deeds(session, "open-0")[: len(steps)] == steps

@@ -16,9 +16,9 @@ from quintain.audit.finding import trajectory
 from quintain.audit.probe import (
     Context,
     Op,
+    OpResult,
     Probe,
     Record,
-    Seen,
     answer,
     ask,
     call,
@@ -88,8 +88,8 @@ def test_ops_by_their_names() -> None:
 
 
 def test_a_mark_that_was_not_reached_hung_and_one_that_is_not_there_raises() -> None:
-    record = Record((reset("a"), score()), (Seen("hello"),), died="it was killed")
-    assert record.at("score") == Seen(how="hung", raised="it was killed")
+    record = Record((reset("a"), score()), (OpResult("hello"),), died="it was killed")
+    assert record.at("score") == OpResult(how="hung", raised="it was killed")
     with pytest.raises(KeyError, match=r"no op of this probe is marked 'state': \['score'\]"):
         record.at("state")
     assert record.broken is None
@@ -100,9 +100,11 @@ def test_a_mark_that_was_not_reached_hung_and_one_that_is_not_there_raises() -> 
 
 
 def test_a_record_knows_its_lanes_and_what_broke() -> None:
-    lanes = msgspec.to_builtins([[Seen(1), Seen(2)], [Seen(raised="KeyError: x", how="crashed", where="f.py:3")]])
+    lanes = msgspec.to_builtins(
+        [[OpResult(1), OpResult(2)], [OpResult(raised="KeyError: x", how="crashed", where="f.py:3")]]
+    )
     record = Record(
-        (together([], []), call("f")), (Seen(lanes), Seen(how="crashed", raised="KeyError: x", where="f.py:3"))
+        (together([], []), call("f")), (OpResult(lanes), OpResult(how="crashed", raised="KeyError: x", where="f.py:3"))
     )
     assert [one.value for one in record.lane("together", 0)] == [1, 2]
     assert record.lane("together", 1)[0].how == "crashed"
@@ -115,29 +117,29 @@ def test_a_record_knows_its_lanes_and_what_broke() -> None:
 
 @pytest.mark.parametrize(("value", "told"), [({"error": "no"}, True), ("no error", False), (None, False)])
 def test_an_op_saw_an_error_where_its_answer_says_so_or_it_was_refused(value: Any, told: bool) -> None:
-    assert Seen(value).is_error is told
-    assert Seen(value, how="refused").is_error
+    assert OpResult(value).is_error is told
+    assert OpResult(value, how="refused").is_error
 
 
 @pytest.mark.parametrize(
     ("seen", "wanted"),
     [
-        (Seen({"score": 1}), 1.0), (Seen({"score": None}), None), (Seen(0.5), 0.5), (Seen(None), None),
-        (Seen("1"), None), (Seen({"score": 1}, how="crashed"), None), (Seen({}), None),
+        (OpResult({"score": 1}), 1.0), (OpResult({"score": None}), None), (OpResult(0.5), 0.5), (OpResult(None), None),
+        (OpResult("1"), None), (OpResult({"score": 1}, how="crashed"), None), (OpResult({}), None),
     ],
 )  # fmt: skip
-def test_the_number_of_a_score(seen: Seen, wanted: float | None) -> None:
+def test_the_number_of_a_score(seen: OpResult, wanted: float | None) -> None:
     assert number(seen) == wanted
 
 
 def test_same_means_values_and_types_and_not_seconds() -> None:
-    assert same(Seen({"a": 1, "b": 2}, seconds=1), Seen({"b": 2, "a": 1}, seconds=2))
-    assert not same(Seen(1), Seen(1.0))
-    assert not same(Seen(1), Seen(True))
-    assert not same(Seen([1, 2]), Seen([2, 1]))
-    assert same(Seen(raised="KeyError: a", how="crashed"), Seen(raised="KeyError: b", how="crashed"))
-    assert not same(Seen(raised="KeyError: a", how="crashed"), Seen(raised="KeyError: a", how="refused"))
-    assert same(Seen({"id": 1, "x": [{"id": 2}]}), Seen({"id": 3, "x": [{"id": 4}]}), volatile=("id",))
+    assert same(OpResult({"a": 1, "b": 2}, seconds=1), OpResult({"b": 2, "a": 1}, seconds=2))
+    assert not same(OpResult(1), OpResult(1.0))
+    assert not same(OpResult(1), OpResult(True))
+    assert not same(OpResult([1, 2]), OpResult([2, 1]))
+    assert same(OpResult(raised="KeyError: a", how="crashed"), OpResult(raised="KeyError: b", how="crashed"))
+    assert not same(OpResult(raised="KeyError: a", how="crashed"), OpResult(raised="KeyError: a", how="refused"))
+    assert same(OpResult({"id": 1, "x": [{"id": 2}]}), OpResult({"id": 3, "x": [{"id": 4}]}), volatile=("id",))
 
 
 @given(PLAIN)

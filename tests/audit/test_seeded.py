@@ -43,12 +43,12 @@ def made() -> Iterator[Callable[[Any], Any]]:
     labs: list[Any] = []
 
     def make(factory: Any) -> Any:
-        labs.append(LAB.Lab(factory))
+        labs.append(LAB.AuditContext(factory))
         return labs[-1]
 
     yield make
-    for lab in labs:
-        lab.close()
+    for ctx in labs:
+        ctx.close()
 
 
 Made = Callable[[Any], Any]
@@ -58,9 +58,9 @@ def key(task: Any) -> str:
     return str(task if isinstance(task, str) else task["id"])
 
 
-def episodes(lab: Any) -> list[list[Any]]:
+def episodes(ctx: Any) -> list[list[Any]]:
     """A task, a seed and the oracle's calls, for every task that has an oracle."""
-    world = lab.make()
+    world = ctx.make()
     solved = [[task, 3, solution(world, task, 3)] for task in world.tasks()]
     return [one for one in solved if one[-1] is not None]
 
@@ -84,9 +84,9 @@ def test_the_registry_is_as_large_and_as_wide_as_promised() -> None:
 
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
 def test_the_oracle_is_paid_in_full_and_doing_nothing_is_not(name: str, made: Made) -> None:
-    lab = made(clean(name))
-    world = lab.make()
-    for task, seed, calls in episodes(lab):
+    ctx = made(clean(name))
+    world = ctx.make()
+    for task, seed, calls in episodes(ctx):
         world.reset(task, seed)
         assert LAB.paid(world) == 0.0, key(task)
         for call in calls:
@@ -97,22 +97,22 @@ def test_the_oracle_is_paid_in_full_and_doing_nothing_is_not(name: str, made: Ma
 
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
 def test_every_write_of_the_oracle_is_needed(name: str, made: Made) -> None:
-    lab = made(clean(name))
+    ctx = made(clean(name))
     reads = ("get_", "list_", "find_", "read_", "calculate", "quote_", "run_tests", "ask_customer")
-    for task, seed, calls in episodes(lab)[:6]:
+    for task, seed, calls in episodes(ctx)[:6]:
         for number, (tool, _) in enumerate(calls):
             if not tool.startswith(reads):
-                world, _ = lab.play(key(task), calls[:number] + calls[number + 1 :], seed)
+                world, _ = ctx.play(key(task), calls[:number] + calls[number + 1 :], seed)
                 assert LAB.paid(world) < 1.0, (key(task), tool)
 
 
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
 def test_equal_calls_are_answered_equally_in_any_process(name: str, made: Made) -> None:
-    lab = made(clean(name))
-    work = episodes(lab)[:4]
+    ctx = made(clean(name))
+    work = episodes(ctx)[:4]
     elsewhere = {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo", "LC_ALL": "C"}
-    (there,) = lab.children(work, elsewhere, folder="/")
-    world = lab.make()
+    (there,) = ctx.children(work, elsewhere, folder="/")
+    world = ctx.make()
     for _ in range(2):  # the second round begins in a used session
         here = [
             [world.reset(task, seed), *(world.call(*call) for call in calls), world.score()]
@@ -129,9 +129,9 @@ ODD: tuple[Any, ...] = (
 
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
 def test_odd_arguments_are_answered_by_errors_that_change_nothing(name: str, made: Made) -> None:
-    lab = made(clean(name))
-    task, seed, calls = episodes(lab)[0]
-    world = lab.make()
+    ctx = made(clean(name))
+    task, seed, calls = episodes(ctx)[0]
+    world = ctx.make()
     world.reset(task, seed)
     for tool in world.tools():
         properties = tool["parameters"]["properties"]
@@ -149,9 +149,9 @@ def test_odd_arguments_are_answered_by_errors_that_change_nothing(name: str, mad
 
 @pytest.mark.parametrize("name", [name for name in sorted(SEEDED.CLEAN) if hasattr(clean(name), "snapshot")])
 def test_a_snapshot_brings_the_moment_back(name: str, made: Made) -> None:
-    lab = made(clean(name))
-    task, seed, calls = episodes(lab)[0]
-    world = lab.make()
+    ctx = made(clean(name))
+    task, seed, calls = episodes(ctx)[0]
+    world = ctx.make()
     world.reset(task, seed)
     saved, before = world.snapshot(), world.state()
     first = [world.call(*call) for call in calls]
@@ -176,9 +176,9 @@ def test_faults_are_told(name: str, made: Made) -> None:
 
 
 def test_sessions_of_one_warehouse_do_not_lose_each_others_work(made: Made) -> None:
-    lab = made(clean("warehouse"))
-    world = lab.begin("ship-0")
-    call = next(call for call in lab.oracle("ship-0") if call[0] == "reserve")
+    ctx = made(clean("warehouse"))
+    world = ctx.begin("ship-0")
+    call = next(call for call in ctx.oracle("ship-0") if call[0] == "reserve")
     sku = call[1]["sku"]
     before = world.call("get_stock", {"sku": sku})["on_hand"]
     with LAB.eager_switches(), ThreadPoolExecutor(8) as pool:
@@ -187,8 +187,8 @@ def test_sessions_of_one_warehouse_do_not_lose_each_others_work(made: Made) -> N
 
 
 def test_a_recount_leaves_what_is_put_aside(made: Made) -> None:
-    lab = made(clean("warehouse"))
-    world, call = lab.begin("ship-0"), next(call for call in lab.oracle("ship-0") if call[0] == "reserve")
+    ctx = made(clean("warehouse"))
+    world, call = ctx.begin("ship-0"), next(call for call in ctx.oracle("ship-0") if call[0] == "reserve")
     sku, quantity = call[1]["sku"], call[1]["quantity"]
     world.stock[sku] |= {"on_hand": quantity, "missing": 1}
     world.call(*call)
@@ -244,9 +244,9 @@ def test_the_judge_of_reports_reads_its_own_grade_alone(made: Made) -> None:
 
 
 def test_every_seed_of_the_operations_desk_can_be_solved(made: Made) -> None:
-    lab = made(clean("deploy"))
-    world = lab.make()
-    for task, _, calls in episodes(lab)[:10]:
+    ctx = made(clean("deploy"))
+    world = ctx.make()
+    for task, _, calls in episodes(ctx)[:10]:
         for seed in range(5):
             world.reset(task, seed)
             assert all("error" not in world.call(*call) for call in calls), (task, seed)

@@ -189,32 +189,32 @@ from quintain.audit.probe import Probe, call, reset, score
 
 
 @check("x.idle", "reward_hack", value=90)
-def idle(lab):
+def idle(ctx):
     """Nobody is paid for doing nothing."""
-    for task in lab.tasks:
-        lab.looking()
+    for task in ctx.tasks:
+        ctx.count_comparisons()
         probe = Probe((reset(task), call("send", {"to": "nobody"}), score()))
-        if lab.play_probe(probe).at("score").value == {"score": 1.0}:
-            yield lab.finding(
+        if ctx.play_probe(probe).at("score").value == {"score": 1.0}:
+            yield ctx.finding(
                 "a letter to nobody is paid", probe, relation="pays", marks=("score",), data=1.0, part="V",
                 expected=0.0, observed=1.0, teaches="to write to nobody",
             )
 
 
 @check("x.shy", "judge", needs=("judge",))
-def shy(lab):
+def shy(ctx):
     """Whether the judge can be shouted down."""
     raise NotChecked("nobody shouts")
 
 
 @check("x.bad", "leak", value=10)
-def bad(lab):
+def bad(ctx):
     """A check that breaks."""
     raise ZeroDivisionError("mine")
 
 
 @check("x.lazy", "flaky_verifier", value=20)
-def lazy(lab):
+def lazy(ctx):
     """Whether one can look without looking."""
     return ()
 '''

@@ -16,11 +16,11 @@ from quintain import codec
 
 from .check import Check, NotChecked
 from .child import Child, SubjectBroken
+from .context import AuditContext, OutOfTime
 from .details import detailed
-from .failing import Rate, measure
-from .finding import CLASSES, Checked, Finding
-from .lab import Lab, OutOfTime
-from .opening import About, Subject
+from .failure_rate import Rate, measure
+from .finding import CLASSES, CheckResult, Finding
+from .loader import About, Subject
 from .pool import WORKERS, Pool
 from .probe import Context, reset
 
@@ -45,7 +45,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     digest: str
     about: About
-    checks: tuple[Checked, ...]
+    checks: tuple[CheckResult, ...]
     findings: tuple[Finding, ...]
     tasks: tuple[int, int]
     failures: Rate
@@ -100,97 +100,97 @@ def audit(
     about, _ = digest_of(subject)
     pool = Pool(msgspec.structs.replace(subject, names=about.tasks) if about.kind == "environment" else subject)
     try:
-        lab = Lab(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
-        lab.digest = about.fingerprint or _digest(about)
-        _begins(lab)
-        done, found = _all(checks, lab, watch)
-        failures = measure(lab)
-        findings = detailed(_distinct(found, lab), lab)
+        ctx = AuditContext(pool, about, _spread(about.tasks, tasks), seed=seed, until=until, limit=limit)
+        ctx.digest = about.fingerprint or _digest(about)
+        _begins(ctx)
+        done, found = _all(checks, ctx, watch)
+        failures = measure(ctx)
+        findings = detailed(_distinct(found, ctx), ctx)
     finally:
         pool.close()
     return Report(
         subject=subject,
         kind=about.kind,
-        digest=lab.digest,
+        digest=ctx.digest,
         about=about,
         checks=tuple(done),
         findings=tuple(findings),
-        tasks=(len(lab.tasks), len(about.tasks)),
+        tasks=(len(ctx.tasks), len(about.tasks)),
         failures=failures,
         seed=seed,
         seconds=time.monotonic() - started,
     )
 
 
-def _all(checks: Sequence[Check], lab: Lab, watch: Watch) -> tuple[list[Checked], list[Finding]]:
+def _all(checks: Sequence[Check], ctx: AuditContext, watch: Watch) -> tuple[list[CheckResult], list[Finding]]:
     """As many at a time as there are cores, those that want the machine for themselves alone; results in order."""
 
-    def one(placed: tuple[int, Check]) -> tuple[Checked, list[Finding]]:
+    def one(placed: tuple[int, Check]) -> tuple[CheckResult, list[Finding]]:
         place, check = placed
         watch(check, place, len(checks))
-        return _run(check, lab.alone(check.id, check))
+        return _run(check, ctx.derive(check.id, check))
 
-    results: list[tuple[Checked, list[Finding]]] = []
+    results: list[tuple[CheckResult, list[Finding]]] = []
     with ThreadPoolExecutor(WORKERS) as executor:
         try:
             for is_alone, group in itertools.groupby(enumerate(checks), lambda placed: placed[1].alone):
                 some = list(group)
                 results += map(one, some) if is_alone else executor.map(one, some)
         except BaseException:  # Ctrl-C, mostly: nobody waits for checks that are still at work.
-            lab.end()
+            ctx.stop()
             raise
     return [checked for checked, _ in results], [finding for _, found in results for finding in found]
 
 
-def _run(check: Check, lab: Lab) -> tuple[Checked, list[Finding]]:
+def _run(check: Check, ctx: AuditContext) -> tuple[CheckResult, list[Finding]]:
     """One check. One that breaks is a bug of the check, not of the subject: it is said, and the others go on."""
     started = time.monotonic()
     found: list[Finding] = []
     status: Literal["checked", "partly", "not_checked"] = "checked"
     reason = ""
-    if missing := check.missing(lab.offers):
+    if missing := check.missing(ctx.offers):
         status, reason = "not_checked", f"the subject has no {', no '.join(missing)}"
-    elif lab.left() <= 0:
+    elif ctx.seconds_left() <= 0:
         status, reason = "not_checked", "the budget was spent before it"
     else:
         try:
-            found.extend(one for one in check.run(lab) if one is not None)  # What is found before it ends, counts.
+            found.extend(one for one in check.run(ctx) if one is not None)  # What is found before it ends, counts.
         except NotChecked as why:
             status, reason = "not_checked", str(why)
         except OutOfTime:
-            status, reason = ("partly" if lab.looked else "not_checked"), "the budget was spent on the way"
+            status, reason = ("partly" if ctx.comparisons else "not_checked"), "the budget was spent on the way"
         except SubjectBroken as error:
-            status, reason = ("partly" if lab.looked else "not_checked"), f"the subject broke: {error}"
+            status, reason = ("partly" if ctx.comparisons else "not_checked"), f"the subject broke: {error}"
         except Exception as error:  # noqa: BLE001 (somebody's plugin; the report names it)
             place = traceback.extract_tb(error.__traceback__)[-1]
             told = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
             status, reason = "not_checked", f"{BROKE} {told}"
-        if status == "checked" and not lab.looked:
+        if status == "checked" and not ctx.comparisons:
             status, reason = "not_checked", "there was nothing to compare"
-    checked = Checked(
+    checked = CheckResult(
         check=check.id,
         class_=check.class_,
         status=status,
         reason=reason,
         about=check.about,
-        probes=lab.probes,
-        looked=lab.looked,
+        probes=ctx.probes,
+        looked=ctx.comparisons,
         findings=len(found),
         seconds=time.monotonic() - started,
     )
     return checked, found
 
 
-def _begins(lab: Lab) -> None:
+def _begins(ctx: AuditContext) -> None:
     """Whether any task can be begun at all, as far as the budget goes.
 
     Raises:
         SubjectBroken: None of three can.
     """
     broken = ""
-    for task in lab.some(3):
+    for task in ctx.sample_tasks(3):
         try:
-            record = lab.play(reset(task, mark="begin"))
+            record = ctx.play(reset(task, mark="begin"))
         except OutOfTime:
             return
         seen = record.at("begin")
@@ -218,18 +218,18 @@ def _spread(tasks: Sequence[str], count: int) -> tuple[str, ...]:
     return tuple(tasks[round(place * (len(tasks) - 1) / max(1, count - 1))] for place in range(count))
 
 
-def _distinct(found: Sequence[Finding], lab: Lab) -> list[Finding]:
+def _distinct(found: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
     """The worst first; what one check says in one sentence is one finding, with every task that it was seen in."""
     kept: dict[str, Finding] = {}
     for one in found:
         kept.setdefault(one.key, one)
-    whole = [_in_all(one, lab) for one in kept.values()]
+    whole = [_in_all(one, ctx) for one in kept.values()]
     severities, confidences = ("error", "warning", "note"), ("proven", "likely", "hint")
     return sorted(whole, key=lambda one: (severities.index(one.severity), confidences.index(one.confidence)))
 
 
-def _in_all(one: Finding, lab: Lab) -> Finding:
-    further = lab.seen_in.get((one.check, one.title), {})
+def _in_all(one: Finding, ctx: AuditContext) -> Finding:
+    further = ctx.seen_in.get((one.check, one.title), {})
     tasks = tuple(dict.fromkeys((*one.tasks, *(task for task in further if task))))
     return msgspec.structs.replace(one, tasks=tasks)
 
@@ -240,7 +240,7 @@ def _digest(about: About) -> str:
     return codec.digest(codec.dumps((about.kind, about.tasks, about.tools, sorted(about.offers), texts)))
 
 
-def _covered(checks: Sequence[Checked]) -> str:
+def _covered(checks: Sequence[CheckResult]) -> str:
     if any(one.status in ("checked", "partly") for one in checks):
         return "checked"
     reasons = sorted({one.reason for one in checks})

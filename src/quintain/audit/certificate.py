@@ -14,8 +14,8 @@ from quintain import __version__, codec
 from quintain.errors import UsageError
 
 from .auditor import Report
-from .failing import Rate
-from .opening import About
+from .failure_rate import Rate
+from .loader import About
 
 
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):

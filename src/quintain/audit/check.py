@@ -1,7 +1,7 @@
-"""A check: a function that is given a `Lab` and yields findings, with what it needs written above it.
+"""A check: a function that is given a `AuditContext` and yields findings, with what it needs written above it.
 
     @check("x.read_your_writes", "stale_cache", needs=("state",), value=60)
-    def read_your_writes(lab: Lab) -> Iterator[Finding]:
+    def read_your_writes(ctx: AuditContext) -> Iterator[Finding]:
         \"\"\"What was written is what is read, after each write, by each read.\"\"\"
 
 It is registered by an entry point in the group `quintain.checks`, whose value is the check or a module of checks, or
@@ -24,9 +24,9 @@ from quintain.errors import DefinitionError, UsageError
 from .finding import CLASSES, Finding, Severity
 
 if TYPE_CHECKING:
-    from .lab import Lab
+    from .context import AuditContext
 
-Run = Callable[["Lab"], Iterable[Finding | None]]
+Run = Callable[["AuditContext"], Iterable[Finding | None]]
 Level = Literal["static", "dynamic", "trace"]
 
 

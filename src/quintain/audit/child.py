@@ -18,9 +18,9 @@ import msgspec
 
 from quintain.errors import QuintainError, UsageError
 
-from .opening import About, Subject
-from .probe import HOME, OVERDUE, Context, Probe, Record, Seen
-from .shifted import variables
+from .clock_skew import variables
+from .loader import About, Subject
+from .probe import HOME, OVERDUE, Context, OpResult, Probe, Record
 from .wire import Begun, Frame, Opening, Over, Receiver, Saw, send
 
 LOAD_S = 120.0
@@ -110,7 +110,7 @@ class Child:
         Raises:
             SubjectBroken: The process that plays probes is gone.
         """
-        seen: list[Seen] = []
+        seen: list[OpResult] = []
         until = time.monotonic() + limit
         pid, died = 0, ""
         try:
@@ -120,7 +120,7 @@ class Child:
                 if isinstance(frame, Begun):
                     pid = frame.pid
                 elif isinstance(frame, Saw):
-                    seen.append(msgspec.convert(frame.seen, Seen))
+                    seen.append(msgspec.convert(frame.seen, OpResult))
                 elif isinstance(frame, Over):
                     return Record(probe.ops, tuple(seen), died or _how(frame.status), frame.left)
         except TimeoutError:
@@ -129,7 +129,7 @@ class Child:
         except (EOFError, BrokenPipeError):
             raise SubjectBroken(f"the subject killed the process around it; it printed: {self.words}") from None
 
-    def _killed(self, probe: Probe, seen: list[Seen], *, pid: int, died: str) -> Record:
+    def _killed(self, probe: Probe, seen: list[OpResult], *, pid: int, died: str) -> Record:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL) if pid else None
         until = time.monotonic() + 10
@@ -137,7 +137,7 @@ class Child:
         try:
             while not isinstance(frame := self._receiver.receive(Frame, until), Over):
                 if isinstance(frame, Saw):
-                    seen.append(msgspec.convert(frame.seen, Seen))
+                    seen.append(msgspec.convert(frame.seen, OpResult))
             left = frame.left
         except (TimeoutError, EOFError):
             raise SubjectBroken(f"{died}, and could not be ended") from None

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, TypeGuard
 
-MOST = 400
+MAX_CHANGES = 400
 """Differences that are listed; beyond, they are counted."""
 _MORE = "<more>"
 
@@ -38,10 +38,10 @@ def changes(before: Any, after: Any) -> dict[str, list[Any]]:
     count = 0
     for path, one, other in _walk(before, after, ""):
         count += 1
-        if count <= MOST:
+        if count <= MAX_CHANGES:
             found[path] = [one, other]
-    if count > MOST:
-        found[_MORE] = [None, count - MOST]
+    if count > MAX_CHANGES:
+        found[_MORE] = [None, count - MAX_CHANGES]
     return found
 
 

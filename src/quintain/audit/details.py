@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 
 from .child import SubjectBroken
+from .context import AuditContext, OutOfTime
 from .data import is_dict
 from .finding import Finding, shortened
-from .lab import Lab, OutOfTime
 from .probe import Op, Probe, Record
 
-MOST = 30
+MAX_FINDINGS = 30
 """Findings that are played once more, the worst first."""
 PATHS = 12
 """Places in the state that are told for each op; beyond, they are counted."""
@@ -28,21 +28,21 @@ _REASONS = 12_000
 _ACTS = frozenset({"call", "answer", "advance", "restore", "together", "inject"})
 
 
-def detailed(findings: Sequence[Finding], lab: Lab) -> list[Finding]:
+def detailed(findings: Sequence[Finding], ctx: AuditContext) -> list[Finding]:
     """The findings, the proven ones with their `details` where the subject shows its state or its reasons."""
     found: list[Finding] = []
-    left = MOST
+    left = MAX_FINDINGS
     for one in findings:
-        wanted = one.confidence == "proven" and bool(one.probes) and bool({"state", "explain"} & lab.offers)
+        wanted = one.confidence == "proven" and bool(one.probes) and bool({"state", "explain"} & ctx.offers)
         if wanted and left > 0:
             left -= 1
-            found.append(msgspec.structs.replace(one, details=details(one.probes[0], lab)))
+            found.append(msgspec.structs.replace(one, details=details(one.probes[0], ctx)))
         else:
             found.append(one)
     return found
 
 
-def details(probe: Probe, lab: Lab) -> dict[str, Any]:
+def details(probe: Probe, ctx: AuditContext) -> dict[str, Any]:
     """Play a probe once more and look.
 
     Returns:
@@ -50,12 +50,12 @@ def details(probe: Probe, lab: Lab) -> dict[str, Any]:
         the probe's ops; None where nobody looked. `reasons`: what the subject's `explain()` says at the end, None
         where it has none. Empty when the budget is spent, or the subject does not load any more.
     """
-    ops, looks = _looking(probe, lab.offers)
+    ops, looks = _looking(probe, ctx.offers)
     try:
-        record = lab.play_probe(Probe(ops, probe.context))
+        record = ctx.play_probe(Probe(ops, probe.context))
     except (OutOfTime, SubjectBroken):
         return {}
-    reasons = record.at("details: why") if "explain" in lab.offers else None
+    reasons = record.at("details: why") if "explain" in ctx.offers else None
     return {
         "changes": list(_changes(record, looks)),
         "reasons": shortened(reasons.value, _REASONS) if reasons is not None and reasons.fine else None,

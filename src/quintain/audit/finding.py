@@ -8,8 +8,8 @@ import msgspec
 
 from quintain.errors import UsageError
 
-from .opening import Letter, Subject
-from .probe import Probe, Record, Seen
+from .loader import Component, Subject
+from .probe import OpResult, Probe, Record
 
 CLASSES = {
     "stale_cache": "stale cache",
@@ -77,7 +77,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
 
     check: str
     class_: str
-    part: Letter
+    part: Component
     severity: Severity
     confidence: Confidence
     title: str
@@ -111,7 +111,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "clas
         return f"{self.check}/{self.class_}/{self.part}/{self.title}"
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True, rename={"class_": "class"}):
     """What became of one check.
 
     Attributes:
@@ -136,7 +136,7 @@ def trajectory(record: Record) -> list[dict[str, Any]]:
     """Ops beside what they gave, for people and for JSON."""
     lines: list[dict[str, Any]] = []
     for place, op in enumerate(record.ops):
-        seen = record.seen[place] if place < len(record.seen) else Seen(how="hung", raised=record.died)
+        seen = record.seen[place] if place < len(record.seen) else OpResult(how="hung", raised=record.died)
         line: dict[str, Any] = {"do": op.do} | ({"on": op.on} if op.on != "a" else {})
         line |= {"name": op.name} if op.name else {}
         line |= {"arguments": op.value} if op.do == "call" else {"value": op.value} if op.value is not None else {}

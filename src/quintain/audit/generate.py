@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from .adapter import ToolSpec
 from .data import is_dict, is_list, is_number
-from .handle import ToolSpec
 
 ODD: tuple[Any, ...] = (
     None, "", " ", 0, -1, 1, 1.5, -0.0, 2**31, 2**63, -(2**63), 1e308, float("nan"), float("inf"), True, False, [], {},

@@ -17,10 +17,10 @@ from typing import Any
 
 import msgspec
 
+from .context import AuditContext
 from .data import is_dict
-from .lab import Lab
 from .player import Player
-from .probe import Op, Probe, Seen, ask, reset, same, score
+from .probe import Op, OpResult, Probe, ask, reset, same, score
 
 RATES = (1.0, 50.0, 200.0)
 SESSIONS, THREADS = 64, 32
@@ -28,11 +28,11 @@ PATIENCE_S = 20.0
 """Seconds after the last arrival in which all must have been answered."""
 
 
-def curve(lab: Lab, rates: Sequence[float] = RATES, *, seconds: float = 3.0) -> list[dict[str, Any]]:
+def curve(ctx: AuditContext, rates: Sequence[float] = RATES, *, seconds: float = 3.0) -> list[dict[str, Any]]:
     """What a subject does under each rate, one after the other; empty when it has no task.
 
     Args:
-        lab: The subject on the table.
+        ctx: The subject on the table.
         rates: Calls per second.
         seconds: Of arrivals for each; slow rates take as long as ten arrivals do, at most 5 s.
 
@@ -40,30 +40,30 @@ def curve(lab: Lab, rates: Sequence[float] = RATES, *, seconds: float = 3.0) -> 
         The points: see `poisson`.
     """
     points: list[dict[str, Any]] = []
-    for rate in rates if lab.tasks else ():
-        found = lab.play_probe(probe(lab, rate, max(seconds, min(5.0, 10 / rate)))).at("load")
+    for rate in rates if ctx.tasks else ():
+        found = ctx.play_probe(probe(ctx, rate, max(seconds, min(5.0, 10 / rate)))).at("load")
         points.append(found.value if is_dict(found.value) else {"rate": rate, "broke": found.raised})
     return points
 
 
-def probe(lab: Lab, rate: float, seconds: float) -> Probe:
+def probe(ctx: AuditContext, rate: float, seconds: float) -> Probe:
     """Load of this rate (calls per second) on sessions of a few tasks."""
-    tasks = lab.some(8)
+    tasks = ctx.sample_tasks(8)
     asked = {
         "rate": rate,
         "seconds": seconds,
-        "seed": lab.seed,
-        "volatile": list(lab.volatile),
-        "scripts": [msgspec.to_builtins(script(lab, task)) for task in tasks],
+        "seed": ctx.seed,
+        "volatile": list(ctx.volatile),
+        "scripts": [msgspec.to_builtins(script(ctx, task)) for task in tasks],
     }
     return Probe((*(reset(task, on="warm") for task in tasks), ask(f"{__name__}:poisson", asked, mark="load")))
 
 
-def script(lab: Lab, task: str) -> list[Op]:
+def script(ctx: AuditContext, task: str) -> list[Op]:
     """An episode: the oracle's, or calls that are known to work; and its score."""
-    ops = lab.oracle(task)
+    ops = ctx.oracle(task)
     if ops is None:
-        ops = tuple(one.op for one in lab.survey.calls if one.task == task and not one.before)[:12]
+        ops = tuple(one.op for one in ctx.discovery.calls if one.task == task and not one.before)[:12]
     return [reset(task), *ops, score(mark="")]
 
 
@@ -108,7 +108,7 @@ class _Step(msgspec.Struct, frozen=True):
     script: int
     place: int
     op: Op
-    seen: Seen
+    seen: OpResult
     latency: float
     ended: float
 
@@ -131,7 +131,7 @@ class _Session:
         return _Step(self._script, place, self._ops[place], seen, ended - due, ended)
 
 
-def _alone(player: Player, ops: Sequence[Op], on: str) -> list[Seen]:
+def _alone(player: Player, ops: Sequence[Op], on: str) -> list[OpResult]:
     return [player.do(op.moved(on)) for op in ops]
 
 
@@ -183,7 +183,7 @@ def _is_wrong(one: _Step, serial: dict[str, Any]) -> bool:
 
 
 def _example(one: _Step, serial: dict[str, Any]) -> dict[str, Any]:
-    expected: Seen = serial["serial"][one.script][one.place]
+    expected: OpResult = serial["serial"][one.script][one.place]
     return {
         "do": one.op.do,
         "name": one.op.name,

@@ -18,10 +18,10 @@ import msgspec
 
 from quintain import codec
 
+from .adapter import Factory, SubjectAdapter, how_raised, plain, verdict, where_raised, with_text_keys
 from .answers import answered
 from .data import changes, glance, is_list
-from .handle import Factory, Handle, how_raised, plain, verdict, where_raised, with_text_keys
-from .probe import Op, Seen
+from .probe import Op, OpResult
 from .subjects.failure import SubjectFailure
 
 LONGEST = 4_000_000
@@ -40,24 +40,24 @@ class Player:
     def __init__(self, factory: Factory) -> None:
         self._factory = factory
         self._lock = threading.Lock()
-        self.handles: dict[str, Handle] = {}
+        self.adapters: dict[str, SubjectAdapter] = {}
         self._snapshots: dict[tuple[str, str], Any] = {}
         self._compared: set[str] = set()  # instances of which somebody will ask what changed
         self._starts: dict[str, Any] = {}
 
-    def handle(self, on: str) -> Handle:
+    def adapter(self, on: str) -> SubjectAdapter:
         """The instance of this name, made at its first use."""
         with self._lock:
-            if on not in self.handles:
-                self.handles[on] = Handle(self._factory())
-            return self.handles[on]
+            if on not in self.adapters:
+                self.adapters[on] = SubjectAdapter(self._factory())
+            return self.adapters[on]
 
-    def play(self, ops: Sequence[Op], seen: Callable[[Seen], None]) -> None:
+    def play(self, ops: Sequence[Op], seen: Callable[[OpResult], None]) -> None:
         """Do all ops, one after the other, and say of each what it gave."""
         for one in self.each(ops):
             seen(one)
 
-    def each(self, ops: Sequence[Op]) -> Iterator[Seen]:
+    def each(self, ops: Sequence[Op]) -> Iterator[OpResult]:
         """Do an op whenever somebody asks for what the next one gives."""
         self._compared |= {op.on for op in ops if op.do == "changes"}
         for op in ops:
@@ -65,11 +65,11 @@ class Player:
 
     def leave(self) -> None:
         """Close the instances."""
-        for handle in self.handles.values():
+        for adapter in self.adapters.values():
             with contextlib.suppress(SubjectFailure):  # Its server is gone, and the session with it.
-                handle.subject.close()
+                adapter.subject.close()
 
-    def do(self, op: Op) -> Seen:
+    def do(self, op: Op) -> OpResult:
         """Do one op; whatever the subject raises is part of what is seen."""
         started = time.perf_counter()
         try:
@@ -79,21 +79,21 @@ class Player:
                 several = [self._value(op) for _ in range(op.times)]
                 value, odd = [one for one, _ in several], any(odd for _, odd in several)
         except _Absent as absent:
-            return Seen(how="absent", raised=str(absent))
+            return OpResult(how="absent", raised=str(absent))
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # noqa: BLE001 (it is what was seen)
             seconds = time.perf_counter() - started
             told = f"{type(error).__name__}: {error}"[:2000]
-            return Seen(raised=told, how=how_raised(error), where=where_raised(error), seconds=seconds)
-        return Seen(value, odd=odd, seconds=time.perf_counter() - started)
+            return OpResult(raised=told, how=how_raised(error), where=where_raised(error), seconds=seconds)
+        return OpResult(value, odd=odd, seconds=time.perf_counter() - started)
 
     def _value(self, op: Op) -> tuple[Any, bool]:
         if op.do in _OURS:
             return _OURS[op.do](self, op), False
-        handle = self.handle(op.on)
+        adapter = self.adapter(op.on)
         needed = _NEEDS.get(op.do, op.do)
-        if needed not in handle.offers:
+        if needed not in adapter.offers:
             raise _Absent(f"the subject has no method {needed}()")
-        value, odd = plain(_DO[op.do](self, handle, op))
+        value, odd = plain(_DO[op.do](self, adapter, op))
         try:
             size = len(codec.dumps(value))
         except TypeError:  # a key is no text
@@ -103,45 +103,45 @@ class Player:
             return {"<longer than can be kept>": size, "digest": codec.digest(codec.dumps(value, repr))}, odd
         return value, odd
 
-    def reset(self, handle: Handle, op: Op) -> Any:
+    def reset(self, adapter: SubjectAdapter, op: Op) -> Any:
         """Begin a task."""
-        first = handle.subject.reset(handle.task(op.name), op.seed)
-        if op.on in self._compared and "state" in handle.offers:
-            start = handle.subject.state()
+        first = adapter.subject.reset(adapter.task(op.name), op.seed)
+        if op.on in self._compared and "state" in adapter.offers:
+            start = adapter.subject.state()
             # What a subject hands out may be its own living dict.
-            self._starts[op.on] = start if hasattr(handle.subject, "prepare") else copy.deepcopy(start)
+            self._starts[op.on] = start if hasattr(adapter.subject, "prepare") else copy.deepcopy(start)
         return first
 
-    def changes(self, handle: Handle, op: Op) -> dict[str, list[Any]]:
+    def changes(self, adapter: SubjectAdapter, op: Op) -> dict[str, list[Any]]:
         """What the world's state has become since the reset."""
-        return changes(self._starts[op.on], handle.subject.state())
+        return changes(self._starts[op.on], adapter.subject.state())
 
-    def snapshot(self, handle: Handle, op: Op) -> None:
+    def snapshot(self, adapter: SubjectAdapter, op: Op) -> None:
         """Keep this moment of an instance under a label."""
-        self._snapshots[op.on, op.name] = handle.subject.snapshot()
+        self._snapshots[op.on, op.name] = adapter.subject.snapshot()
 
-    def restore(self, handle: Handle, op: Op) -> None:
+    def restore(self, adapter: SubjectAdapter, op: Op) -> None:
         """Go back to a kept moment."""
-        handle.subject.restore(self._snapshots[op.on, op.name])
+        adapter.subject.restore(self._snapshots[op.on, op.name])
 
-    def judge(self, handle: Handle, op: Op) -> Any:
+    def judge(self, adapter: SubjectAdapter, op: Op) -> Any:
         """Value: {"answer": text, "says": what the judge's model replies, or "raises": ...}."""
         asked: list[str] = []
-        grade = handle.subject.judge(handle.task(op.name), op.value["answer"], _model(op, asked))
+        grade = adapter.subject.judge(adapter.task(op.name), op.value["answer"], _model(op, asked))
         return {"grade": grade, "asked": asked}
 
-    def user(self, handle: Handle, op: Op) -> Any:
+    def user(self, adapter: SubjectAdapter, op: Op) -> Any:
         """Value: {"said": the agent's words, "says": what the user's model replies, or "raises": ...}."""
         asked: list[str] = []
-        replied = handle.subject.user(handle.task(op.name), op.value["said"], _model(op, asked))
+        replied = adapter.subject.user(adapter.task(op.name), op.value["said"], _model(op, asked))
         return {"replied": replied, "asked": asked}
 
     def together(self, op: Op) -> Any:
         """Play lanes at the same time, a thread each; what each of them saw."""
-        lanes: list[list[Seen]] = [[] for _ in op.lanes]
+        lanes: list[list[OpResult]] = [[] for _ in op.lanes]
         users = Counter(on for lane in op.lanes for on in {one.on for one in lane})
         for on in sorted(on for on, lanes in users.items() if lanes > 1):
-            self.handle(on)  # One that lanes share is made before them; any other belongs to its lane's thread.
+            self.adapter(on)  # One that lanes share is made before them; any other belongs to its lane's thread.
         gate = threading.Barrier(len(op.lanes))
 
         def run(number: int) -> None:
@@ -213,26 +213,26 @@ _OURS: dict[str, Callable[[Player, Op], Any]] = {
 
 _NEEDS = {"changes": "state", "glance": "state"}
 
-_DO: dict[str, Callable[[Player, Handle, Op], Any]] = {
+_DO: dict[str, Callable[[Player, SubjectAdapter, Op], Any]] = {
     "reset": Player.reset,
-    "call": lambda _, handle, op: answered(handle.subject.call(op.name, copy.deepcopy(op.value))),
-    "answer": lambda _, handle, op: handle.subject.answer(op.value),
-    "score": lambda _, handle, op: verdict(handle.subject.score()),
-    "state": lambda _, handle, op: handle.subject.state(),
+    "call": lambda _, adapter, op: answered(adapter.subject.call(op.name, copy.deepcopy(op.value))),
+    "answer": lambda _, adapter, op: adapter.subject.answer(op.value),
+    "score": lambda _, adapter, op: verdict(adapter.subject.score()),
+    "state": lambda _, adapter, op: adapter.subject.state(),
     "changes": Player.changes,
-    "glance": lambda _, handle, op: glance(handle.subject.state()),
-    "digest": lambda _, handle, op: handle.subject.digest(),
-    "explain": lambda _, handle, op: handle.subject.explain(),
+    "glance": lambda _, adapter, op: glance(adapter.subject.state()),
+    "digest": lambda _, adapter, op: adapter.subject.digest(),
+    "explain": lambda _, adapter, op: adapter.subject.explain(),
     "snapshot": Player.snapshot,
     "restore": Player.restore,
-    "inject": lambda _, handle, op: handle.subject.inject(op.name),
-    "advance": lambda _, handle, op: handle.subject.advance(op.value),
-    "hidden": lambda _, handle, op: handle.subject.hidden(handle.task(op.name)),
-    "prompt": lambda _, handle, op: handle.subject.prompt(handle.task(op.name)),
-    "oracle": lambda _, handle, op: handle.oracle(op.name),
-    "production": lambda _, handle, op: handle.subject.production(),
-    "tools": lambda _, handle, op: handle.tools(),
+    "inject": lambda _, adapter, op: adapter.subject.inject(op.name),
+    "advance": lambda _, adapter, op: adapter.subject.advance(op.value),
+    "hidden": lambda _, adapter, op: adapter.subject.hidden(adapter.task(op.name)),
+    "prompt": lambda _, adapter, op: adapter.subject.prompt(adapter.task(op.name)),
+    "oracle": lambda _, adapter, op: adapter.oracle(op.name),
+    "production": lambda _, adapter, op: adapter.subject.production(),
+    "tools": lambda _, adapter, op: adapter.tools(),
     "judge": Player.judge,
     "user": Player.user,
-    "close": lambda _, handle, op: handle.subject.close(),
+    "close": lambda _, adapter, op: adapter.subject.close(),
 }

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from .child import Child, SubjectBroken
-from .opening import Subject
+from .loader import Subject
 from .probe import OVERDUE, Context, Probe, Record
 
 WORKERS = max(2, os.cpu_count() or 1)

@@ -125,7 +125,7 @@ class Probe(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, ops=kept)
 
 
-class Seen(msgspec.Struct, frozen=True, omit_defaults=True):
+class OpResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What one op gave.
 
     Attributes:
@@ -173,11 +173,11 @@ class Record(msgspec.Struct, frozen=True):
     """
 
     ops: tuple[Op, ...]
-    seen: tuple[Seen, ...]
+    seen: tuple[OpResult, ...]
     died: str = ""
     left: int = 0
 
-    def at(self, mark: str) -> Seen:
+    def at(self, mark: str) -> OpResult:
         """What the op with this mark saw; "absent" when the probe never got there.
 
         Raises:
@@ -185,21 +185,21 @@ class Record(msgspec.Struct, frozen=True):
         """
         for place, op in enumerate(self.ops):
             if op.mark == mark:
-                return self.seen[place] if place < len(self.seen) else Seen(how="hung", raised=self.died)
+                return self.seen[place] if place < len(self.seen) else OpResult(how="hung", raised=self.died)
         raise KeyError(f"no op of this probe is marked {mark!r}: {[op.mark for op in self.ops if op.mark]}")
 
-    def lane(self, mark: str, number: int) -> list[Seen]:
+    def lane(self, mark: str, number: int) -> list[OpResult]:
         """What one lane of a `together` saw."""
         lanes: list[Any] = self.at(mark).value or []
-        return [msgspec.convert(one, Seen) for one in lanes[number]] if number < len(lanes) else []
+        return [msgspec.convert(one, OpResult) for one in lanes[number]] if number < len(lanes) else []
 
     @property
-    def broken(self) -> Seen | None:
+    def broken(self) -> OpResult | None:
         """The first op that crashed or hung."""
         return next((one for one in self.seen if one.how in ("crashed", "hung")), None)
 
 
-def number(seen: Seen) -> float | None:
+def number(seen: OpResult) -> float | None:
     """The score that an op `score` gave; None when it gave none."""
     value: Any = seen.value
     if is_dict(value):
@@ -221,11 +221,11 @@ def masked(value: Any, volatile: Iterable[str]) -> Any:
     return walk(value) if names else value
 
 
-def same(one: Seen, other: Seen, volatile: Iterable[str] = ()) -> bool:
+def same(one: OpResult, other: OpResult, volatile: Iterable[str] = ()) -> bool:
     """Whether two ops gave the same: equal values of equal types, order of lists and of dicts included in text only."""
     return _bytes(one, volatile) == _bytes(other, volatile)
 
 
-def _bytes(seen: Seen, volatile: Iterable[str]) -> bytes:
+def _bytes(seen: OpResult, volatile: Iterable[str]) -> bytes:
     value, raised, how = seen.content()
     return codec.dumps((masked(value, volatile), raised, how), repr)

@@ -9,7 +9,7 @@ import msgspec
 
 from .data import is_list
 from .finding import Evidence
-from .probe import OVERDUE, Record, Seen, number, same
+from .probe import OVERDUE, OpResult, Record, number, same
 
 Relation = Callable[[Sequence[Record], Evidence], bool]
 
@@ -23,7 +23,7 @@ def find(name: str) -> Relation:
 
 def shows(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe sees, at each mark, exactly what `data` holds for it."""
-    expected = {mark: msgspec.convert(seen, Seen) for mark, seen in evidence.data.items()}
+    expected = {mark: msgspec.convert(seen, OpResult) for mark, seen in evidence.data.items()}
     return all(same(records[0].at(mark), expected[mark], evidence.volatile) for mark in evidence.marks)
 
 
@@ -38,7 +38,7 @@ def differs(records: Sequence[Record], evidence: Evidence) -> bool:
 def varies(records: Sequence[Record], evidence: Evidence) -> bool:
     """An op that was done several times gave more than one value."""
     return any(
-        not same(Seen(one), Seen(value[0]), evidence.volatile)
+        not same(OpResult(one), OpResult(value[0]), evidence.volatile)
         for record in records
         for mark in evidence.marks
         if is_list(value := record.at(mark).value) and value
@@ -52,14 +52,14 @@ def breaks(records: Sequence[Record], evidence: Evidence) -> bool:
     return bool(breakage(seen) == evidence.data)
 
 
-def breakage(seen: Seen) -> str:
+def breakage(seen: OpResult) -> str:
     """In what way an op broke; empty when it did not."""
     if seen.how == "crashed":
         return f"crashed: {seen.raised.partition(':')[0]}"
     return "hung" if seen.how == "hung" else ""
 
 
-def way_of(seen: Seen) -> str:
+def way_of(seen: OpResult) -> str:
     """What became of an op that gave no answer, in a word."""
     if seen.how == "crashed":
         return "breaks"

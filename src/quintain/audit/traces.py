@@ -18,9 +18,9 @@ from quintain.errors import UsageError
 from .auditor import Report
 from .bounds import bounds
 from .check import Check, check
-from .failing import Rate
-from .finding import Checked, Finding
-from .opening import About, Letter, Subject
+from .failure_rate import Rate
+from .finding import CheckResult, Finding
+from .loader import About, Component, Subject
 from .triage import read, triage
 from .triage import report as triaged
 from .triage.labels import Judged
@@ -40,7 +40,7 @@ SHOWN: dict[str, str] = {
 }
 """What records alone can show, by class."""
 _NOT = "records alone do not show it"
-_PART: dict[str, Letter] = {"env": "S", "verifier": "V", "task": "T", "simulator": "H", "trainer": "C"}
+_PART: dict[str, Component] = {"env": "S", "verifier": "V", "task": "T", "simulator": "H", "trainer": "C"}
 
 
 def audit_traces(path: Path, checks: Sequence[Check], *, seed: int = 0) -> Report:
@@ -82,7 +82,7 @@ def audit_traces(path: Path, checks: Sequence[Check], *, seed: int = 0) -> Repor
 def checks_of_traces() -> list[Check]:
     """One check for each class that records can show, to choose from."""
 
-    def nothing(_lab: object) -> tuple[()]:
+    def nothing(_ctx: object) -> tuple[()]:
         return ()
 
     made: list[Check] = []
@@ -92,9 +92,9 @@ def checks_of_traces() -> list[Check]:
     return made
 
 
-def _checked(one: Check, count: int, found: Sequence[Finding]) -> Checked:
+def _checked(one: Check, count: int, found: Sequence[Finding]) -> CheckResult:
     mine = sum(finding.check == one.id for finding in found)
-    return Checked(check=one.id, class_=one.class_, status="checked", about=one.about, looked=count, findings=mine)
+    return CheckResult(check=one.id, class_=one.class_, status="checked", about=one.about, looked=count, findings=mine)
 
 
 def _rate(report: triaged.Report) -> Rate:

@@ -21,11 +21,11 @@ from pathlib import Path
 
 from quintain.errors import UsageError
 
+from .loader import HELD, LoadedSubject, Subject, describe, load_subject
 from .mutants import swapping
 from .mutants.loading import install
-from .opening import HELD, Opened, Subject, describe, open_subject
 from .player import Player
-from .probe import Op, Probe, Seen
+from .probe import Op, OpResult, Probe
 from .wire import Begun, Opening, Over, Receiver, Saw, send
 
 _PR_SET_CHILD_SUBREAPER = 36
@@ -41,7 +41,7 @@ def main(inward: int, outward: int) -> None:
     try:
         if wanted.mutant is not None:
             install(wanted.mutant)
-        opened = open_subject(wanted)
+        opened = load_subject(wanted)
         about = _in_fork(inward, outward, opened)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (it is told to the auditor)
         known = isinstance(error, UsageError)
@@ -77,7 +77,7 @@ def _all(ops: Iterable[Op]) -> Iterator[Op]:
             yield from _all(lane)
 
 
-def _in_fork(inward: int, outward: int, opened: Opened) -> bool:
+def _in_fork(inward: int, outward: int, opened: LoadedSubject) -> bool:
     """Let a fork say what the subject is, so that the template never makes an instance."""
     pid = os.fork()
     if pid == 0:
@@ -92,7 +92,7 @@ def _in_fork(inward: int, outward: int, opened: Opened) -> bool:
     return os.waitstatus_to_exitcode(_status(pid, inward)) == 0
 
 
-def _play_in_fork(inward: int, outward: int, *, opened: Opened, probe: Probe) -> bool:
+def _play_in_fork(inward: int, outward: int, *, opened: LoadedSubject, probe: Probe) -> bool:
     """Whether there is still somebody to play for."""
     pid = os.fork()
     if pid == 0:
@@ -124,7 +124,7 @@ def _status(pid: int, inward: int) -> int:
     return os.waitpid(pid, 0)[1]
 
 
-def _play(outward: int, opened: Opened, probe: Probe) -> None:
+def _play(outward: int, opened: LoadedSubject, probe: Probe) -> None:
     """Play and never return."""
     os.setpgid(0, 0)
     send(outward, Begun(os.getpid()))
@@ -133,7 +133,7 @@ def _play(outward: int, opened: Opened, probe: Probe) -> None:
         _move()
     lock = threading.Lock()
 
-    def seen(one: Seen) -> None:
+    def seen(one: OpResult) -> None:
         with lock:
             send(outward, Saw(one))
 

@@ -17,7 +17,7 @@ from . import console, exits, options
 if TYPE_CHECKING:
     from quintain.audit.auditor import Report, Watch
     from quintain.audit.check import Check
-    from quintain.audit.opening import Subject
+    from quintain.audit.loader import Subject
 
 
 @click.command(short_help="Find bugs in an environment that a model would learn from.")
@@ -101,7 +101,7 @@ def audit(**given: Any) -> None:
 
 
 def _subject(given: dict[str, Any]) -> Subject:
-    from quintain.audit.opening import Subject
+    from quintain.audit.loader import Subject
 
     from .selection import anchored
 

@@ -20,7 +20,7 @@ def replay_finding(*, path: Path, number: int | None, as_json: bool) -> None:
 
     Ends with status 1 when it does: the bug is still there. 0: it is gone. 4: the subject could not be run.
     """
-    from quintain.audit.again import replay_finding as again
+    from quintain.audit import replay
     from quintain.audit.child import SubjectBroken
     from quintain.audit.document import load
 
@@ -28,7 +28,7 @@ def replay_finding(*, path: Path, number: int | None, as_json: bool) -> None:
 
     finding = load(path, number)
     try:
-        replayed = again(finding)
+        replayed = replay.replay_finding(finding)
     except SubjectBroken as error:
         click.echo(f"Error: the subject could not be run: {error}", err=True)
         raise click.exceptions.Exit(exits.SUBJECT) from None

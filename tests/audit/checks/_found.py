@@ -8,7 +8,7 @@ from pathlib import Path
 from quintain.audit.auditor import BROKE, TASKS, Report, audit
 from quintain.audit.check import Check
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 
 def audited(file: Path, name: str, checks: Sequence[Check], *, tasks: int = TASKS) -> Report:

@@ -9,7 +9,7 @@ import pytest
 from quintain.audit.auditor import BROKE, Report, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import action_drift
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SOUND = '''
 class ToolError(Exception):

@@ -19,7 +19,7 @@ from quintain.audit.checks import (
     _silent_unknown,
 )
 from quintain.audit.checks._drift_told import takes
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 CHECKS = [
     one

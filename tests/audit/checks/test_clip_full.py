@@ -8,7 +8,7 @@ import pytest
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import reward_clipping as clipping
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 YARD = '''
 def tool(called, **properties):

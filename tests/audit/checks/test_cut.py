@@ -10,7 +10,7 @@ import pytest
 from quintain.audit.auditor import Report, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import reset_leak, reward_hack, silent_default
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 HERE = Path(__file__).parent
 

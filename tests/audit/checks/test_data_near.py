@@ -14,7 +14,7 @@ from quintain.audit.checks import _data_tests, data_realism
 from quintain.audit.checks._data_clean import signs
 from quintain.audit.checks._data_near import first_digits, is_wide, near_rows, near_texts, off_benford, phrased, things
 from quintain.audit.checks._data_tests import Unlike, rows_alike
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is", "ol")]
 

@@ -12,7 +12,7 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import data_realism
 from quintain.audit.checks._data_tests import auc, binomial, drawn_by_task, ks, variation
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SUBJECT = """
 import random

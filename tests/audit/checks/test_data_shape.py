@@ -13,7 +13,7 @@ from quintain.audit.checks import data_realism
 from quintain.audit.checks._data_joint import joint
 from quintain.audit.checks._data_tests import holm
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SUBJECT = """
 import datetime as dt

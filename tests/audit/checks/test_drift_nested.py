@@ -9,7 +9,7 @@ import pytest
 from quintain.audit.auditor import BROKE, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import _drift_nested
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 GARAGE = '''
 class ToolError(Exception):

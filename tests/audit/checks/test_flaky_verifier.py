@@ -9,8 +9,8 @@ import pytest
 from quintain.audit.auditor import Report, audit
 from quintain.audit.check import Check
 from quintain.audit.checks import flaky_verifier as flaky
-from quintain.audit.opening import Subject
-from quintain.audit.shifted import shim
+from quintain.audit.clock_skew import shim
+from quintain.audit.loader import Subject
 
 SUBJECTS = """
 import datetime, random, time

@@ -12,7 +12,7 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import judge
 from quintain.audit.checks._judge_code import smells
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SUBJECT = """
 import html

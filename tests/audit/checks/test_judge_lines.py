@@ -12,7 +12,7 @@ from quintain.audit.checks import judge
 from quintain.audit.checks._judge_lines import wrong
 from quintain.audit.checks._judge_scale import fallen, flat
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SUBJECTS = Path(__file__).with_name("_report_subjects.py")
 

@@ -13,7 +13,7 @@ from quintain.audit.checks import judge
 from quintain.audit.checks._judge_models import declared, families, is_model, is_pinned, written
 from quintain.audit.checks._judge_order import slot
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SUBJECT = """
 import hashlib

@@ -11,7 +11,7 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import _leak_secrets as secrets
 from quintain.audit.checks import leak
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SUBJECT = """
 import base64

@@ -10,7 +10,7 @@ from quintain.audit.auditor import BROKE, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import leak
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 CHECKS = [one for one in checks_of(leak) if one.id == "x.history_holds_no_future"]
 BOILERS = '''

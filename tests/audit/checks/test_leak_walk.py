@@ -15,7 +15,7 @@ from quintain.audit.checks._leak_codes import decoded
 from quintain.audit.checks._leak_explore import evened, finds, stands_in
 from quintain.audit.checks._leak_reading import wrong_calls
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SUBJECT = """
 import base64

@@ -11,7 +11,7 @@ from quintain.audit.auditor import audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import data_realism, reward_hack, silent_default, unsolvable
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 from tests.audit.checks._found import found
 
 SUBJECTS = Path(__file__).with_name("_partial_subjects.py")

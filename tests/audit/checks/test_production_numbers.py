@@ -7,7 +7,7 @@ from pathlib import Path
 from quintain.audit.auditor import BROKE, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import _drift_production
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 CHECKS = [one for one in checks_of(_drift_production) if one.id == "x.production_counts_the_same"]
 TARIFF = '''

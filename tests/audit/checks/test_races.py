@@ -10,7 +10,7 @@ from quintain.audit.auditor import Report, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import races
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 BANK = '''
 import os

@@ -9,7 +9,7 @@ import pytest
 from quintain.audit.auditor import Report, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import races
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 DEPOT = '''
 import copy

@@ -8,7 +8,7 @@ import pytest
 
 from quintain.audit.auditor import Report, audit
 from quintain.audit.checks.races import every_row
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 CLUB = '''
 import copy

@@ -10,8 +10,8 @@ import pytest
 from quintain.audit.auditor import Report, audit
 from quintain.audit.check import Check
 from quintain.audit.checks import reset_leak as reset
-from quintain.audit.opening import Subject
-from quintain.audit.shifted import shim
+from quintain.audit.clock_skew import shim
+from quintain.audit.loader import Subject
 
 SUBJECTS = """
 import copy, datetime, random, time, uuid

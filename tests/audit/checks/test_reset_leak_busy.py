@@ -8,7 +8,7 @@ import pytest
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import reset_leak as reset
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 from quintain.audit.pool import Pool
 from quintain.audit.probe import Op, Probe, call
 from quintain.audit.probe import reset as begin

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import reset_leak
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 PARTS = '''
 ROWS = {f"part-{n}": {f"maker {n} {word}" for word in ("a b c d e f g".split() if n == 11 else "x")} for n in range(14)}

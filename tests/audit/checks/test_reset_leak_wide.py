@@ -9,7 +9,7 @@ import pytest
 from quintain.audit.auditor import Report, audit
 from quintain.audit.check import Check
 from quintain.audit.checks import reset_leak as reset
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SUBJECTS = """
 import copy, random, threading, time

@@ -12,7 +12,7 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import reward_hack
 from quintain.audit.checks._reward_battery import alike, attempts, may_equal
 from quintain.audit.checks._reward_read import faults, scorers
-from quintain.audit.opening import Source, Subject
+from quintain.audit.loader import Source, Subject
 
 DESKS = Path(__file__).with_name("_reward_subjects.py")
 WORDS = Path(__file__).with_name("_reward_words.py")

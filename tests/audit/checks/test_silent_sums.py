@@ -9,7 +9,7 @@ import pytest
 from quintain.audit.auditor import BROKE, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import silent_default
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 CHECKS = [one for one in checks_of(silent_default) if one.id == "x.no_result_is_no_number"]
 ABACUS = """

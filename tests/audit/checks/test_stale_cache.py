@@ -10,7 +10,7 @@ import pytest
 from quintain.audit.auditor import Report, audit
 from quintain.audit.check import Check
 from quintain.audit.checks import stale_cache as stale
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SUBJECTS = """
 import copy, time

@@ -8,7 +8,7 @@ import pytest
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import stale_cache as stale
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SHELF = '''
 import time

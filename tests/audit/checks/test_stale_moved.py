@@ -6,7 +6,7 @@ from pathlib import Path
 
 from quintain.audit.auditor import audit
 from quintain.audit.checks import stale_cache as stale
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 DESKS = '''
 ID = {"type": "string"}

@@ -9,7 +9,7 @@ import pytest
 from quintain.audit.auditor import BROKE, audit
 from quintain.audit.checks import false_resolution
 from quintain.audit.finding import Finding
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SUBJECTS = Path(__file__).with_name("_taken_over_subjects.py")
 

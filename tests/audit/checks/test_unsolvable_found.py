@@ -9,7 +9,7 @@ import pytest
 from quintain.audit.auditor import Report, audit
 from quintain.audit.check import Check
 from quintain.audit.checks import flaky_verifier, unsolvable
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 
 SUBJECTS = Path(__file__).with_name("_unsolv_subjects.py")
 

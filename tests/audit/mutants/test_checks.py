@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from quintain import codec
-from quintain.audit.again import replay_finding
 from quintain.audit.auditor import Report, audit
 from quintain.audit.finding import Finding
+from quintain.audit.loader import Subject
 from quintain.audit.mutants.checks import CHECKS, mutant_tool, mutant_verifier
 from quintain.audit.mutants.swapping import SWAP
-from quintain.audit.opening import Subject
+from quintain.audit.replay import replay_finding
 
 from ._shop import BLIND, STRICT, VACUOUS, at, shop
 

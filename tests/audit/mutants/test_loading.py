@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from quintain.audit.child import Child
+from quintain.audit.loader import Subject
 from quintain.audit.mutants import loading
 from quintain.audit.mutants.loading import Mutant
-from quintain.audit.opening import Subject
 from quintain.audit.probe import Probe, call, reset
 from quintain.errors import UsageError
 

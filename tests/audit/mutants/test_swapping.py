@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from quintain.audit.again import replay_finding
 from quintain.audit.auditor import audit
 from quintain.audit.child import Child
+from quintain.audit.loader import Subject
 from quintain.audit.mutants import swapping
 from quintain.audit.mutants.checks import mutant_tool
 from quintain.audit.mutants.loading import Mutant
-from quintain.audit.opening import Subject
 from quintain.audit.probe import Op, Probe, Record, ask, call, reset, score
+from quintain.audit.replay import replay_finding
 
 DESK = """
 import functools
@@ -125,7 +125,7 @@ def test_what_is_compiled_to_the_same_is_the_same(desk: Path, before: str, after
 
 def played(child: Child, mutant: Mutant, paid: tuple[float, ...], seconds: float = 20.0) -> Record:
     ops = tuple(op for _ in paid for op in (reset("t"), call("count"), score()))
-    trial = swapping.Trial(mutant, ops, paid, seconds)
+    trial = swapping.Variation(mutant, ops, paid, seconds)
     return child.play(Probe((ask(swapping.PLAY, msgspec.to_builtins(trial)),)), 30)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.finding import CLASSES, Checked, Finding
+from quintain.audit.finding import CLASSES, CheckResult, Finding
 from quintain.audit.probe import Probe, call, reset
 
 HOSTILE = '<script>window.broken = 1</script><img src="https://evil.example/x" onerror="window.broken = 1">'
@@ -104,19 +104,21 @@ def points() -> list[dict[str, Any]]:
     ]
 
 
-def checks() -> list[Checked]:
+def checks() -> list[CheckResult]:
     """Of each status."""
     return [
-        Checked(check="x.reads", class_="stale_cache", status="checked", about="Is it fresh?", probes=9, looked=40),
-        Checked(check="x.source", class_="silent_default", status="partly", reason="the budget was spent on the way"),
-        Checked(check="x.load", class_="races", status="not_checked", reason=HOSTILE, about=CLOSING),
-        Checked(check="x.pure", class_="judge", status="checked", about="Is it blind?", probes=2, looked=2),
+        CheckResult(check="x.reads", class_="stale_cache", status="checked", about="Is it fresh?", probes=9, looked=40),
+        CheckResult(
+            check="x.source", class_="silent_default", status="partly", reason="the budget was spent on the way"
+        ),
+        CheckResult(check="x.load", class_="races", status="not_checked", reason=HOSTILE, about=CLOSING),
+        CheckResult(check="x.pure", class_="judge", status="checked", about="Is it blind?", probes=2, looked=2),
     ]
 
 
 def document(*findings: Finding, covered: bool = False, **more: Any) -> dict[str, Any]:
     """A report of these findings; `covered` by a check of every class."""
-    every = [Checked(check=f"x.{name}", class_=name, status="checked") for name in CLASSES] if covered else checks()
+    every = [CheckResult(check=f"x.{name}", class_=name, status="checked") for name in CLASSES] if covered else checks()
     said = {one.class_: "checked" if one.status != "not_checked" else f"not_checked: {one.reason}" for one in every}
     made: dict[str, Any] = {
         "schema": 1,

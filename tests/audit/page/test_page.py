@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit.finding import CLASSES, Checked
+from quintain.audit.finding import CLASSES, CheckResult
 from quintain.audit.page import page
 from quintain.audit.page.aligned import aligned, differing
 from quintain.audit.page.markup import lines, tag, text
@@ -130,7 +130,7 @@ def test_the_grid_says_what_was_not_looked_at_and_why() -> None:
 
 
 def test_a_finding_of_a_class_that_its_check_is_not_of_is_on_the_grid() -> None:
-    checks = [Checked(check="x.reads", class_="judge", status="checked")]
+    checks = [CheckResult(check="x.reads", class_="judge", status="checked")]
     made = document(stale())
     made["checks"] = [{"check": one.check, "class": one.class_, "status": one.status, "reason": "", "about": "",
                        "looked": 1, "probes": 1, "findings": 1, "seconds": 0.1} for one in checks]  # fmt: skip

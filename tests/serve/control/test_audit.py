@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from quintain.audit.child import Child
-from quintain.audit.opening import Subject, describe, open_subject
+from quintain.audit.loader import Subject, describe, load_subject
 from quintain.audit.probe import Op, Probe
 from quintain.audit.subjects.failure import SubjectFailure
 from quintain.errors import UsageError
@@ -21,7 +21,7 @@ from tests.serve.serving import Served
 
 
 def subject(served: Served, name: str) -> Any:
-    return open_subject(Subject(f"{served.url}/{name}")).factory()
+    return load_subject(Subject(f"{served.url}/{name}")).factory()
 
 
 def test_a_session_plays_goes_back_and_is_judged(served: Served) -> None:
@@ -70,8 +70,8 @@ def test_what_is_not_there_is_said_at_once(served: Served) -> None:
     with pytest.raises(UsageError, match="no environment 'nothing'"):
         subject(served, "nothing")
     with pytest.raises(UsageError, match="no split 'night'"):
-        open_subject(Subject(f"{served.url}/counter", {"split": "night"}))
-    about = describe(open_subject(Subject(f"{served.url}/counter")))
+        load_subject(Subject(f"{served.url}/counter", {"split": "night"}))
+    about = describe(load_subject(Subject(f"{served.url}/counter")))
     assert (about.kind, about.tasks) == ("remote", ("test-1", "test-2"))
     assert not about.offers & {"oracle", "hidden", "state"}
 

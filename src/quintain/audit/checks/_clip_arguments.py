@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 from ._clip_numbers import APPROXIMATE
@@ -103,25 +103,25 @@ def pays_near(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.near_arguments", "reward_clipping", needs=("oracle", "tasks", "tools"), value=59)
-def near_arguments(lab: Lab) -> Iterator[Finding | None]:
+def near_arguments(ctx: AuditContext) -> Iterator[Finding | None]:
     """An amount, a time or a date that is nearly right is not paid like the right one."""
     counts: dict[tuple[str, str], int] = {}
     told: set[tuple[str, str]] = set()
-    for task in lab.some(TASKS):
-        if not lab.solved(task) or not (writes := writes_of(lab, task)):
+    for task in ctx.sample_tasks(TASKS):
+        if not ctx.solution_score(task) or not (writes := writes_of(ctx, task)):
             continue
-        words = str(lab.play(reset(task, mark="reset")).at("reset").value)
+        words = str(ctx.play(reset(task, mark="reset")).at("reset").value)
         if APPROXIMATE.search(words.lower()) or BOUNDS.search(words.lower()):
             continue
-        ops = lab.oracle(task) or ()
+        ops = ctx.oracle(task) or ()
         for place in writes:
             for name, value in ops[place].value.items() if is_dict(ops[place].value) else ():
                 key, values = (ops[place].name, name), bent(value)
                 if values is None or _names(name) or counts.get(key, 0) >= EACH or key in told:
                     continue
                 counts[key] = counts.get(key, 0) + 1
-                lab.looking()
-                found = _taken(lab, task, place, name=name, values=values, is_told=_says(words, value))
+                ctx.count_comparisons()
+                found = _taken(ctx, task, place, name=name, values=values, is_told=_says(words, value))
                 if found is not None:
                     told.add(key)
                     yield found
@@ -138,9 +138,9 @@ def _says(words: str, value: Any) -> bool:
     return bool(re.search(rf"(?<![\d:.]){re.escape(digits)}(?!\d|:\d|\.\d)", words))
 
 
-def _taken(lab: Lab, task: str, place: int, *, name: str, values: Bent, is_told: bool) -> Finding | None:
-    ops = lab.oracle(task) or ()
-    looks = "state" in lab.offers
+def _taken(ctx: AuditContext, task: str, place: int, *, name: str, values: Bent, is_told: bool) -> Finding | None:
+    ops = ctx.oracle(task) or ()
+    looks = "state" in ctx.offers
     right = ops[place].value[name]
 
     def probe(value: Any) -> Probe:
@@ -150,7 +150,7 @@ def _taken(lab: Lab, task: str, place: int, *, name: str, values: Bent, is_told:
 
     lows, highs = [probe(low) for low, _ in values.near], [probe(high) for _, high in values.near]
     edges = [probe(right), *map(probe, values.far)]
-    records = lab.play_all([*edges, *lows, *highs])
+    records = ctx.play_all([*edges, *lows, *highs])
     first, far = records[0], records[1:3]
     evidence = Evidence("", ("look",) if looks else ())
     for number_of, (low, high) in enumerate(zip(lows, highs, strict=True)):
@@ -160,7 +160,7 @@ def _taken(lab: Lab, task: str, place: int, *, name: str, values: Bent, is_told:
             continue
         chosen = [one for one, hit in zip((low, high), hits, strict=True) if hit]
         wrong = [one for one, hit in zip(values.near[number_of], hits, strict=True) if hit]
-        return lab.finding(
+        return ctx.finding(
             f"{ops[place].name}: a wrong {name} is paid in full when it is near the right one",
             edges[0],
             *chosen,

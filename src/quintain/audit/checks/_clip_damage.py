@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 from ._clip_states import EPSILON, seen_parts
@@ -65,29 +65,29 @@ def _goes_on(none: float, one: float, both: float) -> bool:
 
 
 @check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=61)
-def damage_pays(lab: Lab) -> Iterator[Finding | None]:
+def damage_pays(ctx: AuditContext) -> Iterator[Finding | None]:
     """No change in a place that the solution leaves alone makes the reward greater, and no two cost less than one."""
-    for task in kinds(lab, 2):
-        ops = lab.oracle(task) or ()
-        if not ops or not lab.solved(task):
+    for task in kinds(ctx, 2):
+        ops = ctx.oracle(task) or ()
+        if not ops or not ctx.solution_score(task):
             continue
-        acts = _elsewhere(lab, task, ops)
+        acts = _elsewhere(ctx, task, ops)
         for begun in dict.fromkeys((0, len(ops) // 2, len(ops) - 1, len(ops))):
-            lab.looking()
-            found = _worth(lab, task, ops[:begun], acts=acts)
+            ctx.count_comparisons()
+            found = _worth(ctx, task, ops[:begun], acts=acts)
             if found is not None:
                 yield found
                 return
 
 
-def _elsewhere(lab: Lab, task: str, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
+def _elsewhere(ctx: AuditContext, task: str, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
     """Writes, each in rows of its own, that the solution does not touch, nor new ones in tables where it makes some."""
     look = Op("changes", mark="look")
-    tried = [op for op in known(lab, task).acts if op not in ops][:ACTS]
-    whole, *records = lab.play_all(
+    tried = [op for op in known(ctx, task).acts if op not in ops][:ACTS]
+    whole, *records = ctx.play_all(
         [Probe((reset(task), *some, look)) for some in (tuple(ops), *((op,) for op in tried))]
     )
-    background = lab.survey.background
+    background = ctx.discovery.background
     taken = _rows(whole.at("look").value, background)
     found: list[tuple[Op, ...]] = []
     for op, record in zip(tried, records, strict=True):
@@ -108,9 +108,9 @@ def _rows(changes: Any, background: frozenset[str]) -> set[str]:
     return found
 
 
-def _worth(lab: Lab, task: str, begun: Sequence[Op], *, acts: Sequence[tuple[Op, ...]]) -> Finding | None:
+def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[tuple[Op, ...]]) -> Finding | None:
     probes = [Probe((reset(task), *begun, *act, score())) for act in ((), *acts)]
-    scores = [number(record.at("score")) for record in lab.play_all(probes)]
+    scores = [number(record.at("score")) for record in ctx.play_all(probes)]
     none = scores[0]
     if none is None:
         return None
@@ -118,26 +118,26 @@ def _worth(lab: Lab, task: str, begun: Sequence[Op], *, acts: Sequence[tuple[Op,
     costs = [
         act for act, amount in zip(acts, scores[1:], strict=True) if amount is not None and amount < none - EPSILON
     ]
-    costly = ("makes_good", "is_free") if lab.attribute("graded") is True else ("makes_good",)
+    costly = ("makes_good", "is_free") if ctx.attribute("graded") is True else ("makes_good",)
     for rules, some in ((("grows",), paid), (costly, costs)):
         pairs = list(itertools.islice(itertools.combinations(some, 2), 3))
         each = [[(), one, other, (*one, *other)] for one, other in pairs]
         plays = [[Probe((reset(task), *begun, *act, score())) for act in acts] for acts in each]
         for (one, other), probes in zip(pairs, plays, strict=True):
-            records = lab.play_all(probes)
+            records = ctx.play_all(probes)
             which = next((rule for rule in rules if RULES[rule](records, Evidence(""))), "")
             if which:
-                return _finding(lab, probes, which, f"{one[0].name} and {other[0].name}", none=none)
+                return _finding(ctx, probes, which, f"{one[0].name} and {other[0].name}", none=none)
     return None
 
 
-def _finding(lab: Lab, probes: Sequence[Probe], which: str, *names: str, none: float) -> Finding | None:
+def _finding(ctx: AuditContext, probes: Sequence[Probe], which: str, *names: str, none: float) -> Finding | None:
     told = {
         "grows": "is paid, and twice is paid more",
         "makes_good": "costs something, and twice costs less",
         "is_free": "costs something once, and nothing any more, though it is counted",
     }[which]
-    return lab.finding(
+    return ctx.finding(
         f"to change what nobody asked to be changed {told}: {', '.join(names)}",
         *probes,
         relation=f"{__name__}:{which}",

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Record, number
 
 TASKS = 4
@@ -21,23 +21,23 @@ PAIRS = 6
 
 
 @check("x.half_filled", "reward_clipping", needs=("oracle", "tasks", "tools"), value=67)
-def half_filled(lab: Lab) -> Iterator[Finding | None]:
+def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
     """Fields that cost nothing when either is missing or wrong cost nothing when both are: else it is rounded."""
     told: set[str] = set()
-    for task in lab.some(TASKS):
-        full = lab.solved(task)
-        ops = lab.oracle(task) or ()
-        for place, one, other, calls in _pairs(lab, ops) if full else ():
+    for task in ctx.sample_tasks(TASKS):
+        full = ctx.solution_score(task)
+        ops = ctx.oracle(task) or ()
+        for place, one, other, calls in _pairs(ctx, ops) if full else ():
             name = ops[place].name
             if name in told:
                 continue
-            lab.looking()
+            ctx.count_comparisons()
             probes = [solves(task, (*ops[:place], spoilt, *ops[place + 1 :])) for spoilt in calls]
             whole = solves(task, ops)
-            if not rounds([*lab.play_all(probes), lab.play_probe(whole)], Evidence("")):
+            if not rounds([*ctx.play_all(probes), ctx.play_probe(whole)], Evidence("")):
                 continue
             told.add(name)
-            yield lab.finding(
+            yield ctx.finding(
                 f"{name} is paid in full without the right {one} or the right {other}, not without both: it is rounded",
                 *probes,
                 whole,
@@ -62,9 +62,9 @@ def rounds(records: Sequence[Record], _evidence: Evidence) -> bool:
     return min(one, other) >= whole - 1e-9 and both < whole - 1e-9
 
 
-def _pairs(lab: Lab, ops: Sequence[Op]) -> Iterator[tuple[int, str, str, tuple[Op, Op, Op]]]:
+def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str, tuple[Op, Op, Op]]]:
     """Places of calls with two fields that are left out or hold another choice: in one, in the other, in both."""
-    tools = {tool.name: tool for tool in lab.about.tools}
+    tools = {tool.name: tool for tool in ctx.about.tools}
     for place, op in enumerate(ops):
         tool = tools.get(op.name)
         if op.do != "call" or tool is None or not is_dict(op.value):

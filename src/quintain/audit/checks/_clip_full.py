@@ -14,19 +14,19 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import Values, fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, call, number, reset, score
 
 from ._clip_states import EPSILON, counts, parts_of
 from ._same_scripts import seems_to_read
+from ._unsolv_runs import leaves, text_of
 from ._unsolv_search import proposals
-from ._unsolv_walks import leaves, text_of
 
 HERE = f"{__name__}:"
 PROMISED = re.compile(
@@ -80,22 +80,22 @@ def falls_short(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.full_marks_are_paid", "reward_clipping", needs=("tools", "call", "tasks"), value=45)
-def full_marks(lab: Lab) -> Iterator[Finding | None]:
+def full_marks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Where a task that takes a number tells of full marks, some number is paid 1."""
-    asked = [(tool, name) for tool in lab.about.tools if (name := _taken(tool)) and not seems_to_read(lab, tool.name)]
-    tasks = lab.some(TASKS)
-    starts = lab.play_all([Probe((reset(task, mark="told"),)) for task in tasks]) if asked else []
+    asked = [(tool, name) for tool in ctx.about.tools if (name := _taken(tool)) and not seems_to_read(ctx, tool.name)]
+    tasks = ctx.sample_tasks(TASKS)
+    starts = ctx.play_all([Probe((reset(task, mark="told"),)) for task in tasks]) if asked else []
     told = {task: text_of(one.at("told")) for task, one in zip(tasks, starts, strict=False)}
     promised = [task for task, words in told.items() if PROMISED.search(words)]
     if not promised:
         raise NotChecked("no task that takes a number tells of full marks")
     for tool, name in asked:
-        found = _tops(lab, tool, name, tasks=promised)
-        lab.looking(len(found))
+        found = _tops(ctx, tool, name, tasks=promised)
+        ctx.count_comparisons(len(found))
         most = max((one.paid for one in found.values()), default=1.0)
         agree = {task: one for task, one in found.items() if abs(one.paid - most) <= EPSILON and _are_had(one.parts)}
-        if LEAST <= most < 1 - EPSILON and len(agree) >= min(AGREE, len(lab.tasks)):
-            yield _short(lab, tool, name, tops=dict(list(agree.items())[:AGREE]), most=most)
+        if LEAST <= most < 1 - EPSILON and len(agree) >= min(AGREE, len(ctx.tasks)):
+            yield _short(ctx, tool, name, tops=dict(list(agree.items())[:AGREE]), most=most)
 
 
 def _taken(tool: ToolSpec) -> str:
@@ -112,15 +112,15 @@ def _are_had(parts: dict[str, float]) -> bool:
     return all(value > EPSILON for name, value in parts.items() if counts(name))
 
 
-def _tops(lab: Lab, tool: ToolSpec, name: str, *, tasks: Sequence[str]) -> dict[str, Top]:
-    readers = [one for one in lab.about.tools if seems_to_read(lab, one.name)]
+def _tops(ctx: AuditContext, tool: ToolSpec, name: str, *, tasks: Sequence[str]) -> dict[str, Top]:
+    readers = [one for one in ctx.about.tools if seems_to_read(ctx, one.name)]
     value = {"tool": tool, "name": name, "readers": readers}
     probes = [Probe((ask(f"{HERE}climb", msgspec.to_builtins(value | {"task": task}), mark="top"),)) for task in tasks]
-    seen = [record.at("top") for record in lab.play_all(probes)]
+    seen = [record.at("top") for record in ctx.play_all(probes)]
     return {task: msgspec.convert(one.value, Top) for task, one in zip(tasks, seen, strict=True) if one.value}
 
 
-def _short(lab: Lab, tool: ToolSpec, name: str, *, tops: dict[str, Top], most: float) -> Finding | None:
+def _short(ctx: AuditContext, tool: ToolSpec, name: str, *, tops: dict[str, Top], most: float) -> Finding | None:
     probes: list[Probe] = []
     for task, top in tops.items():
         middle, *ends, lower = (call(tool.name, {name: _number(tool, name, one)}) for one in (*top.best, top.lower))
@@ -128,7 +128,7 @@ def _short(lab: Lab, tool: ToolSpec, name: str, *, tops: dict[str, Top], most: f
         probes.append(Probe((begin, middle, score())))
         probes.append(Probe((begin, *top.reads, middle, score())))
         probes += [Probe((begin, one, score())) for one in (*ends, lower)]
-    return lab.finding(
+    return ctx.finding(
         f"no number is paid more than {most:g}, where the task tells of full marks",
         *probes,
         relation=f"{HERE}falls_short",

@@ -9,19 +9,21 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Record, number
 
 from ._clip_states import EPSILON, Paid, probe_of
 
 LEAST = 4
 """Writes that a group has; with three, a goal that demands all of them looks like a floor."""
-MOST = 7
+MAX_WRITES = 7
 """Writes among which a group is looked for."""
 
 
-def interchangeable(lab: Lab, writes: Sequence[int], paid: Sequence[Paid]) -> Iterator[tuple[str, Finding | None]]:
+def interchangeable(
+    ctx: AuditContext, writes: Sequence[int], paid: Sequence[Paid]
+) -> Iterator[tuple[str, Finding | None]]:
     """Plateaus and falls in what is paid for so many writes of a group."""
     by = {state.done: state for state in paid}
     group = _group(writes, by)
@@ -37,14 +39,14 @@ def interchangeable(lab: Lab, writes: Sequence[int], paid: Sequence[Paid]) -> It
         stays = abs(here[0].score - there[0].score) <= EPSILON
         falls = there[0].score < here[0].score - EPSILON
         if falls or (stays and rises >= 2):
-            yield "interchangeable", _finding(lab, known, count, falls=falls)
+            yield "interchangeable", _finding(ctx, known, count, falls=falls)
             return
 
 
 def _group(writes: Sequence[int], by: dict[frozenset[int], Paid]) -> tuple[int, ...]:
     """The most writes of which each two, each three and so on are paid alike, where they can be done at all."""
-    for size in range(min(len(writes), MOST), LEAST - 1, -1):
-        for group in itertools.combinations(writes[:MOST], size):
+    for size in range(min(len(writes), MAX_WRITES), LEAST - 1, -1):
+        for group in itertools.combinations(writes[:MAX_WRITES], size):
             if all(_is_even(group, by, count) for count in range(1, size)):
                 return group
     return ()
@@ -65,12 +67,12 @@ def _of_size(group: Sequence[int], by: dict[frozenset[int], Paid], count: int) -
     return [state for state in found if state is not None]
 
 
-def _finding(lab: Lab, known: Sequence[tuple[int, list[Paid]]], count: int, *, falls: bool) -> Finding | None:
+def _finding(ctx: AuditContext, known: Sequence[tuple[int, list[Paid]]], count: int, *, falls: bool) -> Finding | None:
     steps = dict(known)
     less, more = steps[count][:2], steps[count + 1][:2]
     others = [state for size, step in known if size not in (count, count + 1) for state in step[:1]]
     how = "less than" if falls else "no more than"
-    return lab.finding(
+    return ctx.finding(
         f"of some things that are worth the same any {count + 1} are paid {how} any {count}",
         *map(probe_of, (*less, *more, *others)),
         relation=f"{__name__}:does_not_count",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, answer, call, number, reset, score
 
 from ._clip_numbers import APPROXIMATE, PRECISE, numeric, spelled, spellings, wrong
@@ -30,13 +30,13 @@ def pays_spelling_less(records: Sequence[Record], _evidence: Evidence) -> bool:
     return right is not None and right > EPSILON and (other is None or other < right - EPSILON)
 
 
-def _numeric(lab: Lab) -> Iterator[tuple[str, tuple[Op, ...], str, float]]:
+def _numeric(ctx: AuditContext) -> Iterator[tuple[str, tuple[Op, ...], str, float]]:
     """Tasks that are solved by saying a number, last: (task, ops, the words, the number)."""
-    for task in lab.some(12):
-        ops = lab.oracle(task) or ()
+    for task in ctx.sample_tasks(12):
+        ops = ctx.oracle(task) or ()
         text = _said(ops[-1]) if ops else ""
         value = numeric(text) if text else None
-        if value is not None and lab.solved(task):
+        if value is not None and ctx.solution_score(task):
             yield task, ops, text, value
 
 
@@ -58,25 +58,25 @@ def _says(task: str, ops: Sequence[Op], text: str) -> Probe:
 
 
 @check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=62)
-def near(lab: Lab) -> Iterator[Finding | None]:
+def near(ctx: AuditContext) -> Iterator[Finding | None]:
     """A number is right within a tolerance that is small, and never by another sign or magnitude."""
     told: set[str] = set()
-    for task, ops, text, value in _numeric(lab):
+    for task, ops, text, value in _numeric(ctx):
         far = _says(task, ops, spelled(value * 37 + 1009, text))
         tried = [one for one in wrong(value, text) if numeric(spelled(one.value, text)) != value]
-        records = lab.play_all([far, *(_says(task, ops, spelled(one.value, text)) for one in tried)])
-        solved, least = lab.solved(task) or 0.0, number(records[0].at("score"))
-        lab.looking(len(tried))
+        records = ctx.play_all([far, *(_says(task, ops, spelled(one.value, text)) for one in tried)])
+        solved, least = ctx.solution_score(task) or 0.0, number(records[0].at("score"))
+        ctx.count_comparisons(len(tried))
         if least is None or least >= solved - 1e-6:
             continue  # Any number is paid: that is another class's finding.
-        words = _prompt(lab, task).lower()
+        words = _prompt(ctx, task).lower()
         vague, precise = bool(APPROXIMATE.search(words)), bool(PRECISE.search(words))
         for one, record in zip(tried, records[1:], strict=True):
             paid = number(record.at("score"))
             is_plain = one.is_plain or (precise and one.how.startswith("four units"))
             if paid is not None and paid >= solved - EPSILON and one.how not in told and not told & {"any"}:
                 told |= {one.how, "any"}
-                yield lab.finding(
+                yield ctx.finding(
                     f"a wrong number is paid in full: {one.how}",
                     _says(task, ops, text),
                     _says(task, ops, spelled(one.value, text)),
@@ -93,22 +93,22 @@ def near(lab: Lab) -> Iterator[Finding | None]:
                 )
 
 
-def _prompt(lab: Lab, task: str) -> str:
-    seen = lab.play(reset(task, mark="reset")).at("reset")
+def _prompt(ctx: AuditContext, task: str) -> str:
+    seen = ctx.play(reset(task, mark="reset")).at("reset")
     return str(seen.value)
 
 
 @check("x.spellings_of_numbers", "reward_clipping", needs=("oracle", "tasks"), value=44, severity="warning")
-def spelling(lab: Lab) -> Iterator[Finding | None]:
+def spelling(ctx: AuditContext) -> Iterator[Finding | None]:
     """A right number is paid in full however it is spelled."""
     told: set[str] = set()
-    for task, ops, text, value in _numeric(lab):
+    for task, ops, text, value in _numeric(ctx):
         for how, other, is_same in spellings(text, value):
-            lab.looking()
+            ctx.count_comparisons()
             pair = (_says(task, ops, text), _says(task, ops, other))
-            if how not in told and pays_spelling_less(lab.play_all(pair), Evidence("")):
+            if how not in told and pays_spelling_less(ctx.play_all(pair), Evidence("")):
                 told.add(how)
-                yield lab.finding(
+                yield ctx.finding(
                     f"the right number is paid less when it is spelled with {how}",
                     *pair,
                     relation=f"{__name__}:pays_spelling_less",

@@ -5,25 +5,25 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from quintain.audit.lab import Lab
+from quintain.audit.context import AuditContext
 
 from ._clip_states import EPSILON, WALKED, Paid, counts, states, writes_of
 
 Walk = tuple[str, tuple[int, ...], list[Paid]]
 
 
-def walks(lab: Lab) -> list[Walk]:
+def walks(ctx: AuditContext) -> list[Walk]:
     """Tasks, their oracles' writes, and states: nothing, each write alone, all but each, prefixes, pairs, all."""
-    found = lab.once(("ladders",), _walked)
+    found = ctx.once(("ladders",), _walked)
     if not found:
-        raise lab.none("no task has a solution that does anything")
+        raise ctx.not_checked("no task has a solution that does anything")
     return found
 
 
-def _walked(lab: Lab) -> list[Walk]:
+def _walked(ctx: AuditContext) -> list[Walk]:
     found: list[Walk] = []
-    for task in lab.some(WALKED):
-        writes = writes_of(lab, task)
+    for task in ctx.sample_tasks(WALKED):
+        writes = writes_of(ctx, task)
         if not writes:
             continue
         whole = frozenset(writes)
@@ -35,7 +35,7 @@ def _walked(lab: Lab) -> list[Walk]:
             kept += [frozenset(pair) for pair in itertools.combinations(writes, 2)]
         if 4 <= len(writes) <= 6:
             kept += [frozenset(three) for three in itertools.combinations(writes, 3)]
-        found.append((task, writes, states(lab, task, writes, kept=list(dict.fromkeys(kept)))))
+        found.append((task, writes, states(ctx, task, writes, kept=list(dict.fromkeys(kept)))))
     return found
 
 

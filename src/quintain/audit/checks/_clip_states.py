@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_number
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, number, reset, score
+from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, score
 
 EPSILON = 1e-9
 WALKED = 6
@@ -37,7 +37,7 @@ class Paid(msgspec.Struct, frozen=True):
     done: frozenset[int]
 
 
-def parts_of(seen: Seen) -> dict[str, float]:
+def parts_of(seen: OpResult) -> dict[str, float]:
     """The numeric components beside a score, nested ones by their path."""
     return dict(_numbers(seen.value, "")) if seen.fine and is_dict(seen.value) else {}
 
@@ -56,22 +56,22 @@ def counts(name: str) -> bool:
     return not any(word in name.lower() for word in COSTS)
 
 
-def writes_of(lab: Lab, task: str) -> tuple[int, ...] | None:
+def writes_of(ctx: AuditContext, task: str) -> tuple[int, ...] | None:
     """Places of the oracle's ops that change the world, or are words; None when there is no oracle."""
-    ops = lab.oracle(task)
+    ops = ctx.oracle(task)
     if ops is None:
         return None
-    if "state" not in lab.offers:
+    if "state" not in ctx.offers:
         return tuple(range(len(ops)))
     looked: list[Op] = [reset(task), Op("changes", mark="look")]
     for place, op in enumerate(ops):
         looked += [op, Op("changes", mark=f"look {place}")]
-    record = lab.play(*looked)
+    record = ctx.play(*looked)
     before = record.at("look").value
     found: list[int] = []
     for place, op in enumerate(ops):
         after = record.at(f"look {place}").value
-        if op.do == "answer" or _differs(before, after, lab.survey.background):
+        if op.do == "answer" or _differs(before, after, ctx.discovery.background):
             found.append(place)
         before = after
     return tuple(found)
@@ -84,15 +84,15 @@ def _differs(before: Any, after: Any, background: frozenset[str]) -> bool:
     return any(before.get(path) != after.get(path) for path in paths)
 
 
-def states(lab: Lab, task: str, writes: Sequence[int], *, kept: Sequence[frozenset[int]]) -> list[Paid]:
+def states(ctx: AuditContext, task: str, writes: Sequence[int], *, kept: Sequence[frozenset[int]]) -> list[Paid]:
     """Play the oracle with only these of its writes (reads all stay), each from the start, and score it."""
-    ops = lab.oracle(task) or ()
+    ops = ctx.oracle(task) or ()
     plays = [tuple(op for place, op in enumerate(ops) if place not in writes or place in some) for some in kept]
     # Where the world can go back, many states share a probe: to go back costs less than to begin again.
-    goes_back = {"snapshot", "restore"} <= lab.offers
+    goes_back = {"snapshot", "restore"} <= ctx.offers
     size = max(1, (len(plays) + 3) // 4) if goes_back else 1
     parts = [list(range(start, min(start + size, len(plays)))) for start in range(0, len(plays), size)]
-    records = lab.play_all([Probe(tuple(_in_turn(task, [plays[place] for place in part]))) for part in parts])
+    records = ctx.play_all([Probe(tuple(_in_turn(task, [plays[place] for place in part]))) for part in parts])
     found: list[Paid] = []
     for part, record in zip(parts, records, strict=True):
         at = 2 if size > 1 else 1
@@ -126,6 +126,6 @@ def seen_parts(record: Record) -> tuple[float | None, dict[str, float]]:
     return number(seen), parts_of(seen)
 
 
-def is_graded(lab: Lab, paid: Sequence[Paid]) -> bool:
+def is_graded(ctx: AuditContext, paid: Sequence[Paid]) -> bool:
     """Whether the author says that rewards have many levels, or more than two were seen."""
-    return lab.attribute("graded") is True or len({round(one.score, 9) for one in paid}) > 2
+    return ctx.attribute("graded") is True or len({round(one.score, 9) for one in paid}) > 2

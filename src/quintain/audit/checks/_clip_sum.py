@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.histogram import atom
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 from ._clip_fit import TIGHT, Spoilt, basis, fitted, is_exact, rounded, spoilt
@@ -103,24 +103,24 @@ class Sum(msgspec.Struct, frozen=True):
 
 
 @check("x.reward_is_a_sum", "reward_clipping", needs=("oracle", "tasks"), value=45, severity="warning")
-def weighted(lab: Lab) -> Iterator[Finding | None]:
+def weighted(ctx: AuditContext) -> Iterator[Finding | None]:
     """A reward that is a weighted sum is that sum in each state, and each of its parts has a weight of its sign."""
-    walked = walks(lab)
+    walked = walks(ctx)
     told = [state for _, _, paid in walked for state in paid]
-    lab.looking(len(told))
-    for table in _tables(lab, walked, told):
-        found = [*_weights(lab, told, table), *_departures(lab, table)]
+    ctx.count_comparisons(len(told))
+    for table in _tables(ctx, walked, told):
+        found = [*_weights(ctx, told, table), *_departures(ctx, table)]
         yield from found
         if found:
             return
 
 
-def _tables(lab: Lab, walked: Sequence[Walk], every: Sequence[Paid]) -> list[Sum]:
+def _tables(ctx: AuditContext, walked: Sequence[Walk], every: Sequence[Paid]) -> list[Sum]:
     """What may be sums: of components in all tasks, else in each; where none are told, of what is done."""
     if not any(state.parts for state in every):
         found = [_of_writes(writes, paid) for _, writes, paid in walked]
         return [table for table in found if table is not None]
-    told = [state for state in (*every, *_further(lab, [task for task, _, _ in walked])) if state.parts]
+    told = [state for state in (*every, *_further(ctx, [task for task, _, _ in walked])) if state.parts]
     whole = _of_components(told)
     if whole is not None and spoilt(whole.rows, whole.totals) is not None:
         return [whole]
@@ -129,14 +129,14 @@ def _tables(lab: Lab, walked: Sequence[Walk], every: Sequence[Paid]) -> list[Sum
     return [table for table in found if table is not None]
 
 
-def _further(lab: Lab, tasks: Sequence[str]) -> list[Paid]:
+def _further(ctx: AuditContext, tasks: Sequence[str]) -> list[Paid]:
     """Some tasks, begun and solved, with a write more that belongs to none of their solutions."""
     found: list[Paid] = []
     for task in tasks[:3]:
-        ops = lab.oracle(task) or ()
-        acts = [one.op for one in lab.survey.writes() if one.task == task and not one.before and one.op not in ops]
+        ops = ctx.oracle(task) or ()
+        acts = [one.op for one in ctx.discovery.writes() if one.task == task and not one.before and one.op not in ops]
         plays = [(*begun, act) for act in acts[:MORE] for begun in ((), ops)]
-        for play, record in zip(plays, lab.play_all([_scored(task, play) for play in plays]), strict=True):
+        for play, record in zip(plays, ctx.play_all([_scored(task, play) for play in plays]), strict=True):
             paid = number(record.at("score"))
             if paid is not None and not any(seen.is_error for seen in record.seen):
                 found.append(Paid(task, play, paid, parts_of(record.at("score")), frozenset()))
@@ -180,7 +180,7 @@ def _distinct(states: Sequence[Paid], names: Sequence[str], rows: Sequence[tuple
     return Sum(tuple(states[place] for place in kept), tuple(names), tuple(rows[place] for place in kept))
 
 
-def _weights(lab: Lab, told: Sequence[Paid], table: Sum) -> Iterator[Finding | None]:
+def _weights(ctx: AuditContext, told: Sequence[Paid], table: Sum) -> Iterator[Finding | None]:
     """Components without weight or of the wrong sign, other than those of which two states alone show it."""
     found = spoilt(table.rows, table.totals)
     if found is None or not table.names:
@@ -190,7 +190,7 @@ def _weights(lab: Lab, told: Sequence[Paid], table: Sum) -> Iterator[Finding | N
     for place, name in enumerate(table.names):
         values = [table.rows[one][place] for one in found.kept]
         worth = found.fit.weights[place] * (max(values) - min(values))
-        lab.looking()
+        ctx.count_comparisons()
         if name not in table.known or not counts(name) or lost(told, name, whole) is not None:
             continue
         slack = TIGHT * 10 * max(1.0, max(table.totals) - min(table.totals))
@@ -202,7 +202,7 @@ def _weights(lab: Lab, told: Sequence[Paid], table: Sum) -> Iterator[Finding | N
             title, sign = f"component {name} has the wrong sign: the reward gets smaller as it gets better", -way
         else:
             continue
-        yield lab.finding(
+        yield ctx.finding(
             title,
             *map(probe_of, _few(kept, name)),
             relation=f"{__name__}:weightless",
@@ -231,10 +231,10 @@ def _few(kept: Sequence[Paid], name: str) -> Sequence[Paid]:
 # --- where the sum is left ---
 
 
-def _departures(lab: Lab, table: Sum) -> Iterator[Finding | None]:
+def _departures(ctx: AuditContext, table: Sum) -> Iterator[Finding | None]:
     found = spoilt(table.rows, table.totals)
     if found is not None:
-        yield from _cut_off(lab, table, found)
+        yield from _cut_off(ctx, table, found)
         return
     # What is done is a matter of steps itself, so only told components show that a sum was rounded.
     near = rounded(table.rows, table.totals) if table.names else None
@@ -242,7 +242,7 @@ def _departures(lab: Lab, table: Sum) -> Iterator[Finding | None]:
         fit, step = near
         off = max(range(len(fit.off)), key=lambda place: abs(fit.off[place]))
         yield _departed(
-            lab,
+            ctx,
             f"the reward is rounded to steps of {step:g}: it is nearly, and not quite, a sum of its parts",
             table,
             chosen=range(len(table.states)),
@@ -252,8 +252,8 @@ def _departures(lab: Lab, table: Sum) -> Iterator[Finding | None]:
         )
 
 
-def _cut_off(lab: Lab, table: Sum, found: Spoilt) -> Iterator[Finding | None]:
-    is_graded = lab.attribute("graded") is True
+def _cut_off(ctx: AuditContext, table: Sum, found: Spoilt) -> Iterator[Finding | None]:
+    is_graded = ctx.attribute("graded") is True
     for bound, places in (("top", found.top), ("floor", found.floor)):
         if not places or (bound == "top" and _is_plateau(table, places)):
             continue
@@ -263,7 +263,7 @@ def _cut_off(lab: Lab, table: Sum, found: Spoilt) -> Iterator[Finding | None]:
         kept = found.kept if len(found.kept) <= PROOF else found.kept[:: -(-len(found.kept) // PROOF)]
         both = {table.totals.index(max(table.totals)), table.totals.index(min(table.totals))} - {far}
         yield _departed(
-            lab,
+            ctx,
             f"the reward is a sum that is cut off at {edge:g}: states whose sums differ are paid the same",
             table,
             chosen=[*(one for one in range(len(table.states)) if one in {*kept, *both}), far],
@@ -283,7 +283,7 @@ def _is_plateau(table: Sum, places: Sequence[int]) -> bool:
 
 
 def _departed(
-    lab: Lab,
+    ctx: AuditContext,
     title: str,
     table: Sum,
     *,
@@ -294,7 +294,7 @@ def _departed(
     at_most: str = "hint",
 ) -> Finding | None:
     rows = None if table.names else [list(table.rows[place]) for place in chosen]
-    return lab.finding(
+    return ctx.finding(
         title,
         *(probe_of(table.states[place]) for place in chosen),
         relation=f"{__name__}:{relation}",
@@ -313,12 +313,12 @@ def _departed(
 
 
 @check("x.rewards_do_not_pile_up", "reward_clipping", needs=("oracle", "tasks"), value=22, severity="note")
-def pile(lab: Lab) -> Iterator[Finding | None]:
+def pile(ctx: AuditContext) -> Iterator[Finding | None]:
     """Where rewards are declared graded, states that are more or less done do not pile up at a bound."""
-    walked = walks(lab)
+    walked = walks(ctx)
     every = [state for _, _, paid in walked for state in paid]
-    lab.looking(len(every))
-    if lab.attribute("graded") is not True:
+    ctx.count_comparisons(len(every))
+    if ctx.attribute("graded") is not True:
         return  # A reward of few levels, or one that is paid from some point on, is legitimate.
     for task, writes, paid in walked:
         scores = [state.score for state in paid]
@@ -331,7 +331,7 @@ def pile(lab: Lab) -> Iterator[Finding | None]:
         # What is cut at the top `x.ladder` says.
         if found is None or found != min(scores) or len(sizes) < 3 or len(writes) < 4:
             continue
-        yield lab.finding(
+        yield ctx.finding(
             f"rewards pile up at {found:g}: {len(there)} of {len(paid)} states of a task, hardly any beside it",
             tasks=(task,),
             part="V",

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_list
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 
 from ._data_near import AMOUNT, BENFORD, first_digits, is_wide, near_rows, near_texts, off_benford, phrased, things
 from ._data_tables import STAMP, Row, column, columns, filled, is_id, is_stamps, numbers, ours, pooled, texts
@@ -163,18 +163,18 @@ def _repeats(words: Sequence[str]) -> bool:
 
 
 @check("x.data_is_not_too_clean", "data_realism", needs=("state", "tasks"), value=28, severity="warning")
-def clean(lab: Lab) -> Iterator[Finding | None]:
+def clean(ctx: AuditContext) -> Iterator[Finding | None]:
     """Tables have what real ones have: gaps, variants, repeated and odd values, more than one template."""
-    tables = pooled(lab.play_all(ours(lab.some(TASKS))))
+    tables = pooled(ctx.play_all(ours(ctx.sample_tasks(TASKS))))
     large = {name: rows for name, rows in tables.items() if len(rows) >= 12}
     if not large:
-        raise lab.none("no table has twelve rows")
-    lab.looking(len(large))
+        raise ctx.not_checked("no table has twelve rows")
+    ctx.count_comparisons(len(large))
     found = [sign for name, rows in large.items() for sign in signs(name, rows)]
     strong = [sign for sign in found if sign.is_strong]
     are_several = len({one.kind for one in strong}) >= 2
     for sign in strong[:6]:
-        yield lab.finding(
+        yield ctx.finding(
             f"{sign.where} {sign.what}",
             expected=sign.expected,
             observed=sign.observed,
@@ -182,7 +182,7 @@ def clean(lab: Lab) -> Iterator[Finding | None]:
             at_most="likely" if are_several or sign.kind in ("one template", "filler") else "hint",
         )
     for sign in [sign for sign in found if sign.is_odd][:4]:
-        yield lab.finding(
+        yield ctx.finding(
             f"{sign.where} {sign.what}",
             expected=sign.expected,
             observed=sign.observed,
@@ -192,7 +192,7 @@ def clean(lab: Lab) -> Iterator[Finding | None]:
         )
     weak = [sign for sign in found if not (sign.is_strong or sign.is_odd)]
     if len({sign.kind for sign in weak}) >= 3 and not strong:
-        yield lab.finding(
+        yield ctx.finding(
             "the tables are cleaner than tables are: " + ", ".join(sorted({sign.kind for sign in weak})),
             expected="some gaps, variants and odd values",
             observed=[f"{sign.where} {sign.what}" for sign in weak[:10]],

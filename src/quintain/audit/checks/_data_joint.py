@@ -16,7 +16,7 @@ from quintain.audit.data import is_dict, is_list
 from ._data_tables import Row, column, columns, filled, is_id, numbers
 from ._data_tests import LEAST, Unlike, ks, share_of, variation
 
-MOST = 10
+MAX_CATEGORIES = 10
 """Categories of a column, or columns of a kind, that are looked into."""
 
 
@@ -25,8 +25,8 @@ def joint(mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[str, Unlike]]
     if min(len(mine), len(other)) < LEAST:
         return []
     both = [name for name in columns(mine) if name in set(columns(other))]
-    kinds = [name for name in both if _is_kind(column(mine, name), column(other, name))][:MOST]
-    amounts = [name for name in both if _is_amount(name, column(mine, name), column(other, name))][:MOST]
+    kinds = [name for name in both if _is_kind(column(mine, name), column(other, name))][:MAX_CATEGORIES]
+    amounts = [name for name in both if _is_amount(name, column(mine, name), column(other, name))][:MAX_CATEGORIES]
     found = [pair for name in both for pair in _sized(name, column(mine, name), column(other, name))]
     found += [pair for name in kinds for pair in _lost(name, column(mine, name), column(other, name))]
     found += [pair for name in amounts for pair in _tails(name, column(mine, name), column(other, name))]
@@ -43,14 +43,15 @@ def joint(mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[str, Unlike]]
 def _is_kind(a: Sequence[Any], b: Sequence[Any]) -> bool:
     there = [*filled(a), *filled(b)]
     plain = bool(there) and all(isinstance(one, str | bool | int) for one in there)
-    return plain and 2 <= len({str(one) for one in there}) <= MOST
+    return plain and 2 <= len({str(one) for one in there}) <= MAX_CATEGORIES
 
 
 def _is_amount(name: str, a: Sequence[Any], b: Sequence[Any]) -> bool:
     if is_id(name, a) or is_id(name, b):
         return False
     return all(
-        len(numbers(side)) > 0.8 * len(filled(side)) >= LEAST and len({*numbers(side)}) > MOST for side in (a, b)
+        len(numbers(side)) > 0.8 * len(filled(side)) >= LEAST and len({*numbers(side)}) > MAX_CATEGORIES
+        for side in (a, b)
     )
 
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_number
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, reset
 
@@ -27,7 +27,7 @@ OWN = f"{__name__}:own"
 
 def own(player: Player, on: str, _value: Any) -> Row:
     """In the child: what the state holds of the task as a whole, and not in a table."""
-    given = player.handle(on).subject.state()
+    given = player.adapter(on).subject.state()
     return {str(name): one for name, one in given.items() if isinstance(one, bool | str)} if is_dict(given) else {}
 
 
@@ -39,27 +39,27 @@ def off_rate(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.rates_as_declared", "data_realism", needs=("production", "state", "tasks"), value=40)
-def rates(lab: Lab) -> Iterator[Finding | None]:
+def rates(ctx: AuditContext) -> Iterator[Finding | None]:
     """What is declared as a probability is seen about as often."""
-    given = lab.play(Op("production", mark="production")).at("production").value
+    given = ctx.play(Op("production", mark="production")).at("production").value
     declared: Any = given.get("rates") if is_dict(given) else None
     if not is_dict(declared) or not declared:
-        raise lab.none("production() declares no rates")
-    probes = ours(lab.some(12))
-    tables = _counted(lab.play_all(probes))
+        raise ctx.not_checked("production() declares no rates")
+    probes = ours(ctx.sample_tasks(12))
+    tables = _counted(ctx.play_all(probes))
     wanted = {str(name): rate for name, rate in declared.items() if is_number(rate) and 0 <= rate <= 1}
     if any(_observed(name, tables) is None for name in wanted):
-        own = [Probe((reset(task), ask(OWN, mark="own"))) for task in lab.some(TASKS)]
+        own = [Probe((reset(task), ask(OWN, mark="own"))) for task in ctx.sample_tasks(TASKS)]
         probes += own
-        tables |= _counted(lab.play_all(own))
+        tables |= _counted(ctx.play_all(own))
     for name, rate in wanted.items():
         found = _observed(name, tables)
         if found is None:
             continue
-        lab.looking()
+        ctx.count_comparisons()
         hits, count = found
         if _is_off(hits, count, float(rate)):
-            yield lab.finding(
+            yield ctx.finding(
                 f"{name} is declared as {rate:g} and seen as {hits / count:.3g}",
                 *probes,
                 relation=f"{__name__}:off_rate",

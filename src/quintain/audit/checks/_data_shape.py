@@ -52,7 +52,7 @@ class Shape(msgspec.Struct, frozen=True):
 
 def shape(player: Player, on: str, value: Any) -> dict[str, Any]:
     """The shape of each column, by "table.column", of the state, or of production's data."""
-    subject = player.handle(on).subject
+    subject = player.adapter(on).subject
     given = subject.production() if value == "production" else subject.state()
     if value == "production":
         given = given.get("data") if is_dict(given) else None

@@ -22,7 +22,7 @@ Tables = dict[str, list[Row]]
 
 def sample(player: Player, on: str, value: Any) -> Tables:
     """Rows of each table of the state, or of production's data where `value` is "production"."""
-    subject = player.handle(on).subject
+    subject = player.adapter(on).subject
     if value == "production":
         given = subject.production()
         return tables(given.get("data") if is_dict(given) else None)

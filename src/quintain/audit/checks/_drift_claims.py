@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, number, reset, same, score
-from quintain.audit.trials import Trial, changed
+from quintain.audit.variations import Variation, changed
 
 from ._drift_words import rows_of
 
@@ -47,24 +47,24 @@ def defaults_differ(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.defaults_hold", "action_drift", needs=("tools", "call", "tasks"), value=67)
-def defaults(lab: Lab) -> Iterator[Finding | None]:
+def defaults(ctx: AuditContext) -> Iterator[Finding | None]:
     """A parameter that is left out is as if its declared default had been given."""
-    cases = [(tool, name, value) for tool in lab.about.tools for name, value in _defaults(tool)]
+    cases = [(tool, name, value) for tool in ctx.about.tools for name, value in _defaults(tool)]
     if not cases:
         raise NotChecked("no default is declared")
     for tool, name, value in cases:
-        tried = [one for one in lab.trials.of(tool.name) if one.works and one.kind in ("good", "legal")]
+        tried = [one for one in ctx.variations.of(tool.name) if one.works and one.kind in ("good", "legal")]
         tried.sort(key=lambda one: -len(str(one.seen.value)))
-        for trial in [*tried[:2], *(one for one in tried[2:] if one.kind == "good")][:3]:
-            looks = trial.changes is not None
-            without = {key: one for key, one in trial.arguments.items() if key != name}
+        for variation in [*tried[:2], *(one for one in tried[2:] if one.kind == "good")][:3]:
+            looks = variation.changes is not None
+            without = {key: one for key, one in variation.arguments.items() if key != name}
             ops = [call(tool.name, one) for one in (without, {**without, name: value}, without)]
-            probes = [_seen(trial, op, looks=looks) for op in ops]
+            probes = [_seen(variation, op, looks=looks) for op in ops]
             data = {"looks": looks}
-            lab.looking()
-            if not defaults_differ(lab.play_all(probes), Evidence("", data=data, volatile=lab.volatile)):
+            ctx.count_comparisons()
+            if not defaults_differ(ctx.play_all(probes), Evidence("", data=data, volatile=ctx.volatile)):
                 continue
-            yield lab.finding(
+            yield ctx.finding(
                 f"{tool.name} without {name} does not do what its declared default {value!r} does",
                 *probes,
                 relation=f"{HERE}defaults_differ",
@@ -95,9 +95,9 @@ def _defaults(tool: ToolSpec) -> Iterator[tuple[str, Any]]:
             yield name, told[1].lower() == "true"
 
 
-def _seen(trial: Trial, op: Op, *, looks: bool) -> Probe:
+def _seen(variation: Variation, op: Op, *, looks: bool) -> Probe:
     look = (Op("changes", mark="look"),) if looks else ()
-    return Probe((*trial.moment.head, op.marked("call"), *look))
+    return Probe((*variation.base_state.head, op.marked("call"), *look))
 
 
 # --- once, empty, one word ---
@@ -116,31 +116,31 @@ def works(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 @check("x.claims_hold", "action_drift", needs=("tools", "call", "tasks"), value=65)
-def claims(lab: Lab) -> Iterator[Finding | None]:
+def claims(ctx: AuditContext) -> Iterator[Finding | None]:
     """Descriptions that say once, not empty, one word, or a part of a name, mean it."""
     looked = False
-    for tool in lab.about.tools:
-        tried = [one for one in lab.trials.of(tool.name) if one.works]
+    for tool in ctx.about.tools:
+        tried = [one for one in ctx.variations.of(tool.name) if one.works]
         good = [one for one in tried if one.kind == "good"]
-        for trial in good[:1]:
-            for found in (_once(lab, trial), *_forms(lab, trial), _parts(lab, trial, tried)):
+        for variation in good[:1]:
+            for found in (_once(ctx, variation), *_forms(ctx, variation), _parts(ctx, variation, tried)):
                 looked = True
                 yield found
     if not looked:
         raise NotChecked("no call is known that works")
 
 
-def _once(lab: Lab, trial: Trial) -> Finding | None:
-    if not _ONCE.search(trial.tool.description) or not trial.changes:
+def _once(ctx: AuditContext, variation: Variation) -> Finding | None:
+    if not _ONCE.search(variation.tool.description) or not variation.changes:
         return None
     look = Op("changes")
-    ops = (trial.op.marked("first"), look.marked("was"), trial.op.marked("call"), look.marked("look"))
-    probe = Probe((*trial.moment.head, *ops))
-    lab.looking()
-    if not again([lab.play_probe(probe)], Evidence("")):
+    ops = (variation.op.marked("first"), look.marked("was"), variation.op.marked("call"), look.marked("look"))
+    probe = Probe((*variation.base_state.head, *ops))
+    ctx.count_comparisons()
+    if not again([ctx.play_probe(probe)], Evidence("")):
         return None
-    return lab.finding(
-        f"{trial.tool.name} can be done again, though its description says once",
+    return ctx.finding(
+        f"{variation.tool.name} can be done again, though its description says once",
         probe,
         relation=f"{HERE}again",
         marks=("first", "was", "call", "look"),
@@ -151,21 +151,23 @@ def _once(lab: Lab, trial: Trial) -> Finding | None:
     )
 
 
-def _forms(lab: Lab, trial: Trial) -> Iterator[Finding | None]:
-    for name, schema in trial.tool.properties.items():
+def _forms(ctx: AuditContext, variation: Variation) -> Iterator[Finding | None]:
+    for name, schema in variation.tool.properties.items():
         text = str(schema.get("description") or "") if is_dict(schema) else ""
         wrong = [(_NOT_EMPTY, ""), (_NOT_EMPTY, "   "), (ONE_WORD, "two words")]
         # An answer in the wrong form may be taken for what it is: a wrong answer.
-        for pattern, value in [] if _SUBMITS.search(trial.tool.name) else wrong:
+        for pattern, value in [] if _SUBMITS.search(variation.tool.name) else wrong:
             if not pattern.search(text) or schema.get("type") != "string":
                 continue
-            if pattern is ONE_WORD and trial.tool.name in lab.survey.readers:
+            if pattern is ONE_WORD and variation.tool.name in ctx.discovery.readers:
                 continue
-            probe = Probe((*trial.moment.head, call(trial.tool.name, {**trial.good, name: value}, mark="call")))
-            lab.looking()
-            if works([lab.play_probe(probe)], Evidence("")):
-                yield lab.finding(
-                    f"{trial.tool.name} takes {name}={value!r}, though its description says {text!r}",
+            probe = Probe(
+                (*variation.base_state.head, call(variation.tool.name, {**variation.good, name: value}, mark="call"))
+            )
+            ctx.count_comparisons()
+            if works([ctx.play_probe(probe)], Evidence("")):
+                yield ctx.finding(
+                    f"{variation.tool.name} takes {name}={value!r}, though its description says {text!r}",
                     probe,
                     relation=f"{HERE}works",
                     marks=("call",),
@@ -188,27 +190,27 @@ def part_finds_less(records: Sequence[Record], _evidence: Evidence) -> bool:
     return bool(whole) and len(part) < 10 and any(row not in part for row in whole)
 
 
-def _parts(lab: Lab, good: Trial, tried: Sequence[Trial]) -> Finding | None:
+def _parts(ctx: AuditContext, good: Variation, tried: Sequence[Variation]) -> Finding | None:
     for name, schema in good.tool.properties.items():
         text = f"{good.tool.description} {schema.get('description') or ''}" if is_dict(schema) else ""
         if not PART.search(text) or schema.get("type") != "string":
             continue
-        for trial in [one for one in tried if rows_of(one.seen.value)][:6]:
-            value = trial.arguments.get(name)
+        for variation in [one for one in tried if rows_of(one.seen.value)][:6]:
+            value = variation.arguments.get(name)
             if not isinstance(value, str) or len(value.strip()) < 5:
                 continue
-            part = call(trial.tool.name, {**trial.arguments, name: value.strip()[1:-1]}, mark="call")
-            probe = Probe((*trial.moment.head, trial.op.marked("whole"), part))
-            lab.looking()
-            if part_finds_less([lab.play_probe(probe)], Evidence("")):
-                return lab.finding(
-                    f"{trial.tool.name} does not find by a part of the {name}",
+            part = call(variation.tool.name, {**variation.arguments, name: value.strip()[1:-1]}, mark="call")
+            probe = Probe((*variation.base_state.head, variation.op.marked("whole"), part))
+            ctx.count_comparisons()
+            if part_finds_less([ctx.play_probe(probe)], Evidence("")):
+                return ctx.finding(
+                    f"{variation.tool.name} does not find by a part of the {name}",
                     probe,
                     relation=f"{HERE}part_finds_less",
                     marks=("whole", "call"),
                     minimise=0,
-                    expected=trial.seen.value,
-                    observed=lab.play_probe(probe).at("call").value,
+                    expected=variation.seen.value,
+                    observed=ctx.play_probe(probe).at("call").value,
                     teaches=TEACHES,
                 )
     return None
@@ -224,26 +226,26 @@ def first_counts(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.last_one_counts", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=56)
-def last(lab: Lab) -> Iterator[Finding | None]:
+def last(ctx: AuditContext) -> Iterator[Finding | None]:
     """Where the last answer is said to count, an earlier one changes nothing."""
-    tools = {tool.name: tool for tool in lab.about.tools if _LAST.search(tool.description)}
+    tools = {tool.name: tool for tool in ctx.about.tools if _LAST.search(tool.description)}
     if not tools:
         raise NotChecked("no tool says that the last call counts")
-    for task in lab.some(3):
-        ops = lab.oracle(task) or ()
+    for task in ctx.sample_tasks(3):
+        ops = ctx.oracle(task) or ()
         for place, op in enumerate(ops):
             words = [name for name, value in op.value.items() if isinstance(value, str)] if op.name in tools else []
-            if not words or not lab.solved(task):
+            if not words or not ctx.solution_score(task):
                 continue
             other = call(op.name, {**op.value, words[-1]: "not this one"})
             probes = (
                 Probe((reset(task), *ops, score())),
                 Probe((reset(task), *ops[:place], other, *ops[place:], score())),
             )
-            lab.looking()
-            data = lab.solved(task)
-            if first_counts(lab.play_all(probes), Evidence("", data=data)):
-                yield lab.finding(
+            ctx.count_comparisons()
+            data = ctx.solution_score(task)
+            if first_counts(ctx.play_all(probes), Evidence("", data=data)):
+                yield ctx.finding(
                     f"{op.name} says that the last one counts, and an earlier one does",
                     *probes,
                     relation=f"{HERE}first_counts",

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call
-from quintain.audit.trials import Trial, changed
+from quintain.audit.variations import Variation, changed
 
 HERE = f"{__name__}:"
 _OLD = re.compile(r"^(old|find|search|from|before|target|pattern|original)(_?(str|string|text|value|code|content))?$")
@@ -69,37 +69,37 @@ def says_done(records: Sequence[Record], _evidence: Evidence) -> bool:
     return not seen.is_error and made == {} and not told
 
 
-def _editors(lab: Lab) -> list[tuple[Trial, str, str]]:
-    found: list[tuple[Trial, str, str]] = []
-    for tool in lab.about.tools:
+def _editors(ctx: AuditContext) -> list[tuple[Variation, str, str]]:
+    found: list[tuple[Variation, str, str]] = []
+    for tool in ctx.about.tools:
         olds = [name for name in tool.properties if _OLD.match(name)]
         news = [name for name in tool.properties if _NEW.match(name)]
-        good = [one for one in lab.trials.of(tool.name) if one.kind == "good" and one.works and one.changes]
+        good = [one for one in ctx.variations.of(tool.name) if one.kind == "good" and one.works and one.changes]
         if len(olds) == 1 and len(news) == 1 and good:
             found += [(one, olds[0], news[0]) for one in good]
     return found
 
 
 @check("x.edits_as_told", "action_drift", needs=("tools", "call", "tasks", "state"), value=69)
-def edits(lab: Lab) -> Iterator[Finding | None]:
+def edits(ctx: AuditContext) -> Iterator[Finding | None]:
     """Replacing does so once, first or everywhere, as promised, and says when there is nothing to replace."""
-    found = _editors(lab)
+    found = _editors(ctx)
     if not found:
         raise NotChecked("no tool replaces a text")
     told: set[str] = set()
-    for trial, old, new in found:
-        for text in _repeated(trial, trial.good[old]):
-            claim = claim_of(trial.tool)
-            if not claim or f"{trial.tool.name} {claim}" in told:
+    for variation, old, new in found:
+        for text in _repeated(variation, variation.good[old]):
+            claim = claim_of(variation.tool)
+            if not claim or f"{variation.tool.name} {claim}" in told:
                 break
-            op = call(trial.tool.name, {**trial.good, old: text, new: NEW})
-            probe = _changed(trial, op)
+            op = call(variation.tool.name, {**variation.good, old: text, new: NEW})
+            probe = _changed(variation, op)
             data = {"old": text, "claim": claim}
-            lab.looking()
-            if breaks_claim([lab.play_probe(probe)], Evidence("", data=data)):
-                told.add(f"{trial.tool.name} {claim}")
-                yield lab.finding(
-                    f"{trial.tool.name} does not keep to {claim}: a text that is there several times",
+            ctx.count_comparisons()
+            if breaks_claim([ctx.play_probe(probe)], Evidence("", data=data)):
+                told.add(f"{variation.tool.name} {claim}")
+                yield ctx.finding(
+                    f"{variation.tool.name} does not keep to {claim}: a text that is there several times",
                     probe,
                     relation=f"{HERE}breaks_claim",
                     marks=("call", "was", "look"),
@@ -109,12 +109,12 @@ def edits(lab: Lab) -> Iterator[Finding | None]:
                     observed={"old": text},
                     teaches="edits that another editor makes otherwise",
                 )
-        op = call(trial.tool.name, {**trial.good, old: "no_such_text_7f3a", new: NEW})
-        probe = _changed(trial, op)
-        lab.looking()
-        if says_done([lab.play_probe(probe)], Evidence("")):
-            yield lab.finding(
-                f"{trial.tool.name} says that it is done when the text is not there",
+        op = call(variation.tool.name, {**variation.good, old: "no_such_text_7f3a", new: NEW})
+        probe = _changed(variation, op)
+        ctx.count_comparisons()
+        if says_done([ctx.play_probe(probe)], Evidence("")):
+            yield ctx.finding(
+                f"{variation.tool.name} says that it is done when the text is not there",
                 probe,
                 relation=f"{HERE}says_done",
                 marks=("call", "was", "look"),
@@ -126,10 +126,10 @@ def edits(lab: Lab) -> Iterator[Finding | None]:
             )
 
 
-def _changed(trial: Trial, op: Op) -> Probe:
+def _changed(variation: Variation, op: Op) -> Probe:
     return Probe(
         (
-            *trial.moment.head,
+            *variation.base_state.head,
             Op("changes", mark="was"),
             op.marked("call"),
             Op("changes", mark="look"),
@@ -137,9 +137,9 @@ def _changed(trial: Trial, op: Op) -> Probe:
     )
 
 
-def _repeated(trial: Trial, known: Any) -> Iterator[str]:
+def _repeated(variation: Variation, known: Any) -> Iterator[str]:
     """Texts that stand several times in what the good call edits."""
-    texts = [one for one, _ in (trial.changes or {}).values() if isinstance(one, str) and str(known) in one]
+    texts = [one for one, _ in (variation.changes or {}).values() if isinstance(one, str) and str(known) in one]
     for text in texts:
         words = dict.fromkeys(re.findall(r"[A-Za-z]{3,}", text))
         often = sorted((word for word in words if text.count(word) > 1), key=len, reverse=True)

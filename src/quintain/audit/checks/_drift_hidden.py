@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
+from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset
 
 from ._drift_words import MISSING, UNKNOWN, callables_in, text_of
 
@@ -45,7 +45,7 @@ def answers(records: Sequence[Record], evidence: Evidence) -> bool:
     return not seen.is_error or MISSING.search(text_of(seen)) is not None
 
 
-def _shape(seen: Seen, name: str) -> str:
+def _shape(seen: OpResult, name: str) -> str:
     return text_of(seen).replace(name, "?")
 
 
@@ -54,19 +54,19 @@ def _near(name: str) -> str:
     return f"{name}q"
 
 
-def hidden_tools(lab: Lab, task: str) -> Iterator[Finding | None]:
+def hidden_tools(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     """What can be called, but is not advertised."""
-    advertised = {tool.name for tool in lab.about.tools}
-    ops = [op for name in _names(lab, advertised) for op in _calls(lab, name)]
+    advertised = {tool.name for tool in ctx.about.tools}
+    ops = [op for name in _names(ctx, advertised) for op in _calls(ctx, name)]
     told: dict[str, None] = {}
-    for op, seen in _screened(lab, task, ops):
+    for op, seen in _screened(ctx, task, ops):
         if op.name in told or len(told) >= TOLD:
             continue
         probe = _probe(task, op)
-        if not answers([lab.play_probe(probe)], Evidence("", data=op.name)):
+        if not answers([ctx.play_probe(probe)], Evidence("", data=op.name)):
             continue
         told[op.name] = None
-        yield lab.finding(
+        yield ctx.finding(
             f"{op.name} can be called, but is not advertised",
             probe,
             relation=f"{__name__}:answers",
@@ -84,49 +84,49 @@ def _probe(task: str, op: Op) -> Probe:
     return Probe((reset(task), nobody, near, op.marked("call")))
 
 
-def _names(lab: Lab, advertised: set[str]) -> list[str]:
+def _names(ctx: AuditContext, advertised: set[str]) -> list[str]:
     """Names in the code first; then other verbs for the things that tools are about, and what is left from building."""
     things = dict.fromkeys(name.partition("_")[2] for name in sorted(advertised) if "_" in name)
     near = (f"{verb}_{thing}" for thing, verb in itertools.product([one for one in things if one], VERBS))
     guessed = [name for name in itertools.chain(ADMIN, near) if name not in advertised]
-    return list(dict.fromkeys([*sorted(callables_in(lab.sources, advertised)), *guessed[:GUESSES]]))
+    return list(dict.fromkeys([*sorted(callables_in(ctx.sources, advertised)), *guessed[:GUESSES]]))
 
 
-def _calls(lab: Lab, name: str) -> Iterator[Op]:
+def _calls(ctx: AuditContext, name: str) -> Iterator[Op]:
     """With no arguments, and with those of a tool that is about the same thing."""
     yield call(name, {})
     thing = name.partition("_")[2]
-    for tool in lab.about.tools:
-        known = lab.survey.of(tool.name)
+    for tool in ctx.about.tools:
+        known = ctx.discovery.of(tool.name)
         if thing and known and thing in (tool.name.partition("_")[2], f"{tool.name.partition('_')[2]}s"):
             yield call(name, known[0].op.value)
             return
 
 
-def _screened(lab: Lab, task: str, ops: Sequence[Op]) -> Iterator[tuple[Op, Seen]]:
+def _screened(ctx: AuditContext, task: str, ops: Sequence[Op]) -> Iterator[tuple[Op, OpResult]]:
     """Calls that were answered otherwise than one of a tool that is none; an episode has as many as it may."""
-    budget = lab.attribute("budget")
+    budget = ctx.attribute("budget")
     size = max(4, budget - 3) if isinstance(budget, int) else 200
     ops = ops[: 6 * size]
     parts = [ops[start : start + size] for start in range(0, len(ops), size)]
     probes = [Probe((reset(task), call(NOBODY, {}, mark="nobody"), *part)) for part in parts]
     again: list[Op] = []
-    for part, record in zip(parts, lab.play_all(probes), strict=True):
+    for part, record in zip(parts, ctx.play_all(probes), strict=True):
         nobody = record.at("nobody")
         for op, seen in zip(part, record.seen[2:], strict=False):
-            lab.looking()
+            ctx.count_comparisons()
             if seen.how == "crashed":
-                again += _completed(lab, op, seen)
+                again += _completed(ctx, op, seen)
             elif _shape(seen, op.name) != _shape(nobody, NOBODY) and not UNKNOWN.search(text_of(seen)):
                 yield op, seen
     for op in again[:20]:
-        yield op, lab.play(reset(task), op.marked("call")).at("call")
+        yield op, ctx.play(reset(task), op.marked("call")).at("call")
 
 
-def _completed(lab: Lab, op: Op, seen: Seen) -> list[Op]:
+def _completed(ctx: AuditContext, op: Op, seen: OpResult) -> list[Op]:
     """The call again, with the arguments that its traceback missed."""
     if not re.search(r"KeyError|missing \d+ required", seen.raised):
         return []
     names = [name for name in re.findall(r"'(\w+)'", seen.raised) if name not in op.value]
-    values: dict[str, Any] = {name: next(iter(lab.survey.values.of(name)), "x") for name in names}
+    values: dict[str, Any] = {name: next(iter(ctx.discovery.values.of(name)), "x") for name in names}
     return [call(op.name, {**op.value, **values})] if names else []

@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_number, parsed
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, call, reset
-from quintain.audit.survey import Known
+from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset
 
 from ._drift_claims import PART
 from ._drift_words import rows_of
@@ -41,7 +41,7 @@ GARBAGE = ("zzz-wrong", "9999-99-99", "#")
 TOLD = 4
 
 
-def keys_of(seen: Seen) -> dict[str, Any] | None:
+def keys_of(seen: OpResult) -> dict[str, Any] | None:
     """Rows by what they are known by; None where an answer is an error or no list of such rows."""
     rows = None if seen.is_error else rows_of(seen.value)
     if rows is None or any(_key(row) is None for row in rows):
@@ -56,7 +56,7 @@ def _key(row: Any) -> Any:
     return next((row[name] for name in (*fields, *filter(_NAMES.search, row))), None)
 
 
-def is_whole(seen: Seen) -> bool:
+def is_whole(seen: OpResult) -> bool:
     """Whether a list gives no reason to think that there is more."""
     rows, value = rows_of(seen.value) or [], parsed(seen.value)
     told = [one for one in value.values() if not isinstance(one, list)] if is_dict(value) else []
@@ -71,24 +71,24 @@ def sticks_out(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 @check("x.narrower_lists_are_parts", "action_drift", needs=("tools", "call", "tasks"), value=69)
-def nested(lab: Lab) -> Iterator[Finding | None]:
+def nested(ctx: AuditContext) -> Iterator[Finding | None]:
     """What is asked for more narrowly is a part of what is asked for more widely."""
     told: set[str] = set()
     looked = False
-    for known in _lists(lab):
-        for name, how in _narrowing(lab, known):
+    for known in _lists(ctx):
+        for name, how in _narrowing(ctx, known):
             if f"{known.op.name} {name}" in told or len(told) >= TOLD:
                 continue
             looked = True
-            pairs = list(_pairs(lab, known, name, how=how))
-            records = lab.play_all([_beside(known, *pair) for pair in pairs])
-            lab.looking(len(pairs))
+            pairs = list(_pairs(ctx, known, name, how=how))
+            records = ctx.play_all([_beside(known, *pair) for pair in pairs])
+            ctx.count_comparisons(len(pairs))
             for (wide, narrow), record in zip(pairs, records, strict=True):
-                limit = _limit(lab, known, wide, but=name)
+                limit = _limit(ctx, known, wide, but=name)
                 if not sticks_out([record], Evidence("")) or _is_cut(record, records, limit=limit):
                     continue
                 told.add(f"{known.op.name} {name}")
-                yield lab.finding(
+                yield ctx.finding(
                     f"{known.op.name} shows rows for {name}={narrow[name]!r} that {name}={wide[name]!r} leaves out",
                     _beside(known, wide, narrow),
                     relation=f"{HERE}sticks_out",
@@ -103,9 +103,9 @@ def nested(lab: Lab) -> Iterator[Finding | None]:
         raise NotChecked("no list can be asked for more narrowly")
 
 
-def _limit(lab: Lab, known: Known, given: dict[str, Any], *, but: str) -> float:
+def _limit(ctx: AuditContext, known: KnownCall, given: dict[str, Any], *, but: str) -> float:
     """After how many rows a list ends, as the call says or a default does; 0 where nobody can tell."""
-    tool = next(one for one in lab.about.tools if one.name == known.op.name)
+    tool = next(one for one in ctx.about.tools if one.name == known.op.name)
     limits = [
         given.get(name, schema.get("default"))
         for name, schema in tool.properties.items()
@@ -127,10 +127,10 @@ def _is_cut(record: Record, records: Sequence[Record], *, limit: float) -> bool:
     return mine >= limit or (alike and mine == most)
 
 
-def _lists(lab: Lab) -> list[Known]:
+def _lists(ctx: AuditContext) -> list[KnownCall]:
     """One call of each reading tool that gives rows, the longest."""
-    best: dict[str, Known] = {}
-    for known in lab.survey.reads():
+    best: dict[str, KnownCall] = {}
+    for known in ctx.discovery.reads():
         count = len(rows_of(known.seen.value) or ())
         if (
             count
@@ -141,9 +141,9 @@ def _lists(lab: Lab) -> list[Known]:
     return list(best.values())[:40]
 
 
-def _narrowing(lab: Lab, known: Known) -> Iterator[tuple[str, str]]:
+def _narrowing(ctx: AuditContext, known: KnownCall) -> Iterator[tuple[str, str]]:
     """Parameters that leave out rows: "least", "most", or "part" of a text."""
-    tool = next(one for one in lab.about.tools if one.name == known.op.name)
+    tool = next(one for one in ctx.about.tools if one.name == known.op.name)
     for name, schema in tool.properties.items():
         text = f"{schema.get('description') or ''}" if is_dict(schema) else ""
         if not is_dict(schema) or _LIMITS.search(name) or _RANKED.search(f"{tool.description} {text}"):
@@ -162,7 +162,9 @@ def _is_part(text: str) -> bool:
     return PART.search(text) is not None and not re.search(r"\b(?:key)?words?\b|\bterms?\b|exact", text, re.IGNORECASE)
 
 
-def _pairs(lab: Lab, known: Known, name: str, *, how: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _pairs(
+    ctx: AuditContext, known: KnownCall, name: str, *, how: str
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """Arguments that ask for more, and for less."""
     base: dict[str, Any] = known.op.value
     if how == "part":
@@ -178,24 +180,24 @@ def _pairs(lab: Lab, known: Known, name: str, *, how: str) -> Iterator[tuple[dic
             ]
             yield from (({**base, name: one[:3]}, {**base, name: one}) for one in words[:3] if len(one) > 3)
         return
-    for low, high in itertools.pairwise(_numbers(lab, known, name)):
+    for low, high in itertools.pairwise(_numbers(ctx, known, name)):
         pair = ({**base, name: low}, {**base, name: high})
         yield pair if how == "least" else (pair[1], pair[0])
 
 
-def _numbers(lab: Lab, known: Known, name: str) -> list[Any]:
+def _numbers(ctx: AuditContext, known: KnownCall, name: str) -> list[Any]:
     """Values at which rows come or go: those of the field that the parameter is called like, else of all fields."""
     rows = [row for row in rows_of(known.seen.value) or [] if is_dict(row)]
     stem = re.sub(r"^(min|max)(imum)?_|_(min|max)$", "", name)
     own = {row[field] for row in rows for field in row if field in (name, stem) and is_number(row[field])}
     every = own or {one for row in rows for one in row.values() if is_number(one)}
-    seen = [one for one in (known.op.value.get(name), *lab.survey.values.of(name)) if is_number(one)]
-    tool = next(one for one in lab.about.tools if one.name == known.op.name)
+    seen = [one for one in (known.op.value.get(name), *ctx.discovery.values.of(name)) if is_number(one)]
+    tool = next(one for one in ctx.about.tools if one.name == known.op.name)
     found = sorted(one for one in {*every, *seen} if fits(one, tool.properties[name]))
     return found[:: max(1, len(found) // 6)][:8]
 
 
-def _beside(known: Known, wide: dict[str, Any], narrow: dict[str, Any]) -> Probe:
+def _beside(known: KnownCall, wide: dict[str, Any], narrow: dict[str, Any]) -> Probe:
     name = known.op.name
     return Probe((reset(known.task), *known.before, call(name, wide, mark="wide"), call(name, narrow, mark="narrow")))
 
@@ -225,21 +227,21 @@ def _asked(record: Record, mark: str, name: str) -> Any:
 
 
 @check("x.unread_filters_find_nothing", "silent_default", needs=("tools", "call", "tasks"), value=68)
-def unread(lab: Lab) -> Iterator[Finding | None]:
+def unread(ctx: AuditContext) -> Iterator[Finding | None]:
     """A list for a value that cannot be read is an error or empty, not that for another value."""
     looked = False
-    for known in _lists(lab):
-        for name, (one, other) in _equal(lab, known).items():
+    for known in _lists(ctx):
+        for name, (one, other) in _equal(ctx, known).items():
             looked = True
             marked = (reset(known.task), *known.before, one.marked("one"), other.marked("other"))
             for value in GARBAGE:
                 wrong = call(known.op.name, {**one.value, name: value}, mark="call")
                 probe = Probe((*marked, wrong))
-                lab.looking()
-                record = lab.play_probe(probe)
+                ctx.count_comparisons()
+                record = ctx.play_probe(probe)
                 if not of_another([record], Evidence("", data=name)):
                     continue
-                yield lab.finding(
+                yield ctx.finding(
                     f"{known.op.name} shows the rows of another {name} when it cannot read the one that it is told",
                     probe,
                     relation=f"{HERE}of_another",
@@ -255,21 +257,21 @@ def unread(lab: Lab) -> Iterator[Finding | None]:
         raise NotChecked("no list is of one value of a field")
 
 
-def _equal(lab: Lab, known: Known) -> dict[str, tuple[Op, Op]]:
+def _equal(ctx: AuditContext, known: KnownCall) -> dict[str, tuple[Op, Op]]:
     """Parameters of text by which rows are chosen, each with two calls that show it."""
     found: dict[str, tuple[Op, Op]] = {}
-    tool = next(one for one in lab.about.tools if one.name == known.op.name)
+    tool = next(one for one in ctx.about.tools if one.name == known.op.name)
     if _RANKED.search(tool.description):
         return {}
     rows = [row for row in rows_of(known.seen.value) or [] if is_dict(row)]
     for name, value in known.op.value.items():
         if not isinstance(value, str) or not rows or any(row.get(name) != value for row in rows):
             continue
-        known_to_work = [str(one.op.value.get(name)) for one in lab.survey.of(tool.name)]
-        texts = list(dict.fromkeys([*known_to_work, *map(str, lab.survey.values.of(name))]))
+        known_to_work = [str(one.op.value.get(name)) for one in ctx.discovery.of(tool.name)]
+        texts = list(dict.fromkeys([*known_to_work, *map(str, ctx.discovery.values.of(name))]))
         for text in [one for one in texts if one != value][:6]:
             other = call(tool.name, {**known.op.value, name: text})
-            record = lab.play(reset(known.task), *known.before, other.marked("other"))
+            record = ctx.play(reset(known.task), *known.before, other.marked("other"))
             there = _fields(record, "other", name)
             if there and all(one == text for one in there):
                 found[name] = (call(tool.name, known.op.value), other)

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import valid
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset
 
 from ._reward_acts import reads_by_name
@@ -26,20 +26,20 @@ _COUNTED = re.compile(
 
 
 @check("x.numbers_name_places", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=58)
-def numbers_name_places(lab: Lab) -> Iterator[Finding | None]:
+def numbers_name_places(ctx: AuditContext) -> Iterator[Finding | None]:
     """A number that is counted from 1, or from 0, names the entry of a list that stands there."""
-    numbered = [(tool, *found) for tool in lab.about.tools for found in _numbered(tool)]
+    numbered = [(tool, *found) for tool in ctx.about.tools for found in _numbered(tool)]
     numbered = [one for one in numbered if not reads_by_name(call(one[0].name))]
-    looks = _looks(lab)
+    looks = _looks(ctx)
     if not numbered or not looks:
         raise NotChecked("no tool says from where it counts entries that are shown")
     for tool, name, base in numbered:
         data = {"name": name, "base": base}
-        for record in lab.play_all(list(_moments(lab, _op(lab, tool, name=name, base=base), looks))):
-            lab.looking()
+        for record in ctx.play_all(list(_moments(ctx, _op(ctx, tool, name=name, base=base), looks))):
+            ctx.count_comparisons()
             if not names_another([record], Evidence("", data=data)):
                 continue
-            yield lab.finding(
+            yield ctx.finding(
                 f"{tool.name} says that its {name} counts from {base}, and takes another entry than the first for it",
                 Probe(record.ops),
                 relation=f"{HERE}names_another",
@@ -62,25 +62,25 @@ def _numbered(tool: ToolSpec) -> Iterator[tuple[str, int]]:
             yield name, int((found[1] or found[2]).lower() in ("1", "one"))
 
 
-def _looks(lab: Lab) -> list[Op]:
+def _looks(ctx: AuditContext) -> list[Op]:
     """Calls that show what there is: those that need no argument, and known ones."""
-    bare = [call(tool.name) for tool in lab.about.tools if not tool.required and reads_by_name(call(tool.name))]
-    known = [one.op for one in lab.survey.reads() if reads_by_name(one.op)]
+    bare = [call(tool.name) for tool in ctx.about.tools if not tool.required and reads_by_name(call(tool.name))]
+    known = [one.op for one in ctx.discovery.reads() if reads_by_name(one.op)]
     return list({f"{op.name} {op.value}": op.marked("") for op in (*bare, *known)}.values())[:LOOKS]
 
 
-def _op(lab: Lab, tool: ToolSpec, *, name: str, base: int) -> Op:
-    known = next((one.op.value for one in lab.survey.of(tool.name)), None)
-    given: dict[str, Any] = known or valid(tool, lab.survey.values, lab.rng)
+def _op(ctx: AuditContext, tool: ToolSpec, *, name: str, base: int) -> Op:
+    known = next((one.op.value for one in ctx.discovery.of(tool.name)), None)
+    given: dict[str, Any] = known or valid(tool, ctx.discovery.values, ctx.rng)
     return call(tool.name, {**given, name: base}, mark="call")
 
 
-def _moments(lab: Lab, op: Op, looks: Sequence[Op]) -> Iterator[Probe]:
+def _moments(ctx: AuditContext, op: Op, looks: Sequence[Op]) -> Iterator[Probe]:
     """The call at many moments of a solution, the latest first, with a look before and after."""
     before = [one.marked(f"before {place}") for place, one in enumerate(looks)]
     after = [one.marked(f"after {place}") for place, one in enumerate(looks)]
-    for task in lab.some(TASKS):
-        ops = [one for one in lab.oracle(task) or () if one.do == "call"]
+    for task in ctx.sample_tasks(TASKS):
+        ops = [one for one in ctx.oracle(task) or () if one.do == "call"]
         for end in range(len(ops), max(0, len(ops) - MOMENTS), -1):
             yield Probe((reset(task), *ops[:end], *before, op, *after))
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, call, reset, same
+from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset, same
 
 from ._drift_units import units_in
 from ._drift_words import form_of, promised_order
@@ -19,7 +19,7 @@ def shape_differs(records: Sequence[Record], evidence: Evidence) -> bool:
     """The answer has other keys or types than production's, or is an error where production's is none."""
     seen = records[0].at("call")
     answer = evidence.data
-    return Seen(answer).is_error != seen.is_error or form_of(seen.value) != form_of(answer)
+    return OpResult(answer).is_error != seen.is_error or form_of(seen.value) != form_of(answer)
 
 
 def declared_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -31,18 +31,18 @@ def declared_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.production_declares_the_same", "action_drift", needs=("tools", "production"), value=84)
-def production(lab: Lab) -> Iterator[Finding | None]:
+def production(ctx: AuditContext) -> Iterator[Finding | None]:
     """Names, parameters, types, enums, defaults and required parameters are those of production."""
     probe = Probe((Op("tools", mark="tools"), Op("production", mark="production")))
-    record = lab.play_probe(probe)
+    record = ctx.play_probe(probe)
     real = record.at("production").value
     if not is_dict(real) or not real.get("tools"):
         raise NotChecked("production() gives no tools")
     ours = {tool["name"]: tool for tool in record.at("tools").value}
     theirs = {tool["name"]: tool for tool in real["tools"]}
-    lab.looking(len({*ours, *theirs}))
+    ctx.count_comparisons(len({*ours, *theirs}))
     for what, (expected, observed) in _differences(ours, theirs):
-        yield lab.finding(
+        yield ctx.finding(
             f"{what} is not as in production",
             probe,
             relation=f"{__name__}:declared_otherwise",
@@ -105,25 +105,25 @@ def _schema(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 @check("x.production_answers_the_same", "action_drift", needs=("call", "production", "tasks"), value=74)
-def behaviour(lab: Lab) -> Iterator[Finding | None]:
+def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
     """Calls that production answered are answered here with the same keys and types, errors by errors."""
-    real = lab.play(Op("production", mark="production")).at("production").value
+    real = ctx.play(Op("production", mark="production")).at("production").value
     pairs = real.get("calls") if is_dict(real) else None
     if not pairs:
         raise NotChecked("production() gives no calls with their answers")
     for name, arguments, answer in pairs[:40]:
-        lab.looking()
-        probe = Probe((reset(lab.tasks[0]), call(name, arguments, mark="call")))
+        ctx.count_comparisons()
+        probe = Probe((reset(ctx.tasks[0]), call(name, arguments, mark="call")))
         evidence = Evidence("", data=answer)
-        if shape_differs([lab.play_probe(probe)], evidence):
-            yield lab.finding(
+        if shape_differs([ctx.play_probe(probe)], evidence):
+            yield ctx.finding(
                 f"{name} answers in another form than production",
                 probe,
                 relation=f"{__name__}:shape_differs",
                 marks=("call",),
                 data=answer,
                 expected=answer,
-                observed=lab.play_probe(probe).at("call").value,
+                observed=ctx.play_probe(probe).at("call").value,
                 teaches="to read answers that production does not give",
             )
 
@@ -169,30 +169,30 @@ def _holds(record: Record, number: float) -> bool:
 
 
 @check("x.production_counts_the_same", "action_drift", needs=("call", "production", "tasks"), value=73)
-def counted(lab: Lab) -> Iterator[Finding | None]:
+def counted(ctx: AuditContext) -> Iterator[Finding | None]:
     """What does not depend on the world is neither turned round nor in another unit than in production."""
-    real = lab.play(Op("production", mark="production")).at("production").value
+    real = ctx.play(Op("production", mark="production")).at("production").value
     pairs = real.get("calls") if is_dict(real) else None
     if not pairs:
         raise NotChecked("production() gives no calls with their answers")
     told: set[str] = set()
-    for finding in _reckoned(lab, pairs[:40]):
+    for finding in _reckoned(ctx, pairs[:40]):
         told |= {finding.title.partition(" ")[0]}
         yield finding
     for name, arguments, answer in pairs[:40]:
         places = [where for where, _ in _numbers(answer)][:20]
         probes = [
             Probe((reset(task, seed=seed), Op("state", mark="world"), call(name, arguments, mark="call")))
-            for task in lab.some(2)
+            for task in ctx.sample_tasks(2)
             for seed in (0, 1)
         ]
-        records = lab.play_all(probes) if places and name not in told else []
-        lab.looking()
+        records = ctx.play_all(probes) if places and name not in told else []
+        ctx.count_comparisons()
         for where in places if records else ():
             if name in told or not turned(records, Evidence("", data=[where, answer])):
                 continue
             told.add(name)
-            yield lab.finding(
+            yield ctx.finding(
                 f"{name} gives {where.strip('/')} turned round, or in another unit than production",
                 *probes,
                 relation=f"{__name__}:turned",
@@ -231,11 +231,11 @@ def _numbers_differ(one: Any, other: Any) -> bool:
     return dict(_numbers(one)) != dict(_numbers(other))
 
 
-def _reckoned(lab: Lab, pairs: Sequence[Any]) -> Iterator[Finding]:
+def _reckoned(ctx: AuditContext, pairs: Sequence[Any]) -> Iterator[Finding]:
     groups: dict[str, list[tuple[str, dict[str, Any], Any]]] = {}
     for name, arguments, answer in pairs:
         words = {key: one for key, one in arguments.items() if not is_number(one)}
-        is_plain = not Seen(answer).is_error and any(True for _ in _numbers(answer))
+        is_plain = not OpResult(answer).is_error and any(True for _ in _numbers(answer))
         if is_plain and len(words) < len(arguments):
             groups.setdefault(f"{name} {sorted(arguments)} {sorted(words.items())}", []).append(
                 (name, arguments, answer)
@@ -243,9 +243,9 @@ def _reckoned(lab: Lab, pairs: Sequence[Any]) -> Iterator[Finding]:
     for calls in groups.values():
         if len({str(answer) for _, _, answer in calls}) <= ALIKE:
             continue
-        probes = [[_asked(task, seed, one) for task in lab.some(2) for seed in (0, 1)] for one in calls]
-        records = lab.play_all([each[0] for each in probes])
-        lab.looking()
+        probes = [[_asked(task, seed, one) for task in ctx.sample_tasks(2) for seed in (0, 1)] for one in calls]
+        records = ctx.play_all([each[0] for each in probes])
+        ctx.count_comparisons()
         right = [place for place, record in enumerate(records) if parsed(record.at("call").value) == calls[place][2]]
         wrong = [place for place in range(len(calls)) if place not in right]
         unlike = list({str(calls[place][2]): place for place in right}.values())[:ALIKE]
@@ -254,10 +254,10 @@ def _reckoned(lab: Lab, pairs: Sequence[Any]) -> Iterator[Finding]:
         chosen = [*unlike, wrong[0]]
         data = [calls[place][2] for place in chosen]
         played = [probe for place in chosen for probe in probes[place]]
-        if not reckoned_otherwise(lab.play_all(played), Evidence("", data=data)):
+        if not reckoned_otherwise(ctx.play_all(played), Evidence("", data=data)):
             continue
         name, arguments, answer = calls[wrong[0]]
-        finding = lab.finding(
+        finding = ctx.finding(
             f"{name} reckons otherwise than production",
             *played,
             relation=f"{__name__}:reckoned_otherwise",

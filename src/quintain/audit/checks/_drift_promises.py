@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import valid
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Probe, Record, call, reset
-from quintain.audit.survey import Known
 
 from ._drift_words import order_fields, order_of, promised_order, promises_at_most, rows_of
 
@@ -29,43 +29,43 @@ def longer_than(records: Sequence[Record], evidence: Evidence) -> bool:
     return rows is not None and len(rows) > int(evidence.data)
 
 
-def _answers(lab: Lab) -> Iterator[tuple[ToolSpec, Known]]:
+def _answers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, KnownCall]]:
     """Calls of tools whose description promises an order or a length: those that are known, then drawn ones."""
-    for tool in lab.about.tools:
+    for tool in ctx.about.tools:
         if promised_order(tool.description) is None and promises_at_most(tool.description) is None:
             continue
-        for known in lab.survey.of(tool.name)[:4]:
+        for known in ctx.discovery.of(tool.name)[:4]:
             yield tool, known
-        for task in lab.some(3):
-            drawn = {str(one): one for one in (_drawn(lab, tool) for _ in range(60))}
+        for task in ctx.sample_tasks(3):
+            drawn = {str(one): one for one in (_drawn(ctx, tool) for _ in range(60))}
             ops = [call(tool.name, one, mark=f"call {place}") for place, one in enumerate(drawn.values())]
-            record = lab.play(reset(task), *ops)
+            record = ctx.play(reset(task), *ops)
             for place, op in enumerate(ops):
                 seen = record.at(f"call {place}")
                 if len(rows_of(seen.value) or ()) > 1:
-                    yield tool, Known(task, (), op, seen, ())
+                    yield tool, KnownCall(task, (), op, seen, ())
 
 
-def _drawn(lab: Lab, tool: ToolSpec) -> dict[str, Any]:
+def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
     """Arguments for a tool, where every id that was seen may stand for any other."""
-    arguments = valid(tool, lab.survey.values, lab.rng, optional=0.1)
-    ids = lab.survey.values.of("id")
+    arguments = valid(tool, ctx.discovery.values, ctx.rng, optional=0.1)
+    ids = ctx.discovery.values.of("id")
     for name, value in arguments.items():
-        if name.endswith("id") and ids and lab.rng.random() < 0.7:
-            arguments[name] = lab.rng.choice([one for one in ids if type(one) is type(value)] or [value])
+        if name.endswith("id") and ids and ctx.rng.random() < 0.7:
+            arguments[name] = ctx.rng.choice([one for one in ids if type(one) is type(value)] or [value])
     return arguments
 
 
 @check("x.descriptions_hold", "action_drift", needs=("tools", "call"), value=60)
-def descriptions(lab: Lab) -> Iterator[Finding | None]:
+def descriptions(ctx: AuditContext) -> Iterator[Finding | None]:
     """Answers are in the order, and of the length, that the tool's description promises."""
-    for tool, known in _answers(lab):
-        lab.looking()
+    for tool, known in _answers(ctx):
+        ctx.count_comparisons()
         probe = Probe((reset(known.task), *known.before, known.op.marked("call")))
         most = promises_at_most(tool.description)
         rows = rows_of(known.seen.value)
         if most is not None and rows is not None and len(rows) > most and "limit" not in known.op.value:
-            yield lab.finding(
+            yield ctx.finding(
                 f"{tool.name} promises at most {most} results and gives {len(rows)}",
                 probe,
                 relation=f"{__name__}:longer_than",
@@ -82,7 +82,7 @@ def descriptions(lab: Lab) -> Iterator[Finding | None]:
         for field in order_fields(rows, tool.description):
             found = order_of(rows, field)
             if found and found != wanted:
-                yield lab.finding(
+                yield ctx.finding(
                     f"{tool.name} promises {wanted} order, but its answer goes the other way by {field}",
                     probe,
                     relation=f"{__name__}:out_of_order",

@@ -7,17 +7,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits, valid
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Probe, Record, Seen, call, reset, same
-from quintain.audit.trials import Trial
+from quintain.audit.probe import OpResult, Probe, Record, call, reset, same
+from quintain.audit.variations import Variation
 
 from ._drift_words import INVALID, text_of
 
 HERE = f"{__name__}:"
-MOST = 6
+MAX_FINDINGS = 6
 TASKS, OFFERED = 3, 40
 """Tasks in which a tool that never worked is tried, with so many values at most."""
 TEACHES = "calls that production would answer otherwise, or not at all"
@@ -43,7 +43,7 @@ _BOUND = re.compile(
 )
 
 
-def complaint(seen: Seen, arguments: dict[str, Any], parameters: dict[str, Any]) -> str:
+def complaint(seen: OpResult, arguments: dict[str, Any], parameters: dict[str, Any]) -> str:
     """What a refusal says of a call that its schema's own words forbid it to say; empty for nothing of the kind."""
     text = text_of(seen) if seen.is_error and seen.how != "crashed" else ""
     known: dict[str, Any] = parameters.get("properties") or {}
@@ -108,42 +108,42 @@ def bounded(records: Sequence[Record], evidence: Evidence) -> bool:
     return all(one == evidence.data["bound"] for one in found)
 
 
-def _bound_of(seen: Seen, name: str) -> float | None:
+def _bound_of(seen: OpResult, name: str) -> float | None:
     text = text_of(seen) if seen.is_error else ""
     told = _BOUND.search(text)
     return float(told[1]) if told and re.search(rf"\b{re.escape(name)}\b", text) else None
 
 
 @check("x.schema_is_enough", "action_drift", needs=("tools", "call", "tasks"), value=77)
-def enough(lab: Lab) -> Iterator[Finding | None]:
+def enough(ctx: AuditContext) -> Iterator[Finding | None]:
     """A call that fits its schema is never refused for its form."""
-    yield from _nothing_offered_is_taken(lab)
-    tried = [one for one in lab.trials.all if one.kind in ("good", "legal")]
+    yield from _nothing_offered_is_taken(ctx)
+    tried = [one for one in ctx.variations.all if one.kind in ("good", "legal")]
     if not tried:
         raise NotChecked("no call is known that works")
     told: set[tuple[str, str]] = set()
-    for trial in tried:
-        parameters = trial.tool.parameters
-        lab.looking()
-        if trial.works or len(told) >= MOST or not fits(trial.arguments, parameters):
+    for variation in tried:
+        parameters = variation.tool.parameters
+        ctx.count_comparisons()
+        if variation.works or len(told) >= MAX_FINDINGS or not fits(variation.arguments, parameters):
             continue
-        found = complaint(trial.seen, trial.arguments, parameters)
-        if not found or (trial.tool.name, found) in told:
+        found = complaint(variation.seen, variation.arguments, parameters)
+        if not found or (variation.tool.name, found) in told:
             continue
-        told.add((trial.tool.name, found))
-        yield lab.finding(
-            f"{trial.tool.name} {found}, which its schema does not say",
-            Probe((*trial.moment.head, trial.op.marked("call"))),
+        told.add((variation.tool.name, found))
+        yield ctx.finding(
+            f"{variation.tool.name} {found}, which its schema does not say",
+            Probe((*variation.base_state.head, variation.op.marked("call"))),
             relation=f"{HERE}refused_within",
             marks=("call",),
             data={"parameters": parameters, "complaint": found},
             minimise=0,
             part="H",
             expected=parameters.get("properties"),
-            observed=text_of(trial.seen)[:300],
+            observed=text_of(variation.seen)[:300],
             teaches=TEACHES,
         )
-    yield from _bounds(lab, tried)
+    yield from _bounds(ctx, tried)
 
 
 def takes_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -161,21 +161,21 @@ def takes_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
     return all(refused) and {str(op.value[name]) for op in calls} == set(map(str, offered))
 
 
-def _nothing_offered_is_taken(lab: Lab) -> Iterator[Finding | None]:
+def _nothing_offered_is_taken(ctx: AuditContext) -> Iterator[Finding | None]:
     """Tools of which no call is known to work, with each value that they offer, in several tasks."""
-    for tool in lab.about.tools:
-        tasks = () if any(one.works for one in lab.trials.of(tool.name)) else lab.some(TASKS)
+    for tool in ctx.about.tools:
+        tasks = () if any(one.works for one in ctx.variations.of(tool.name)) else ctx.sample_tasks(TASKS)
         for name, schema in tool.properties.items():
             offered: list[Any] = schema.get("enum") or [] if is_dict(schema) else []
             if len(offered) < 2 or len(offered) > OFFERED or not tasks:
                 continue
-            given = {**valid(tool, lab.survey.values, lab.rng, optional=0.0)}
+            given = {**valid(tool, ctx.discovery.values, ctx.rng, optional=0.0)}
             ops = [call(tool.name, {**given, name: one}, mark=f"offer {place}") for place, one in enumerate(offered)]
             probes = [Probe((reset(task), *ops)) for task in tasks]
             data = {"name": name, "parameters": tool.parameters}
-            lab.looking(len(ops))
-            if takes_nothing(lab.play_all(probes), Evidence("", data=data)):
-                yield lab.finding(
+            ctx.count_comparisons(len(ops))
+            if takes_nothing(ctx.play_all(probes), Evidence("", data=data)):
+                yield ctx.finding(
                     f"{tool.name} takes no {name} of those that its schema offers",
                     *probes,
                     relation=f"{HERE}takes_nothing",
@@ -184,35 +184,43 @@ def _nothing_offered_is_taken(lab: Lab) -> Iterator[Finding | None]:
                     minimise=0,
                     part="H",
                     expected=offered,
-                    observed=text_of(lab.play_probe(probes[0]).at("offer 0"))[:300],
+                    observed=text_of(ctx.play_probe(probes[0]).at("offer 0"))[:300],
                     teaches=TEACHES,
                 )
 
 
-def _bounds(lab: Lab, tried: Sequence[Trial]) -> Iterator[Finding | None]:
+def _bounds(ctx: AuditContext, tried: Sequence[Variation]) -> Iterator[Finding | None]:
     """Bounds that refusals name and the schema does not: the same ones, whatever a call is about."""
-    found: dict[tuple[str, str, float], list[Trial]] = {}
-    for trial in tried:
-        bound = _bound_of(trial.seen, trial.name) if trial.name and is_number(trial.arguments.get(trial.name)) else None
-        schema: Any = trial.tool.properties.get(trial.name)
+    found: dict[tuple[str, str, float], list[Variation]] = {}
+    for variation in tried:
+        bound = (
+            _bound_of(variation.seen, variation.name)
+            if variation.name and is_number(variation.arguments.get(variation.name))
+            else None
+        )
+        schema: Any = variation.tool.properties.get(variation.name)
         declared = [schema.get("minimum"), schema.get("maximum")] if is_dict(schema) else []
-        if bound is None or trial.works or bound in declared or declared in ([], [None, None]):
+        if bound is None or variation.works or bound in declared or declared in ([], [None, None]):
             continue
-        found.setdefault((trial.tool.name, trial.name, bound), []).append(trial)
-    for (tool, name, bound), trials in found.items():
-        others = [one for one in trials if one.good != trials[0].good and one.moment.task != trials[0].moment.task]
+        found.setdefault((variation.tool.name, variation.name, bound), []).append(variation)
+    for (tool, name, bound), variations in found.items():
+        others = [
+            one
+            for one in variations
+            if one.good != variations[0].good and one.base_state.task != variations[0].base_state.task
+        ]
         if not others:
             continue
-        yield lab.finding(
+        yield ctx.finding(
             f"{tool} has another bound for {name} than its schema: {bound:g}",
-            *(Probe((*one.moment.head, one.op.marked("call"))) for one in (trials[0], others[0])),
+            *(Probe((*one.base_state.head, one.op.marked("call"))) for one in (variations[0], others[0])),
             relation=f"{HERE}bounded",
             marks=("call",),
             data={"name": name, "bound": bound},
             minimise=0,
             part="H",
-            expected=trials[0].tool.properties[name],
-            observed=text_of(trials[0].seen)[:300],
+            expected=variations[0].tool.properties[name],
+            observed=text_of(variations[0].seen)[:300],
             teaches=TEACHES,
         )
 
@@ -237,52 +245,56 @@ def _longer(arguments: dict[str, Any], parameters: dict[str, Any]) -> bool:
     )
 
 
-def _manner(trial: Trial) -> str:
+def _manner(variation: Variation) -> str:
     """In what a call does not fit its schema."""
-    schema: Any = trial.tool.properties.get(trial.name) or {}
-    if trial.name not in trial.arguments:
+    schema: Any = variation.tool.properties.get(variation.name) or {}
+    if variation.name not in variation.arguments:
         return "without"
-    value = trial.arguments[trial.name]
+    value = variation.arguments[variation.name]
     if schema.get("enum"):
         return "not offered"
     return "out of bounds" if is_number(value) else "too long"
 
 
 @check("x.schema_is_kept", "action_drift", needs=("tools", "call", "tasks"), value=75)
-def kept(lab: Lab) -> Iterator[Finding | None]:
+def kept(ctx: AuditContext) -> Iterator[Finding | None]:
     """Where an environment refuses what does not fit its schemas, it does so everywhere."""
-    tried = [one for one in lab.trials.all if one.kind == "illegal"]
+    tried = [one for one in ctx.variations.all if one.kind == "illegal"]
     if not tried:
         raise NotChecked("no schema forbids anything")
     refused = [one for one in tried if not one.works]
-    loose: dict[tuple[str, str, str], Trial] = {}
+    loose: dict[tuple[str, str, str], Variation] = {}
     for one in tried:
         if one.works:
             loose.setdefault((one.tool.name, one.name, _manner(one)), one)
-    lab.looking(len(tried))
+    ctx.count_comparisons(len(tried))
     if len({(one.tool.name, one.name, _manner(one)) for one in refused}) < max(6, 10 * len(loose)):
         raise NotChecked("what does not fit a schema is often let through here")
-    for trial in list(loose.values())[:MOST]:
-        alike = [one for one in refused if _manner(one) == _manner(trial)]
-        yield _loose(lab, trial, (alike or refused)[0], manner=_manner(trial))
+    for variation in list(loose.values())[:MAX_FINDINGS]:
+        alike = [one for one in refused if _manner(one) == _manner(variation)]
+        yield _loose(ctx, variation, (alike or refused)[0], manner=_manner(variation))
 
 
-def _loose(lab: Lab, trial: Trial, sibling: Trial, *, manner: str) -> Finding | None:
+def _loose(ctx: AuditContext, variation: Variation, sibling: Variation, *, manner: str) -> Finding | None:
     legal = [
         one
-        for one in lab.trials.of(trial.tool.name)
-        if one.works and one.kind in ("good", "legal") and one.name in ("", trial.name) and one.good == trial.good
+        for one in ctx.variations.of(variation.tool.name)
+        if one.works
+        and one.kind in ("good", "legal")
+        and one.name in ("", variation.name)
+        and one.good == variation.good
     ]
-    replaced = any(same(one.seen, trial.seen) and one.changes == trial.changes for one in legal)
-    return lab.finding(
-        f"{trial.tool.name} takes a call that its schema forbids ({trial.name} {manner}), where others refuse it",
-        *(Probe((*one.moment.head, one.op.marked("call"))) for one in (trial, sibling)),
+    replaced = any(same(one.seen, variation.seen) and one.changes == variation.changes for one in legal)
+    tool = variation.tool.name
+    return ctx.finding(
+        f"{tool} takes a call that its schema forbids ({variation.name} {manner}), where others refuse it",
+        *(Probe((*one.base_state.head, one.op.marked("call"))) for one in (variation, sibling)),
         relation=f"{HERE}accepted",
         marks=("call",),
-        data=[trial.tool.parameters, sibling.tool.parameters],
+        data=[variation.tool.parameters, sibling.tool.parameters],
         minimise=0,
         class_="silent_default" if replaced and manner != "without" else "action_drift",
         expected="an error",
-        observed={"answer": trial.seen.value, "arguments": trial.arguments},
+        observed={"answer": variation.seen.value, "arguments": variation.arguments},
         teaches=TEACHES,
     )

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call
-from quintain.audit.trials import Trial, tables_of
+from quintain.audit.variations import Variation, tables_of
 
 from ._drift_words import promised_order, rows_of
 
@@ -153,12 +153,12 @@ def _passes(row: dict[str, Any], data: dict[str, Any]) -> bool:
     return all(str(row.get(name)) in values for name, values in data["kinds"].items())
 
 
-def _kinds(tried: Sequence[Trial], table: str) -> dict[str, list[str]]:
+def _kinds(tried: Sequence[Variation], table: str) -> dict[str, list[str]]:
     """What rows that are listed have in the fields with few values: a list may be only of what is still open."""
     found: dict[str, set[str]] = {}
-    for trial in tried:
-        rows = joined(trial.seen.value, trial.moment.world) or []
-        entries = tables_of(trial.moment.world).get(table, [])
+    for variation in tried:
+        rows = joined(variation.seen.value, variation.base_state.world) or []
+        entries = tables_of(variation.base_state.world).get(table, [])
         for name in entries[0] if entries else ():
             values = [row.get(name) for row in entries]
             if not all(value is None or isinstance(value, str | bool) for value in values):
@@ -175,11 +175,11 @@ def _signals(value: Any) -> bool:
 # --- the checks ---
 
 
-def _readings(lab: Lab) -> list[Trial]:
+def _readings(ctx: AuditContext) -> list[Variation]:
     """Lists that tools gave and that changed nothing, the longest first."""
     found = [
         one
-        for one in lab.trials.all
+        for one in ctx.variations.all
         if one.kind in ("good", "legal") and one.works and not one.changes and rows_of(one.seen.value) is not None
     ]
     if not found:
@@ -188,23 +188,23 @@ def _readings(lab: Lab) -> list[Trial]:
 
 
 @check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=72)
-def ordered_lists(lab: Lab) -> Iterator[Finding | None]:
+def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
     """Rows are in the order that the description promises, by what the world knows of them."""
     told: set[str] = set()
-    for trial in _readings(lab):
-        wanted = promised_order(trial.tool.description)
-        if wanted is None or trial.tool.name in told:
+    for variation in _readings(ctx):
+        wanted = promised_order(variation.tool.description)
+        if wanted is None or variation.tool.name in told:
             continue
-        rows = joined(trial.seen.value, trial.moment.world) or []
-        about = _TIME if _ABOUT_TIME.search(trial.tool.description) else _AMOUNT
+        rows = joined(variation.seen.value, variation.base_state.world) or []
+        about = _TIME if _ABOUT_TIME.search(variation.tool.description) else _AMOUNT
         fields = [name for name in rows[0] if about.search(name) and _comparable(rows, name)] if len(rows) > 1 else []
-        lab.looking()
+        ctx.count_comparisons()
         if not fields or not all(breaks_order(rows, name, wanted) for name in fields):
             continue
-        told.add(trial.tool.name)
-        yield lab.finding(
-            f"{trial.tool.name} promises {wanted} order, but its rows are not so by {fields[0]}",
-            _seeing(trial),
+        told.add(variation.tool.name)
+        yield ctx.finding(
+            f"{variation.tool.name} promises {wanted} order, but its rows are not so by {fields[0]}",
+            _seeing(variation),
             relation=f"{HERE}unsorted",
             marks=("call",),
             data={"field": fields[0], "order": wanted},
@@ -225,57 +225,61 @@ def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:
     return all(isinstance(one, str) and re.match(r"\d{4}-\d\d|\d\d:\d\d", one) for one in values)
 
 
-def _seeing(trial: Trial) -> Probe:
+def _seeing(variation: Variation) -> Probe:
     """The call beside the world that it is about; the world is absent where it cannot be seen."""
-    return Probe((*trial.moment.head, Op("state", mark="world"), trial.op.marked("call")))
+    return Probe((*variation.base_state.head, Op("state", mark="world"), variation.op.marked("call")))
 
 
 @check("x.filters_filter", "silent_default", needs=("tools", "call", "tasks"), value=71)
-def filters(lab: Lab) -> Iterator[Finding | None]:
+def filters(ctx: AuditContext) -> Iterator[Finding | None]:
     """A list has only rows that its parameters ask for, and no more than they allow."""
     told: set[tuple[str, str]] = set()
-    for trial in _readings(lab):
-        rows = joined(trial.seen.value, trial.moment.world)
-        for name, value in trial.arguments.items():
-            if (trial.tool.name, name) in told:
+    for variation in _readings(ctx):
+        rows = joined(variation.seen.value, variation.base_state.world)
+        for name, value in variation.arguments.items():
+            if (variation.tool.name, name) in told:
                 continue
-            lab.looking()
-            found = _filtered(lab, trial, name, value=value, rows=rows)
+            ctx.count_comparisons()
+            found = _filtered(ctx, variation, name, value=value, rows=rows)
             if found is not None:
-                told.add((trial.tool.name, name))
+                told.add((variation.tool.name, name))
                 yield found
 
 
-def _filtered(lab: Lab, trial: Trial, name: str, *, value: Any, rows: list[dict[str, Any]] | None) -> Finding | None:
-    schema: Any = trial.tool.properties.get(name)
-    count = len(rows_of(trial.seen.value) or ())
+def _filtered(
+    ctx: AuditContext, variation: Variation, name: str, *, value: Any, rows: list[dict[str, Any]] | None
+) -> Finding | None:
+    schema: Any = variation.tool.properties.get(name)
+    count = len(rows_of(variation.seen.value) or ())
     if LIMITS.match(name) and is_number(value) and 0 <= value < count:
-        title = f"{trial.tool.name} gives more rows than its {name}"
-        return _wrong(lab, trial, title, relation="too_many", data=name, observed={name: value, "rows": count})
-    found = _meaning(trial, name, schema, rows=rows or [])
+        title = f"{variation.tool.name} gives more rows than its {name}"
+        return _wrong(ctx, variation, title, relation="too_many", data=name, observed={name: value, "rows": count})
+    found = _meaning(variation, name, schema, rows=rows or [])
     if found is None or not rows:
         return None
     field, how = found
-    if how == "equal" and (not isinstance(value, str) or value.casefold() in _ALL or not _always(trial, name, field)):
+    if how == "equal" and (
+        not isinstance(value, str) or value.casefold() in _ALL or not _always(variation, name, field)
+    ):
         return None
     wrong = _outside(rows, field, how, value=value)
     if not wrong:
         return None
-    title = f"{trial.tool.name} gives rows that its {name} leaves out"
+    title = f"{variation.tool.name} gives rows that its {name} leaves out"
     data = {"field": field, "how": how, "name": name}
-    return _wrong(lab, trial, title, relation="outside", data=data, observed={name: value, field: wrong[:6]})
+    return _wrong(ctx, variation, title, relation="outside", data=data, observed={name: value, field: wrong[:6]})
 
 
-def _meaning(trial: Trial, name: str, schema: Any, *, rows: Sequence[dict[str, Any]]) -> tuple[str, str] | None:
+def _meaning(variation: Variation, name: str, schema: Any, *, rows: Sequence[dict[str, Any]]) -> tuple[str, str] | None:
     """The field of the rows that a parameter is about, and how."""
     if not rows or not is_dict(schema):
         return None
-    text = f"{schema.get('description') or ''} {trial.tool.description}"
+    text = f"{schema.get('description') or ''} {variation.tool.description}"
     stem = re.sub(r"^(min|max)(imum)?_|_(min|max)$", "", name)
     fields = [field for field in rows[0] if field in (name, stem)]
     if not fields:
         return None
-    if is_number(trial.arguments[name]):
+    if is_number(variation.arguments[name]):
         if re.match(r"min", name) or (_LEAST.search(text) and not _UP_TO.search(text)):
             return fields[0], "least"
         if re.match(r"max", name) or (_UP_TO.search(text) and not _LEAST.search(text)):
@@ -284,65 +288,71 @@ def _meaning(trial: Trial, name: str, schema: Any, *, rows: Sequence[dict[str, A
     return (fields[0], "equal") if name == fields[0] else None
 
 
-def _always(trial: Trial, name: str, field: str) -> bool:
+def _always(variation: Variation, name: str, field: str) -> bool:
     """Whether the parameter stands for the field at all: its values are among the field's in the world, or its enum."""
-    schema = trial.tool.properties[name]
-    value = trial.arguments[name]
-    there = {one for column, values in trial.moment.columns.items() if column.endswith(f"/{field}") for one in values}
+    schema = variation.tool.properties[name]
+    value = variation.arguments[name]
+    there = {
+        one for column, values in variation.base_state.columns.items() if column.endswith(f"/{field}") for one in values
+    }
     return value in there or value in (schema.get("enum") or ())
 
 
-def _wrong(lab: Lab, trial: Trial, title: str, *, relation: str, data: Any, observed: Any) -> Finding | None:
-    return lab.finding(
+def _wrong(
+    ctx: AuditContext, variation: Variation, title: str, *, relation: str, data: Any, observed: Any
+) -> Finding | None:
+    return ctx.finding(
         title,
-        _seeing(trial),
+        _seeing(variation),
         relation=f"{HERE}{relation}",
         marks=("call",),
         data=data,
         minimise=0,
-        expected=f"what the parameter asks for: {trial.arguments}",
+        expected=f"what the parameter asks for: {variation.arguments}",
         observed=observed,
         teaches="that what it asks for does not matter",
     )
 
 
 @check("x.pages_fit", "silent_default", needs=("tools", "call", "tasks"), value=66)
-def pages(lab: Lab) -> Iterator[Finding | None]:
+def pages(ctx: AuditContext) -> Iterator[Finding | None]:
     """With a limit or an offset a list is that part of the whole list."""
     told: set[str] = set()
-    for trial in _readings(lab):
-        names = [(name, "take") for name in trial.tool.properties if LIMITS.match(name)]
-        names += [(name, "skip") for name in trial.tool.properties if OFFSETS.match(name)]
-        count = len(rows_of(trial.seen.value) or ())
-        if not names or count < 3 or trial.tool.name in told:
+    for variation in _readings(ctx):
+        names = [(name, "take") for name in variation.tool.properties if LIMITS.match(name)]
+        names += [(name, "skip") for name in variation.tool.properties if OFFSETS.match(name)]
+        count = len(rows_of(variation.seen.value) or ())
+        if not names or count < 3 or variation.tool.name in told:
             continue
-        told.add(trial.tool.name)
+        told.add(variation.tool.name)
         for name, what in names:
-            yield _paged(lab, trial, name, what=what)
+            yield _paged(ctx, variation, name, what=what)
 
 
-def _paged(lab: Lab, trial: Trial, name: str, *, what: str) -> Finding | None:
-    limit = next((one for one in trial.tool.properties if LIMITS.match(one)), "")
-    schema: Any = trial.tool.properties.get(limit) or {}
+def _paged(ctx: AuditContext, variation: Variation, name: str, *, what: str) -> Finding | None:
+    limit = next((one for one in variation.tool.properties if LIMITS.match(one)), "")
+    schema: Any = variation.tool.properties.get(limit) or {}
     most = int(schema.get("maximum") or 50) if limit else 10_000
-    plain = {key: value for key, value in trial.arguments.items() if not LIMITS.match(key) and not OFFSETS.match(key)}
+    plain = {
+        key: value for key, value in variation.arguments.items() if not LIMITS.match(key) and not OFFSETS.match(key)
+    }
     wide = {**plain, **({limit: most} if limit else {})}
     for count in (1, 2, 3, 5, 11):
         skip, take = (count, most - count) if what == "skip" else (0, count)
         part = {**wide, name: count}
         probe = Probe(
             (
-                *trial.moment.head,
-                call(trial.tool.name, wide, mark="whole"),
-                call(trial.tool.name, part, mark="part"),
+                *variation.base_state.head,
+                call(variation.tool.name, wide, mark="whole"),
+                call(variation.tool.name, part, mark="part"),
             )
         )
         data = {"skip": skip, "take": take, "most": most}
-        lab.looking()
-        record = lab.play_probe(probe)
+        ctx.count_comparisons()
+        record = ctx.play_probe(probe)
         if not_the_page([record], Evidence("", data=data)):
-            return lab.finding(
-                f"{trial.tool.name} with {name}={count} does not give that part of the list",
+            return ctx.finding(
+                f"{variation.tool.name} with {name}={count} does not give that part of the list",
                 probe,
                 relation=f"{HERE}not_the_page",
                 marks=("whole", "part"),
@@ -356,41 +366,42 @@ def _paged(lab: Lab, trial: Trial, name: str, *, what: str) -> Finding | None:
 
 
 @check("x.lists_are_whole", "silent_default", needs=("tools", "call", "tasks", "state"), value=68)
-def whole(lab: Lab) -> Iterator[Finding | None]:
+def whole(ctx: AuditContext) -> Iterator[Finding | None]:
     """A list of what belongs to something has all of it, whatever it is asked about."""
-    found = _readings(lab)
+    found = _readings(ctx)
     for tool in dict.fromkeys(one.tool.name for one in found):
         mine = [one for one in found if one.tool.name == tool]
         if any(LIMITS.match(name) for name in mine[0].tool.properties):
             continue
         for name in mine[0].tool.required:
-            finding = _short(lab, mine, name)
+            finding = _short(ctx, mine, name)
             if finding is not None:
                 yield finding
                 break
 
 
-def _short(lab: Lab, mine: Sequence[Trial], name: str) -> Finding | None:
+def _short(ctx: AuditContext, mine: Sequence[Variation], name: str) -> Finding | None:
     """A list that is shorter than it should be, where most lists of the tool are just as long as they should."""
     tried = [one for one in mine if one.name in ("", name) and name in one.arguments]
-    for table, rows in tables_of(mine[0].moment.world).items():
+    for table, rows in tables_of(mine[0].base_state.world).items():
         kinds = _kinds(tried, table)
         like = [one for one in rows[0] if one == name or one.endswith(f"_{name}") or name.endswith(f"_{one}")]
         for field in like:
             for key in (one for one in _ids(rows, rows) if len({row[one] for row in rows}) == len(rows)):
                 data = {"name": name, "table": table, "field": field, "id": key, "kinds": kinds}
                 sets = [
-                    (one, *_listed(one.seen.value, one.moment.world, one.arguments[name], data=data)) for one in tried
+                    (one, *_listed(one.seen.value, one.base_state.world, one.arguments[name], data=data))
+                    for one in tried
                 ]
                 exact = [one for one, got, wanted in sets if got is not None and got == wanted and len(wanted) > 0]
                 short = [one for one, got, wanted in sets if got is not None and got < wanted]
-                lab.looking(len(sets))
+                ctx.count_comparisons(len(sets))
                 if len(exact) < 3 or not short or len(exact) < len(short):
                     continue
                 evidence = Evidence("", data=data)
-                for trial in short:
-                    if leaves_out([lab.play_probe(_seeing(trial))], evidence):
-                        title = f"{trial.tool.name} leaves out rows of some {name}, and does not say so"
-                        observed = {"rows": len(rows_of(trial.seen.value) or ())}
-                        return _wrong(lab, trial, title, relation="leaves_out", data=data, observed=observed)
+                for variation in short:
+                    if leaves_out([ctx.play_probe(_seeing(variation))], evidence):
+                        title = f"{variation.tool.name} leaves out rows of some {name}, and does not say so"
+                        observed = {"rows": len(rows_of(variation.seen.value) or ())}
+                        return _wrong(ctx, variation, title, relation="leaves_out", data=data, observed=observed)
     return None

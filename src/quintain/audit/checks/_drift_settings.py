@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset, same
-from quintain.audit.survey import Known
 
 from ._reward_acts import reads_by_name, words
 
@@ -32,7 +32,7 @@ class Setting(msgspec.Struct, frozen=True):
     """A tool that sets, the parameter, the values that it is told, and a call that shows what became of it."""
 
     tool: ToolSpec
-    known: Known
+    known: KnownCall
     name: str
     values: tuple[Any, ...]
     read: Op
@@ -48,14 +48,14 @@ class Setting(msgspec.Struct, frozen=True):
         return Probe((*head, *ops, self.read.marked("look")))
 
 
-def _settings(lab: Lab) -> Iterator[Setting]:
-    for tool in [one for one in lab.about.tools if not reads_by_name(call(one.name))][:TOOLS]:
-        known = next((one for one in lab.survey.of(tool.name) if one.writes is not False), None)
+def _settings(ctx: AuditContext) -> Iterator[Setting]:
+    for tool in [one for one in ctx.about.tools if not reads_by_name(call(one.name))][:TOOLS]:
+        known = next((one for one in ctx.discovery.of(tool.name) if one.writes is not False), None)
         if known is None:
             continue
         for name, schema in tool.properties.items():
             values = _values(tool, schema, known.op.value.get(name)) if is_dict(schema) else ()
-            for read in _reads(lab, known) if len(values) > 1 else ():
+            for read in _reads(ctx, known) if len(values) > 1 else ():
                 yield Setting(tool, known, name, values, read)
 
 
@@ -73,10 +73,10 @@ def _values(tool: ToolSpec, schema: dict[str, Any], known: Any) -> tuple[Any, ..
     return ()
 
 
-def _reads(lab: Lab, known: Known) -> list[Op]:
+def _reads(ctx: AuditContext, known: KnownCall) -> list[Op]:
     """Calls that show: those without arguments, and those that ask for what the writing call is about."""
     found: list[Op] = []
-    for tool in lab.about.tools:
+    for tool in ctx.about.tools:
         given = {name: known.op.value[name] for name in tool.required if name in known.op.value}
         if tool.name != known.op.name and reads_by_name(call(tool.name)) and len(given) == len(tool.required):
             found.append(call(tool.name, given))
@@ -129,22 +129,22 @@ def _is(one: Any, other: Any) -> bool:
 
 
 @check("x.set_is_shown", "action_drift", needs=("tools", "call", "tasks"), value=72)
-def set_is_shown(lab: Lab) -> Iterator[Finding | None]:
+def set_is_shown(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a tool was told to set is what is shown, whatever was set before."""
     looked, told = False, set[tuple[str, str]]()
-    known = [(setting, _histories(setting.values)) for setting in _settings(lab)]
-    firsts = lab.play_all([setting.probe(histories[0]) for setting, histories in known])
+    known = [(setting, _histories(setting.values)) for setting in _settings(ctx)]
+    firsts = ctx.play_all([setting.probe(histories[0]) for setting, histories in known])
     for (setting, histories), first in zip(known, firsts, strict=True):
         look = first.at("look")
         shown = [] if look.is_error else list(fields(look.value, setting.name))[:FIELDS]
         if not shown or (setting.tool.name, setting.name) in told:
             continue
-        rest = lab.play_all([setting.probe(one) for one in histories[1:]])
+        rest = ctx.play_all([setting.probe(one) for one in histories[1:]])
         seen = dict(zip(histories, [first, *rest], strict=True))
         for field in shown:
             looked = True
-            lab.looking()
-            finding = _finding(lab, setting, seen, field=field)
+            ctx.count_comparisons()
+            finding = _finding(ctx, setting, seen, field=field)
             if finding is not None:
                 told.add((setting.tool.name, setting.name))
                 yield finding
@@ -159,7 +159,7 @@ def _histories(values: Sequence[Any]) -> list[tuple[Any, ...]]:
     return [*((one,) for one in values), *((one, one) for one in values), *pairs]
 
 
-def _finding(lab: Lab, setting: Setting, seen: dict[tuple[Any, ...], Record], *, field: str) -> Finding | None:
+def _finding(ctx: AuditContext, setting: Setting, seen: dict[tuple[Any, ...], Record], *, field: str) -> Finding | None:
     data = {"name": setting.name, "field": field}
     fine = {
         history: fields(record.at("look").value, setting.name).get(field)
@@ -176,7 +176,7 @@ def _finding(lab: Lab, setting: Setting, seen: dict[tuple[Any, ...], Record], *,
             or not follows_not([seen[one], seen[other], seen[wrong]], Evidence("", data=data))
         ):
             continue
-        return lab.finding(
+        return ctx.finding(
             f"{setting.tool.name} says that it is done, and {field.strip('/')} is not the {setting.name} that was told",
             *(setting.probe(history) for history in (one, other, wrong)),
             relation=f"{HERE}follows_not",

@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset
 
 HERE = f"{__name__}:"
@@ -60,25 +60,25 @@ def number_of(value: Any) -> float | None:
 
 
 @check("x.sums_are_right", "action_drift", needs=("tools", "call", "tasks"), value=70)
-def sums(lab: Lab) -> Iterator[Finding | None]:
+def sums(ctx: AuditContext) -> Iterator[Finding | None]:
     """A tool that computes gives what Python gives."""
-    found = [(tool, list(calls_of(tool))) for tool in lab.about.tools]
+    found = [(tool, list(calls_of(tool))) for tool in ctx.about.tools]
     found = [(tool, calls) for tool, calls in found if calls]
     if not found:
         raise NotChecked("no tool computes")
     for tool, calls in found:
         told = _DIGITS.search(tool.description)
         digits = int(told[1]) if told else None
-        record = lab.play(reset(lab.tasks[0]), *(op.marked(f"call {place}") for place, (op, _) in enumerate(calls)))
+        record = ctx.play(reset(ctx.tasks[0]), *(op.marked(f"call {place}") for place, (op, _) in enumerate(calls)))
         for place, (op, result) in enumerate(calls):
             seen = record.at(f"call {place}")
             got = None if seen.is_error else number_of(seen.value)
-            lab.looking()
+            ctx.count_comparisons()
             if got is None or not _far(got, result, digits):
                 continue
-            finding = lab.finding(
+            finding = ctx.finding(
                 f"{tool.name} does not compute what it says: {_shown(op)}",
-                Probe((reset(lab.tasks[0]), op.marked("call"))),
+                Probe((reset(ctx.tasks[0]), op.marked("call"))),
                 relation=f"{HERE}miscomputes",
                 marks=("call",),
                 data={"result": result, "digits": digits},

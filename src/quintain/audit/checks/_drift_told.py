@@ -15,16 +15,16 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record
-from quintain.audit.trials import Trial, changed
+from quintain.audit.variations import Variation, changed
 
 from ._drift_units import UNITS, at_odds, may_be, rate_of
 
 HERE = f"{__name__}:"
-MOST = 8
+MAX_FINDINGS = 8
 _LIMITED = re.compile(
     r"at most|up to|capped|clamp|no more than|round|limited|maximum|truncat|shorten|partial", re.IGNORECASE
 )
@@ -175,12 +175,12 @@ class Series(msgspec.Struct, frozen=True):
     """Calls that differ in one parameter alone, and what became of each place."""
 
     name: str
-    trials: list[Trial]
+    variations: list[Variation]
     slots: list[Slots]
 
     @property
     def asked(self) -> list[Any]:
-        return [one.arguments[self.name] for one in self.trials]
+        return [one.arguments[self.name] for one in self.variations]
 
     def at(self, slot: str) -> list[tuple[Any, Any] | None]:
         """What became of a place in each call; a field that did not change is what it was."""
@@ -190,18 +190,18 @@ class Series(msgspec.Struct, frozen=True):
         return [one.get(slot, still) for one in self.slots]
 
 
-def series_of(lab: Lab) -> Iterator[Series]:
+def series_of(ctx: AuditContext) -> Iterator[Series]:
     """For each good call and each of its parameters the calls around it that work."""
-    skipped = {*lab.survey.background, *lab.volatile}
-    for tool in lab.about.tools:
-        tried = [one for one in lab.trials.of(tool.name) if one.works and one.kind not in ("illegal", "taken")]
+    skipped = {*ctx.discovery.background, *ctx.volatile}
+    for tool in ctx.about.tools:
+        tried = [one for one in ctx.variations.of(tool.name) if one.works and one.kind not in ("illegal", "taken")]
         for base in [one for one in tried if one.kind == "good"]:
-            mine = [one for one in tried if one.moment is base.moment and one.good == base.good]
+            mine = [one for one in tried if one.base_state is base.base_state and one.good == base.good]
             for name in tool.properties:
-                trials = [one for one in mine if one.name in ("", name) and _is_said(one.arguments.get(name))]
-                slots = [_without(slots_of(one.changes, one.seen.value), skipped) for one in trials]
-                if len(trials) > 1:
-                    yield Series(name, trials, slots)
+                variations = [one for one in mine if one.name in ("", name) and _is_said(one.arguments.get(name))]
+                slots = [_without(slots_of(one.changes, one.seen.value), skipped) for one in variations]
+                if len(variations) > 1:
+                    yield Series(name, variations, slots)
 
 
 def _is_said(value: Any) -> bool:
@@ -213,18 +213,18 @@ def _without(slots: Slots, names: set[str]) -> Slots:
 
 
 @check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=73)
-def done_as_told(lab: Lab) -> Iterator[Finding | None]:
+def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a call is told is what it does: no value is cut, replaced, left out, or counted in another unit."""
     told: set[tuple[str, str]] = set()
     looked = False
-    for series in series_of(lab):
-        tool = series.trials[0].tool
-        if (tool.name, series.name) in told or len(told) >= MOST:
+    for series in series_of(ctx):
+        tool = series.variations[0].tool
+        if (tool.name, series.name) in told or len(told) >= MAX_FINDINGS:
             continue
         for slot in dict.fromkeys(slot for one in series.slots for slot in one):
             looked = True
-            lab.looking()
-            found = _partly(lab, series, slot) or _never(lab, series, slot) or _multiple(lab, series, slot)
+            ctx.count_comparisons()
+            found = _partly(ctx, series, slot) or _never(ctx, series, slot) or _multiple(ctx, series, slot)
             if found is not None:
                 told.add((tool.name, series.name))
                 yield found
@@ -233,17 +233,21 @@ def done_as_told(lab: Lab) -> Iterator[Finding | None]:
         raise NotChecked("no call has an effect that can be seen")
 
 
-def _partly(lab: Lab, series: Series, slot: str) -> Finding | None:
+def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     """A place that follows the parameter in most calls and not in all."""
     places, asked = series.at(slot), series.asked
-    schema: Any = series.trials[0].tool.properties[series.name]
-    text = f"{series.trials[0].tool.description} {schema.get('description') or ''}"
+    schema: Any = series.variations[0].tool.properties[series.name]
+    text = f"{series.variations[0].tool.description} {schema.get('description') or ''}"
     for how in ("takes", "up", "down"):
         if how != "takes" and (slot.startswith("answer/") or not any(map(is_number, asked))):
             continue
-        pairs = [(trial, place, one) for trial, place, one in zip(series.trials, places, asked, strict=True) if place]
-        right = [(trial, one) for trial, place, one in pairs if holds(place, one, how)]
-        wrong = [(trial, place, one) for trial, place, one in pairs if not holds(place, one, how)]
+        pairs = [
+            (variation, place, one)
+            for variation, place, one in zip(series.variations, places, asked, strict=True)
+            if place
+        ]
+        right = [(variation, one) for variation, place, one in pairs if holds(place, one, how)]
+        wrong = [(variation, place, one) for variation, place, one in pairs if not holds(place, one, how)]
         least = 2 if _named(slot, series.name) and how == "takes" else 3
         if not wrong or len({str(one) for _, one in right}) < least:
             continue
@@ -251,12 +255,13 @@ def _partly(lab: Lab, series: Series, slot: str) -> Finding | None:
             continue
         if how != "takes" and _LIMITED.search(text):
             continue
-        for trial, place, one in [pair for pair in wrong if not _excused(slot, pair, how=how)][:3]:
+        for variation, place, one in [pair for pair in wrong if not _excused(slot, pair, how=how)][:3]:
             data = {"name": series.name, "slot": slot, "how": how}
-            finding = lab.finding(
-                f"{trial.tool.name} says that it is done, but does not do it with the {series.name} that it was told",
-                trial.probe(looks=trial.changes is not None),
-                right[0][0].probe(looks=trial.changes is not None),
+            tool = variation.tool.name
+            finding = ctx.finding(
+                f"{tool} says that it is done, but does not do it with the {series.name} that it was told",
+                variation.probe(looks=variation.changes is not None),
+                right[0][0].probe(looks=variation.changes is not None),
                 relation=f"{HERE}left_out",
                 marks=("call",),
                 data=data,
@@ -271,13 +276,13 @@ def _partly(lab: Lab, series: Series, slot: str) -> Finding | None:
     return None
 
 
-def _one_number(wrong: Sequence[tuple[Trial, tuple[Any, Any], Any]]) -> bool:
+def _one_number(wrong: Sequence[tuple[Variation, tuple[Any, Any], Any]]) -> bool:
     """Whether texts that are no numbers have all become one and the same number."""
     are_words = all(isinstance(one, str) and not one.strip().isdigit() for _, _, one in wrong)
     return are_words and is_number(wrong[0][1][1]) and all(place[1] == wrong[0][1][1] for _, place, _ in wrong)
 
 
-def _excused(slot: str, wrong: tuple[Trial, tuple[Any, Any], Any], *, how: str) -> bool:
+def _excused(slot: str, wrong: tuple[Variation, tuple[Any, Any], Any], *, how: str) -> bool:
     """What is told, or no fault: nothing said for an answer, an id made of other things, a long text in short."""
     place, asked = wrong[1:]
     if _is_told(wrong[0].seen.value, place, asked):
@@ -294,25 +299,27 @@ def _named(slot: str, name: str) -> bool:
     return field in (name, stem)
 
 
-def _never(lab: Lab, series: Series, slot: str) -> Finding | None:
+def _never(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     """A field that is called like the parameter, and is the same whatever it is told."""
     if slot.startswith("answer/") or slot.rpartition("/")[2] != series.name:
         return None
-    found: dict[str, list[Trial]] = {}
-    for trial, place in zip(series.trials, [one.get(slot) for one in series.slots], strict=True):
-        if place is not None and str(place[1]) not in trial.made:  # An id of what is new, by a name like the old one's.
-            found.setdefault(str(place[1]), []).append(trial)
-    for trials in found.values():
-        values = {str(one.arguments[series.name]) for one in trials}
+    found: dict[str, list[Variation]] = {}
+    for variation, place in zip(series.variations, [one.get(slot) for one in series.slots], strict=True):
+        if (
+            place is not None and str(place[1]) not in variation.made
+        ):  # An id of what is new, by a name like the old one's.
+            found.setdefault(str(place[1]), []).append(variation)
+    for variations in found.values():
+        values = {str(one.arguments[series.name]) for one in variations}
         boolean = {*values} == {"True", "False"}
-        if (len(values) < 3 and not boolean) or len(trials) < 0.8 * len(series.trials):
+        if (len(values) < 3 and not boolean) or len(variations) < 0.8 * len(series.variations):
             continue
-        for one, other in ((trials[0], trials[-1]), (trials[-1], trials[0])):
+        for one, other in ((variations[0], variations[-1]), (variations[-1], variations[0])):
             probes = (one.probe(looks=True), other.probe(looks=True))
             data = {"name": series.name, "slot": slot}
-            if not ignores(lab.play_all(probes), Evidence("", data=data)):
+            if not ignores(ctx.play_all(probes), Evidence("", data=data)):
                 continue
-            return lab.finding(
+            return ctx.finding(
                 f"{one.tool.name} leaves out its {series.name}: the field of that name is always the same",
                 *probes,
                 relation=f"{HERE}ignores",
@@ -327,43 +334,45 @@ def _never(lab: Lab, series: Series, slot: str) -> Finding | None:
     return None
 
 
-def _multiple(lab: Lab, series: Series, slot: str) -> Finding | None:
+def _multiple(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     """A place that moves by a fixed multiple of the parameter."""
     if slot.startswith("answer/") or not all(map(is_number, series.asked)):
         return None
     pairs = [
-        (trial, _factors(place, one))
-        for trial, place, one in zip(series.trials, series.at(slot), series.asked, strict=True)
+        (variation, _factors(place, one))
+        for variation, place, one in zip(series.variations, series.at(slot), series.asked, strict=True)
         if place is not None and is_number(one) and one
     ]
-    counts: dict[float, list[Trial]] = {}
-    for trial, factors in pairs:
+    counts: dict[float, list[Variation]] = {}
+    for variation, factors in pairs:
         for factor in dict.fromkeys(factors):
-            counts.setdefault(factor, []).append(trial)
-    itself = [trials for factor, trials in counts.items() if abs(abs(factor) - 1) < 1e-6 and len(trials) > 1]
+            counts.setdefault(factor, []).append(variation)
+    itself = [
+        variations for factor, variations in counts.items() if abs(abs(factor) - 1) < 1e-6 and len(variations) > 1
+    ]
     if not counts or itself:
-        return _another_unit(lab, series, slot, trials=itself[0]) if itself else None
+        return _another_unit(ctx, series, slot, variations=itself[0]) if itself else None
     factor = max(counts, key=lambda one: len(counts[one]))
-    trials = counts[factor]
-    schema: Any = trials[0].tool.properties[series.name]
-    if len({one.arguments[series.name] for one in trials}) < 3 or len(trials) < 0.8 * len(pairs) or not factor:
+    variations = counts[factor]
+    schema: Any = variations[0].tool.properties[series.name]
+    if len({one.arguments[series.name] for one in variations}) < 3 or len(variations) < 0.8 * len(pairs) or not factor:
         return None
-    text = f"{schema.get('description') or ''} {trials[0].tool.description}"
+    text = f"{schema.get('description') or ''} {variations[0].tool.description}"
     rate = rate_of(text, series.name)
     if rate is None and may_be(factor, series.name, text, slot=slot):
         return None
     if rate is not None and (_follows(series, rate) or abs(factor) / rate in UNITS):
         return None
     said = "" if rate is None else f", where it says {rate:g}"
-    return lab.finding(
-        f"{trials[0].tool.name} counts its {series.name} {abs(factor):g} times{said}",
-        *(one.probe(looks=True) for one in trials[:3]),
+    return ctx.finding(
+        f"{variations[0].tool.name} counts its {series.name} {abs(factor):g} times{said}",
+        *(one.probe(looks=True) for one in variations[:3]),
         relation=f"{HERE}scaled",
         marks=("call",),
         data={"name": series.name, "slot": slot, "factor": factor},
         minimise=0,
-        expected={series.name: trials[0].arguments[series.name]},
-        observed={slot: slots_of(trials[0].changes, None)[slot]},
+        expected={series.name: variations[0].arguments[series.name]},
+        observed={slot: slots_of(variations[0].changes, None)[slot]},
         teaches="amounts in a unit that production does not have",
     )
 
@@ -378,17 +387,17 @@ def _follows(series: Series, rate: float) -> bool:
     )
 
 
-def _another_unit(lab: Lab, series: Series, slot: str, *, trials: list[Trial]) -> Finding | None:
+def _another_unit(ctx: AuditContext, series: Series, slot: str, *, variations: list[Variation]) -> Finding | None:
     """A parameter that is described in one unit, and counted as it is in a field of another."""
-    tool, field = trials[0].tool, slot.rpartition("/")[2]
-    tools: list[dict[str, Any]] = [msgspec.to_builtins(one) for one in lab.about.tools]
+    tool, field = variations[0].tool, slot.rpartition("/")[2]
+    tools: list[dict[str, Any]] = [msgspec.to_builtins(one) for one in ctx.about.tools]
     units = at_odds(tools, (tool.name, series.name), field)
-    if units is None or len({one.arguments[series.name] for one in trials}) < 2:
+    if units is None or len({one.arguments[series.name] for one in variations}) < 2:
         return None
-    return lab.finding(
+    return ctx.finding(
         f"{tool.name} takes {series.name} in {units[0]}, and counts it as {units[1]} in {field}",
         Probe((Op("tools", mark="tools"),)),
-        *(one.probe(looks=True) for one in trials[:3]),
+        *(one.probe(looks=True) for one in variations[:3]),
         relation=f"{HERE}counts_as",
         marks=("tools", "call"),
         data={"name": series.name, "slot": slot, "tool": tool.name},

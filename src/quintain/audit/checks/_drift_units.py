@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record
 
 HERE = f"{__name__}:"
@@ -171,15 +171,15 @@ _MONEY = re.compile(r"balance|amount|price|paid|cost|credit|budget|total", re.IG
 
 
 @check("x.units_agree", "action_drift", needs=("tools",), value=76)
-def units(lab: Lab) -> Iterator[Finding | None]:
+def units(ctx: AuditContext) -> Iterator[Finding | None]:
     """A parameter's name and its description speak of the same unit."""
     probe = Probe((Op("tools", mark="tools"),))
-    tools: Any = lab.play_probe(probe).at("tools").value
+    tools: Any = ctx.play_probe(probe).at("tools").value
     if not tools:
         raise NotChecked("no tools")
-    lab.looking(len(tools))
+    ctx.count_comparisons(len(tools))
     for tool, name, one, other in contradictions(tools):
-        yield lab.finding(
+        yield ctx.finding(
             f"{name} of {tool} is described in {other}",
             probe,
             relation=f"{HERE}contradicts",

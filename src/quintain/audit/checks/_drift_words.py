@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from quintain.audit.data import is_dict, is_list, parsed
-from quintain.audit.opening import Source
-from quintain.audit.probe import Seen
+from quintain.audit.loader import Source
+from quintain.audit.probe import OpResult
 
 _KIND = r"(tool|function|action|operation|method|command)"
 UNKNOWN = re.compile(
@@ -35,7 +35,7 @@ INVALID = re.compile(
 )
 
 
-def text_of(seen: Seen) -> str:
+def text_of(seen: OpResult) -> str:
     """What an op gave, as text: its exception, or its value."""
     if seen.raised:
         return seen.raised

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Context, Op, Probe, Record
 
 from ._same_scripts import misses_locale, parts
@@ -44,20 +44,22 @@ def counted(values: Sequence[Any]) -> str:
     return "; ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
 
 
-def by_process(lab: Lab, task: str, ops: Sequence[Op], *, apart: Split, context: Context, how: str) -> Finding | None:
+def by_process(
+    ctx: AuditContext, task: str, ops: Sequence[Op], *, apart: Split, context: Context, how: str
+) -> Finding | None:
     """The finding that the score at the end of a script is another one there, with the one difference that does it."""
     if misses_locale(context, apart.one, apart.other):
         return None
     for words, part in (*parts(context), ("the process", context)):
-        probes = pair(lab, through(ops, SCORE.mark), SCORE.mark, context=part)
+        probes = pair(ctx, through(ops, SCORE.mark), SCORE.mark, context=part)
         if probes is not None:
-            return unlike(lab, task, probes, apart=apart, title=f"the verdict on a {how} episode depends on {words}")
+            return unlike(ctx, task, probes, apart=apart, title=f"the verdict on a {how} episode depends on {words}")
     return None
 
 
-def unlike(lab: Lab, task: str, probes: Sequence[Probe], *, apart: Split, title: str) -> Finding | None:
+def unlike(ctx: AuditContext, task: str, probes: Sequence[Probe], *, apart: Split, title: str) -> Finding | None:
     """The finding that the score at the end of the first of these probes is another one than in the rest."""
-    return lab.finding(
+    return ctx.finding(
         title,
         *probes,
         relation=UNLIKE,

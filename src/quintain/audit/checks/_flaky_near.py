@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Finding
 from quintain.audit.generate import fits
-from quintain.audit.lab import Lab
 from quintain.audit.probe import HOME, Context, Op, Probe, number, reset
 
 from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, verdicts
@@ -59,32 +59,32 @@ class Way(NamedTuple):
 
 
 @check("x.verdict_near_the_solution", "flaky_verifier", needs=("tasks", "tools"), value=74)
-def verdict_near_the_solution(lab: Lab) -> Iterator[Finding | None]:
+def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
     """What is nearly right, or right with damage beside it, is scored alike each time and by every process."""
-    ways = [_way(lab, task) for task in _tasks(lab)]
-    ends = [end for way in ways for end in _ends(lab, way)]
+    ways = [_way(ctx, task) for task in _tasks(ctx)]
+    ends = [end for way in ways for end in _ends(ctx, way)]
     if not ends:
-        raise lab.none("no call is known that could be made otherwise")
+        raise ctx.not_checked("no call is known that could be made otherwise")
     cost = len(ends) * max(way.seconds for way in ways)
     times = max(5, min(TIMES, int(CHEAP_S / max(cost, 1e-6))))
     contexts = list(elsewhere())
-    if any("set" in hint.title or "hash" in hint.title for hint in order_hints(lab)):
+    if any("set" in hint.title or "hash" in hint.title for hint in order_hints(ctx)):
         contexts += [Context(hash_seed=seed) for seed in SEEDS]
-    many, *records = lab.play_all([_all(ends, times=times), *(_all(ends, context=one) for one in contexts)])
-    lab.looking(len(ends) * (times + len(contexts)))
+    many, *records = ctx.play_all([_all(ends, times=times), *(_all(ends, context=one) for one in contexts)])
+    ctx.count_comparisons(len(ends) * (times + len(contexts)))
     for place, end in enumerate(ends):
         if len(kinds(many, (f"{place}",))) > 1:
-            yield _wavers(lab, end, verdicts(many, (f"{place}",)))
+            yield _wavers(ctx, end, verdicts(many, (f"{place}",)))
             return
     for context, record in zip(contexts, records, strict=True):
         for place, (task, how, ops) in enumerate(ends):
             if kinds(many, (f"{place}",)) == kinds(record, (f"{place}",)):
                 continue
             script = (*(op.marked(f"step {step}") for step, op in enumerate(ops)), SCORE)
-            one, other = lab.play_all([Probe(script), Probe(script, context)])
-            apart = split(one, other, [SCORE.mark], volatile=lab.volatile)
-            if apart is not None and not wavering(lab, script, SCORE.mark):
-                yield by_process(lab, task, script, apart=apart, context=context, how=how)
+            one, other = ctx.play_all([Probe(script), Probe(script, context)])
+            apart = split(one, other, [SCORE.mark], volatile=ctx.volatile)
+            if apart is not None and not wavering(ctx, script, SCORE.mark):
+                yield by_process(ctx, task, script, apart=apart, context=context, how=how)
                 return
 
 
@@ -93,8 +93,8 @@ def _all(ends: Sequence[End], *, times: int = 1, context: Context = HOME) -> Pro
     return Probe(tuple(op for ops in scored for op in ops), context)
 
 
-def _wavers(lab: Lab, end: End, seen: Sequence[Any]) -> Finding | None:
-    return lab.finding(
+def _wavers(ctx: AuditContext, end: End, seen: Sequence[Any]) -> Finding | None:
+    return ctx.finding(
         f"one and the same {end.how} episode is not always scored alike",
         Probe((*end.ops, Op("score", times=59, mark="many"))),
         relation=WAVERS,
@@ -112,37 +112,37 @@ def _wavers(lab: Lab, end: End, seen: Sequence[Any]) -> Finding | None:
 # --- ends ---
 
 
-def _tasks(lab: Lab) -> list[str]:
+def _tasks(ctx: AuditContext) -> list[str]:
     """One of each kind: a call twice is another kind than once, for only then is there a first of several."""
     found: dict[tuple[str, ...], str] = {}
-    for task in (*kinds_of_tasks(lab, 2), *lab.some(12)):
-        found.setdefault(tuple(op.name or op.do for op in lab.oracle(task) or ()), task)
+    for task in (*kinds_of_tasks(ctx, 2), *ctx.sample_tasks(12)):
+        found.setdefault(tuple(op.name or op.do for op in ctx.oracle(task) or ()), task)
     by_length = sorted(found.items(), key=lambda one: len(one[0]), reverse=True)
     return [task for _, task in by_length[:TASKS]]
 
 
-def _way(lab: Lab, task: str) -> Way:
+def _way(ctx: AuditContext, task: str) -> Way:
     """The solution, without its reads where these are not needed: many ends begin like it."""
-    ops = doing(lab, task)
-    short = tuple(op for op in ops if op.do != "call" or not seems_to_read(lab, op.name))
-    one, other = lab.play_all([Probe((reset(task), *some, SCORE)) for some in (ops, short)])
+    ops = doing(ctx, task)
+    short = tuple(op for op in ops if op.do != "call" or not seems_to_read(ctx, op.name))
+    one, other = ctx.play_all([Probe((reset(task), *some, SCORE)) for some in (ops, short)])
     seen = one.at(SCORE.mark)
     if short and seen.fine and not any(each.is_error for each in other.seen) and number(seen) == number(other.seen[-1]):
         return Way(task, short, seen.seconds)
     return Way(task, ops, seen.seconds)
 
 
-def _ends(lab: Lab, way: Way) -> Iterator[End]:
+def _ends(ctx: AuditContext, way: Way) -> Iterator[End]:
     task, ops = way.task, way.ops
     words = tuple(op for op in ops[-1:] if op.do == "answer")
     calls = ops[: len(ops) - len(words)]
-    bent = [[(place, one) for one in _others(lab, op)] for place, op in enumerate(calls)]
+    bent = [[(place, one) for one in _others(ctx, op)] for place, op in enumerate(calls)]
     turns = [several[turn] for turn in range(CHANGED) for several in bent if turn < len(several)]
     for place, other in turns[:CHANGED]:
         yield End(task, "nearly right", (reset(task), *calls[:place], other, *calls[place + 1 :], *words))
     for place, other in [(place, one) for place, op in enumerate(ops) for one in _a_line_wrong(op)][-LINES:]:
         yield End(task, "nearly right", (reset(task), *ops[:place], other, *ops[place + 1 :]))
-    for act in _beside(lab, task, calls):
+    for act in _beside(ctx, task, calls):
         yield End(task, "more than right", (reset(task), *calls, act, *words))
 
 
@@ -157,25 +157,25 @@ def _a_line_wrong(op: Op) -> Iterator[Op]:
             yield msgspec.structs.replace(op, value={**op.value, name: wrong} if name else wrong)
 
 
-def _beside(lab: Lab, task: str, calls: Sequence[Op]) -> list[Op]:
+def _beside(ctx: AuditContext, task: str, calls: Sequence[Op]) -> list[Op]:
     """Writes that are no part of the solution: known ones, and its own calls on something else."""
     mine = {(op.name, repr(op.value)) for op in calls}
-    acts = known(lab, task).acts if task in kinds_of_tasks(lab, 2) else ()  # Other checks ask about these, too.
+    acts = known(ctx, task).acts if task in kinds_of_tasks(ctx, 2) else ()  # Other checks ask about these, too.
     free = [op for op in acts if (op.name, repr(op.value)) not in mine]
-    own = [one for op in calls for one in _others(lab, op) if not seems_to_read(lab, op.name)]
+    own = [one for op in calls for one in _others(ctx, op) if not seems_to_read(ctx, op.name)]
     return [*free[:: max(1, len(free) // DAMAGED)][:DAMAGED], *own][:DAMAGED]
 
 
-def _others(lab: Lab, op: Op) -> Iterator[Op]:
+def _others(ctx: AuditContext, op: Op) -> Iterator[Op]:
     """The call with one of its arguments another one that its schema allows."""
-    tool = next((one for one in lab.about.tools if one.name == op.name), None)
+    tool = next((one for one in ctx.about.tools if one.name == op.name), None)
     if op.do != "call" or tool is None or not is_dict(op.value):
         return
     for name, value in op.value.items():
         schema: Any = tool.properties.get(name, {})
         fit = (
             one
-            for one in _values(lab, name, value, schema=schema)
+            for one in _values(ctx, name, value, schema=schema)
             if one != value and fits(one, schema, tool.parameters)
         )
         other = next(fit, None)
@@ -183,7 +183,7 @@ def _others(lab: Lab, op: Op) -> Iterator[Op]:
             yield msgspec.structs.replace(op, value={**op.value, name: other})
 
 
-def _values(lab: Lab, name: str, value: Any, *, schema: Any) -> Iterator[Any]:
+def _values(ctx: AuditContext, name: str, value: Any, *, schema: Any) -> Iterator[Any]:
     if isinstance(value, bool):
         yield not value
     elif isinstance(value, int | float):
@@ -193,5 +193,5 @@ def _values(lab: Lab, name: str, value: Any, *, schema: Any) -> Iterator[Any]:
     elif is_dict(schema) and is_list(schema.get("enum")):
         yield from schema["enum"]
     elif isinstance(value, str):
-        yield from (one for one in lab.survey.values.of(name) if isinstance(one, str))
+        yield from (one for one in ctx.discovery.values.of(name) if isinstance(one, str))
         yield f"{value}x"

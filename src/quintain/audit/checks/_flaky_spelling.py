@@ -14,16 +14,16 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_list
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Record, number
 
 from ._reward_acts import names, submits, words
 from ._reward_runs import runs_of
-from ._unsolv_walks import Walk, decimal, kinds, skeleton, walks
+from ._unsolv_runs import SolutionRun, decimal, kinds, skeleton, solution_runs
 
 _TASKS = 24
 """Of a kind that are tried."""
@@ -42,40 +42,40 @@ _IN_ORDER = re.compile(
 
 
 @check("x.spelling_by_task", "flaky_verifier", needs=("oracle", "tasks"), value=61)
-def spelling_by_task(lab: Lab) -> Iterator[Finding | None]:
+def spelling_by_task(ctx: AuditContext) -> Iterator[Finding | None]:
     """A spelling of the answer that is taken in some tasks is taken in all tasks of their kind."""
-    large = sorted((one for one in kinds(lab, _alike) if len(one) > _LEAST), key=len, reverse=True)
+    large = sorted((one for one in kinds(ctx, _alike) if len(one) > _LEAST), key=len, reverse=True)
     for family in large[:_KINDS]:
-        yield from _uneven(lab, family[:_TASKS])
+        yield from _uneven(ctx, family[:_TASKS])
 
 
-def _uneven(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
-    taken: dict[str, list[tuple[Walk, tuple[Op, ...]]]] = defaultdict(list)
-    refused: dict[str, list[tuple[Walk, tuple[Op, ...]]]] = defaultdict(list)
-    for walk in family:
-        ways = [(said, _saying(walk, text)) for said, text in spellings(str(_own(walk)))]
-        for (said, ops), run in zip(ways, runs_of(lab, walk.task, [ops for _, ops in ways]), strict=True):
-            lab.looking()
+def _uneven(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Finding | None]:
+    taken: dict[str, list[tuple[SolutionRun, tuple[Op, ...]]]] = defaultdict(list)
+    refused: dict[str, list[tuple[SolutionRun, tuple[Op, ...]]]] = defaultdict(list)
+    for solution_run in family:
+        ways = [(said, _saying(solution_run, text)) for said, text in spellings(str(_own(solution_run)))]
+        for (said, ops), run in zip(ways, runs_of(ctx, solution_run.task, [ops for _, ops in ways]), strict=True):
+            ctx.count_comparisons()
             if run.score is not None and not run.errors:
-                (taken if run.score >= walk.full - 1e-9 else refused)[said].append((walk, ops))
+                (taken if run.score >= solution_run.full - 1e-9 else refused)[said].append((solution_run, ops))
     for said, odd in refused.items():
         even = taken[said]
         if len(even) < max(_LEAST, 2 * len(odd)):
             continue
-        walk, ops = odd[0]
-        yield lab.finding(
+        solution_run, ops = odd[0]
+        yield ctx.finding(
             f"{said} is the right answer in most tasks of a kind, and not in some",
-            solves(walk.task, ops),
-            solves(walk.task, walk.ops),
+            solves(solution_run.task, ops),
+            solves(solution_run.task, solution_run.ops),
             *(solves(other.task, way) for other, way in even[:3]),
             relation=_UNEVEN,
             marks=("score",),
-            data=[walk.full, *(other.full for other, _ in even[:3])],
+            data=[solution_run.full, *(other.full for other, _ in even[:3])],
             minimise=0,
             part="V",
             tasks=[other.task for other, _ in odd],
-            expected=f"{walk.full:g}, as in {len(even)} other tasks of this kind",
-            observed=f"less: {_own(walk)!r} is right and {ops[-1].value!r} is not",
+            expected=f"{solution_run.full:g}, as in {len(even)} other tasks of this kind",
+            observed=f"less: {_own(solution_run)!r} is right and {ops[-1].value!r} is not",
             teaches="how an answer is spelled is, now and then, what it is paid for",
         )
         return
@@ -119,25 +119,25 @@ def spellings(own: str) -> Iterator[tuple[str, str]]:
 # --- answers ---
 
 
-def _own(walk: Walk) -> str | None:
+def _own(solution_run: SolutionRun) -> str | None:
     """The answer as text; None where none is given, or one of many words."""
-    last = walk.ops[-1]
+    last = solution_run.ops[-1]
     found: Any = last.value if last.do == "answer" else None
     if last.do == "call" and submits(last) and len(last.value) == 1:
         found = next(iter(last.value.values()))
     return found if isinstance(found, str) and found.strip() and len(found) <= 80 else None
 
 
-def _saying(walk: Walk, text: str) -> tuple[Op, ...]:
-    last = walk.ops[-1]
+def _saying(solution_run: SolutionRun, text: str) -> tuple[Op, ...]:
+    last = solution_run.ops[-1]
     value: Any = text if last.do == "answer" else dict.fromkeys(last.value, text)
-    return (*walk.ops[:-1], msgspec.structs.replace(last, value=value))
+    return (*solution_run.ops[:-1], msgspec.structs.replace(last, value=value))
 
 
-def _alike(walk: Walk) -> tuple[tuple[str, ...], str] | None:
+def _alike(solution_run: SolutionRun) -> tuple[tuple[str, ...], str] | None:
     """What the task is told, and whether its answer is a text or which kind of number."""
-    own = _own(walk)
-    return None if own is None else (skeleton(walk.told), _form(own))
+    own = _own(solution_run)
+    return None if own is None else (skeleton(solution_run.told), _form(own))
 
 
 def _form(own: str) -> str:
@@ -150,9 +150,9 @@ def _is_set(name: str, value: Any) -> bool:
     return is_list(value) and bool(set(words(name)) & _SETS)
 
 
-def turned_lists(lab: Lab, task: str) -> Callable[[Op, ToolSpec | None], Op]:
+def turned_lists(ctx: AuditContext, task: str) -> Callable[[Op, ToolSpec | None], Op]:
     """Turns round the lists of a call that are sets by their names, unless the agent is told of an order."""
-    told = next((walk.told for walk in walks(lab) if walk.task == task), "")
+    told = next((solution_run.told for solution_run in solution_runs(ctx) if solution_run.task == task), "")
 
     def turned(op: Op, _tool: ToolSpec | None) -> Op:
         if op.do != "call" or not told or _IN_ORDER.search(told):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, reset, same, together
+from quintain.audit.probe import Op, OpResult, Probe, Record, reset, same, together
 
 from ._same_scripts import doing
 
@@ -26,32 +26,32 @@ def strays(records: Sequence[Record], evidence: Evidence) -> bool:
     )
 
 
-def _lane(record: Record, mark: str) -> Seen | None:
+def _lane(record: Record, mark: str) -> OpResult | None:
     lane = record.lane(mark, 0)
     return lane[0] if lane else None
 
 
-def _done(record: Record, mark: str) -> Seen:
+def _done(record: Record, mark: str) -> OpResult:
     return record.at(mark)
 
 
 @check("x.verdict_by_thread", "flaky_verifier", needs=("tasks",), value=69)
-def verdict_by_thread(lab: Lab) -> Iterator[Finding | None]:
+def verdict_by_thread(ctx: AuditContext) -> Iterator[Finding | None]:
     """An episode whose calls come from one thread after the other is answered and scored as in one thread."""
-    for task in lab.some(2):
-        ops = [*doing(lab, task), Op("score")]
+    for task in ctx.sample_tasks(2):
+        ops = [*doing(ctx, task), Op("score")]
         marks = [f"step {place}" for place in range(len(ops))]
         moved = Probe((reset(task), *(together((op,), mark=mark) for op, mark in zip(ops, marks, strict=True))))
         plain = Probe((reset(task), *(op.marked(mark) for op, mark in zip(ops, marks, strict=True))))
-        records = lab.play_all([moved, plain, plain])
-        lab.looking(len(ops))
+        records = ctx.play_all([moved, plain, plain])
+        ctx.count_comparisons(len(ops))
         for op, mark in zip(ops, marks, strict=True):
-            evidence = Evidence(f"{HERE}strays", (mark,), None, lab.volatile)
+            evidence = Evidence(f"{HERE}strays", (mark,), None, ctx.volatile)
             if not strays(records, evidence):
                 continue
             is_score = op.do == "score"
             seen = _lane(records[0], mark)
-            yield lab.finding(
+            yield ctx.finding(
                 "the verdict is another one in another thread of the process"
                 if is_score
                 else f"{op.name or op.do} gives something else in another thread of the process",

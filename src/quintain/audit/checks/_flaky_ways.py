@@ -15,8 +15,8 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, number, reset
 
@@ -36,30 +36,30 @@ TEACHES = "the same act is now paid and now not, so that it learns from noise"
 
 
 @check("x.verdict_early", "flaky_verifier", needs=("tasks",), value=76)
-def verdict_early(lab: Lab) -> Iterator[Finding | None]:
+def verdict_early(ctx: AuditContext) -> Iterator[Finding | None]:
     """A verdict is about the end, whether or not the score was asked for on the way, or the world went back."""
-    for task in lab.some(2):
-        acts = doing(lab, task)
+    for task in ctx.sample_tasks(2):
+        acts = doing(ctx, task)
         mine = (*marked((reset(task), *acts)), _SCORE)
         asked = tuple(one for op in mine[:-1] for one in (op, Op("score")))
-        found = yield from _unlike(lab, (*asked, _SCORE), "when the score was asked for on the way", task=task)
-        if {"snapshot", "restore"} <= lab.offers and not found:
+        found = yield from _unlike(ctx, (*asked, _SCORE), "when the score was asked for on the way", task=task)
+        if {"snapshot", "restore"} <= ctx.offers and not found:
             begun, rest = mine[:1], marked(acts, tag="away ")
             away = tuple(msgspec.structs.replace(op, mark="") for op in rest)
             back = (*begun, Op("snapshot", name="start"), *away, Op("score"), Op("restore", name="start"), _SCORE)
-            found = yield from _unlike(lab, back, "when the world went back to it", task=task)
+            found = yield from _unlike(ctx, back, "when the world went back to it", task=task)
         if found:
             return
 
 
-def _unlike(lab: Lab, ops: Sequence[Op], words: str, *, task: str) -> Generator[Finding | None, None, bool]:
+def _unlike(ctx: AuditContext, ops: Sequence[Op], words: str, *, task: str) -> Generator[Finding | None, None, bool]:
     """Whether the verdict at the end of ops is not that of the marked ones alone."""
-    lab.looking()
+    ctx.count_comparisons()
     odd, plain = Probe(tuple(ops)), Probe(alone(ops))
-    one, other = lab.play_all([odd, plain])
-    if not apart(one.at(_SCORE.mark), other.at(_SCORE.mark), lab.volatile):
+    one, other = ctx.play_all([odd, plain])
+    if not apart(one.at(_SCORE.mark), other.at(_SCORE.mark), ctx.volatile):
         return False
-    finding = lab.finding(
+    finding = ctx.finding(
         f"the verdict on an episode is another one {words}",
         *(odd, plain, plain),
         relation=UNLIKE,
@@ -79,25 +79,25 @@ def _unlike(lab: Lab, ops: Sequence[Op], words: str, *, task: str) -> Generator[
 
 
 @check("x.verdict_by_session", "flaky_verifier", needs=("tasks",), value=74)
-def verdict_by_session(lab: Lab) -> Iterator[Finding | None]:
+def verdict_by_session(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same acts are scored alike in each of many sessions."""
-    for task in lab.some(2):
-        acts = doing(lab, task)
+    for task in ctx.sample_tasks(2):
+        acts = doing(ctx, task)
         for how, ops in (("whole", acts), ("half", half(acts))):
             if not ops:
                 continue
             few = Probe((_many(task, ops, _SESSIONS[0]),))
-            record = lab.play_probe(few)
+            record = ctx.play_probe(few)
             seen = record.at("ask")
-            lab.looking(_SESSIONS[0])
+            ctx.count_comparisons(_SESSIONS[0])
             if seen.fine and len(set(map(repr, seen.value))) == 1 and how == "whole":
                 more = min(_SESSIONS[1], int(_CHEAP_S / max(seen.seconds / _SESSIONS[0], 1e-4)))
                 if more > _SESSIONS[0]:
                     few = Probe((_many(task, ops, more),))
-                    seen = lab.play_probe(few).at("ask")
-                    lab.looking(more)
+                    seen = ctx.play_probe(few).at("ask")
+                    ctx.count_comparisons(more)
             if seen.fine and len(kinds := set(map(repr, seen.value))) > 1:
-                yield lab.finding(
+                yield ctx.finding(
                     "the same acts are not scored alike in every session",
                     few,
                     relation="varies",
@@ -129,7 +129,7 @@ def sessions(player: Player, _on: str, value: Any) -> list[Any]:
         seen = player.do(Op("score", on))
         found.append(number(seen) if seen.fine else seen.raised.partition(":")[0])
         player.do(Op("close", on))
-        player.handles.pop(on, None)
+        player.adapters.pop(on, None)
     return found
 
 
@@ -137,12 +137,12 @@ def sessions(player: Player, _on: str, value: Any) -> list[Any]:
 
 
 @check("x.verdict_later", "flaky_verifier", needs=("tasks",), value=71)
-def verdict_later(lab: Lab) -> Iterator[Finding | None]:
+def verdict_later(ctx: AuditContext) -> Iterator[Finding | None]:
     """A verdict does not depend on the second, or on how long the agent took."""
-    if lab.about.kind not in ("plain", "scorer"):
-        raise lab.none("its clocks are not Python's own, or it is another process")
-    for task in lab.some(2):
-        acts = doing(lab, task)
+    if ctx.about.kind not in ("plain", "scorer"):
+        raise ctx.not_checked("its clocks are not Python's own, or it is another process")
+    for task in ctx.sample_tasks(2):
+        acts = doing(ctx, task)
         for ops in (acts, half(acts)):
             leaps = [
                 one
@@ -153,11 +153,11 @@ def verdict_later(lab: Lab) -> Iterator[Finding | None]:
             begin = (reset(task), *ops, Op("score", mark="now"))
             probes = (Probe((*begin, *leaps)), Probe((*begin, *still)))
             marks = ("now", *(f"later {place}" for place in range(len(_LEAPS))))
-            lab.looking(len(_LEAPS))
-            evidence = Evidence(f"{_HERE}:moves", marks, None, lab.volatile)
-            moved, kept = lab.play_all(probes)
+            ctx.count_comparisons(len(_LEAPS))
+            evidence = Evidence(f"{_HERE}:moves", marks, None, ctx.volatile)
+            moved, kept = ctx.play_all(probes)
             if moves((moved, kept), evidence):
-                yield lab.finding(
+                yield ctx.finding(
                     "the verdict on one and the same episode is another one seconds or minutes later",
                     *probes,
                     relation=evidence.relation,
@@ -260,27 +260,27 @@ def _later_datetime() -> Any:
 
 
 @check("x.verdict_by_way", "flaky_verifier", needs=("oracle", "tasks", "state"), value=68)
-def verdict_by_way(lab: Lab) -> Iterator[Finding | None]:
+def verdict_by_way(ctx: AuditContext) -> Iterator[Finding | None]:
     """Two ways that end in the same world, none of whose calls failed, are paid alike."""
-    for one in [one for one in solve(lab, lab.some(3)) if one.full and one.full > 0 and not one.errors]:
+    for one in [one for one in solve(ctx, ctx.sample_tasks(3)) if one.full and one.full > 0 and not one.errors]:
         least = one.floor or 0.0
         ways: list[tuple[str, tuple[Op, ...], bool, float | None]] = [
-            (f"with {way.said}", way.ops, way.severity == "error", least) for way in looks(lab, one)
+            (f"with {way.said}", way.ops, way.severity == "error", least) for way in looks(ctx, one)
         ]
         for order in _other_orders(one.ops, one.writes):
             grave = not _ordered(one.told)
             ways.append(("with its independent writes in another order", order, grave, None))
-        lab.looking(len(ways))
-        runs = runs_of(lab, one.task, [ops for _, ops, _, _ in ways])
+        ctx.count_comparisons(len(ways))
+        runs = runs_of(ctx, one.task, [ops for _, ops, _, _ in ways])
         for (words, ops, grave, most), run in zip(ways, runs, strict=True):
             if run.errors or run.score is None or not _unequal(run.score, one.full or 0.0, most):
                 continue
             last = (Op("state", mark="end"), Op("score", mark="score"))
             odd, plain = (Probe((reset(one.task), *some, *last)) for some in (ops, one.ops))
             probes = (odd, plain, plain)
-            evidence = Evidence(f"{_HERE}:scored_apart", ("end", "score"), most, lab.volatile)
-            if scored_apart([*lab.play_all(probes)], evidence):
-                yield lab.finding(
+            evidence = Evidence(f"{_HERE}:scored_apart", ("end", "score"), most, ctx.volatile)
+            if scored_apart([*ctx.play_all(probes)], evidence):
+                yield ctx.finding(
                     f"a way {words} ends in the same world and is not paid alike",
                     *probes,
                     relation=evidence.relation,

@@ -8,7 +8,7 @@ from typing import Any
 
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
-from quintain.audit.probe import Op, Record, Seen, reset
+from quintain.audit.probe import Op, OpResult, Record, reset
 
 from ._leak_secrets import folded, leaves
 
@@ -24,7 +24,7 @@ def judged(task: str, says: str | list[str], said: str = MARK, *, mark: str = "j
     return (reset(task), Op("judge", name=task, value={"answer": said, "says": says}, mark=mark))
 
 
-def grade(seen: Seen) -> float | None:
+def grade(seen: OpResult) -> float | None:
     """The number that a judge gave; None for no verdict."""
     found: Any = seen.value.get("grade") if seen.fine and is_dict(seen.value) else None
     if is_dict(found):
@@ -32,7 +32,7 @@ def grade(seen: Seen) -> float | None:
     return float(found) if isinstance(found, bool) or is_number(found) else None
 
 
-def asked(seen: Seen) -> list[str]:
+def asked(seen: OpResult) -> list[str]:
     """What the judge's model was asked."""
     texts: Any = seen.value.get("asked") if seen.fine and is_dict(seen.value) else None
     return [str(one) for one in texts] if is_list(texts) else []

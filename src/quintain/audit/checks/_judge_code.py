@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 
 from ._judge_models import is_model, is_pinned
 
@@ -28,17 +28,17 @@ class Smell(msgspec.Struct, frozen=True):
 
 
 @check("x.judge_code", "judge", level="static", needs=("sources",), value=24, severity="warning")
-def code(lab: Lab) -> Iterator[Finding | None]:
+def code(ctx: AuditContext) -> Iterator[Finding | None]:
     """The judge's code pins its model, asks at temperature 0, and reads verdicts strictly."""
-    read = [source for source in lab.sources if source.part == "V" or "judge" in lab.offers]
+    read = [source for source in ctx.sources if source.part == "V" or "judge" in ctx.offers]
     for path in dict.fromkeys(source.path for source in read):
         try:
             tree = ast.parse(Path(path).read_text("utf-8"))
         except (OSError, SyntaxError, ValueError):
             continue
-        lab.looking()
+        ctx.count_comparisons()
         for smell in smells(tree):
-            yield lab.finding(
+            yield ctx.finding(
                 smell.title,
                 part="V",
                 where=f"{path}:{smell.line}",

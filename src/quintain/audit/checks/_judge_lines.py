@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 from ._reward_acts import reads_by_name
@@ -102,35 +102,37 @@ def wrong(value: str, others: Sequence[str]) -> list[str]:
 
 
 @check("x.report_lines", "judge", needs=("oracle", "tasks"), value=51)
-def report_lines(lab: Lab) -> Iterator[Finding | None]:
+def report_lines(ctx: AuditContext) -> Iterator[Finding | None]:
     """A report whose lines contradict each other, say nothing, or are missing, is not paid like a right one."""
-    solved = paid(lab, TASKS + 5)
+    solved = paid(ctx, TASKS + 5)
     known = list(reports(solved))
     if not known:
-        raise lab.none("no solution hands in a report of lines with keys")
+        raise ctx.not_checked("no solution hands in a report of lines with keys")
     told: set[str] = set()
     for report in known[:TASKS]:
         said: dict[str, list[str]] = {}
         for key, value in report.facts.items():
             said[key] = wrong(value, [other.facts[key] for other in known if key in other.facts])
-        yield from _judged(lab, report, {key: values for key, values in said.items() if values}, told=told)
+        yield from _judged(ctx, report, {key: values for key, values in said.items() if values}, told=told)
 
 
-def _judged(lab: Lab, report: Report, said: dict[str, list[str]], *, told: set[str]) -> Iterator[Finding | None]:
+def _judged(
+    ctx: AuditContext, report: Report, said: dict[str, list[str]], *, told: set[str]
+) -> Iterator[Finding | None]:
     """Only points that somebody looks at: to say something wrong of one costs something."""
     keys = list(said)
     falsified = [report.saying({key: said[key][:1]}) for key in keys]
     full = report.one.full or 0.0
     checked = [
-        key for key, run in zip(keys, runs(lab, report.one, falsified), strict=True) if _costs(report, run, full)
+        key for key, run in zip(keys, runs(ctx, report.one, falsified), strict=True) if _costs(report, run, full)
     ]
     said = {key: said[key] for key in checked}
     ways = list(_ways(report, said))
-    lab.looking(len(ways))
-    for (manner, way, false), run in zip(ways, runs(lab, report.one, [way for _, way, _ in ways]), strict=True):
+    ctx.count_comparisons(len(ways))
+    for (manner, way, false), run in zip(ways, runs(ctx, report.one, [way for _, way, _ in ways]), strict=True):
         if manner in told or run.score is None or run.score < full - 1e-9 or report.place in run.errors:
             continue
-        found = _finding(lab, report, (manner, way, false))
+        found = _finding(ctx, report, (manner, way, false))
         if found is not None:
             told.add(manner)
             yield found
@@ -166,11 +168,11 @@ def _ways(report: Report, said: dict[str, list[str]]) -> Iterator[tuple[str, tup
         yield "dropped", report.saying({key: []}), report.saying({key: said[key][:1]})
 
 
-def _finding(lab: Lab, report: Report, what: tuple[str, tuple[Op, ...], tuple[Op, ...]]) -> Finding | None:
+def _finding(ctx: AuditContext, report: Report, what: tuple[str, tuple[Op, ...], tuple[Op, ...]]) -> Finding | None:
     manner, way, false = what
     full = report.one.full or 0.0
     shown = way[report.place].value
-    return lab.finding(
+    return ctx.finding(
         _MANNERS[manner],
         Probe((reset(report.one.task), *way, score())),
         Probe((reset(report.one.task), *false, score())),
@@ -179,7 +181,7 @@ def _finding(lab: Lab, report: Report, what: tuple[str, tuple[Op, ...], tuple[Op
         data=full,
         minimise=0,
         part="V",
-        class_="judge" if "judge" in lab.offers else "reward_hack",
+        class_="judge" if "judge" in ctx.offers else "reward_hack",
         expected=f"less than {full:g}, as for a report that is wrong there",
         observed=(shown[report.argument] if report.argument else shown)[:400],
         teaches="to say everything, or nothing"

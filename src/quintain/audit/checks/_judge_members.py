@@ -20,7 +20,7 @@ from ._judge_replies import PAIRS
 from ._leak_secrets import leaves
 
 TOLD = f"{__name__}:told"
-MOST = 8
+MAX_MEMBERS = 8
 """Things beyond which a group is left alone: each is a few probes."""
 _CRITERIA = re.compile(r"rubric|criteri|guideline|checklist|requirement|assertion")
 _REFERENCES = re.compile(r"references|accepted|alternatives")
@@ -84,7 +84,7 @@ def members_of(hidden: Any) -> list[Members]:
         kind = "criteria" if _CRITERIA.search(lowered) else "references" if _REFERENCES.search(lowered) else ""
         pairs = _texts(value) if kind else []
         texts = tuple(text for _, text in pairs)
-        if 2 <= len(texts) <= MOST and len({*texts}) == len(texts) and min(map(len, texts)) >= 4:
+        if 2 <= len(texts) <= MAX_MEMBERS and len({*texts}) == len(texts) and min(map(len, texts)) >= 4:
             found.append(Members(kind, texts, tuple(name for name, _ in pairs), len(amounts) > 1))
     return found
 
@@ -127,7 +127,7 @@ def _text_in(value: Any) -> str:
 
 def told(player: Player, on: str, value: Any) -> Any:
     """In the child: a judge whose model is content with some members of a group."""
-    handle = player.handle(on)
+    adapter = player.adapter(on)
     group, table = msgspec.convert(value["group"], Members), msgspec.convert(value["table"], Table)
     chosen = frozenset(value["chosen"])
     heard: list[str] = []
@@ -139,7 +139,7 @@ def told(player: Player, on: str, value: Any) -> Any:
         here = {place for place, one in enumerate(group.texts) if _holds(text, one)}
         return table.good if here and here <= chosen else table.bad
 
-    return {"grade": handle.subject.judge(handle.task(value["task"]), MARK, complete), "asked": heard}
+    return {"grade": adapter.subject.judge(adapter.task(value["task"]), MARK, complete), "asked": heard}
 
 
 def _reply(group: Members, table: Table, chosen: frozenset[int], *, turned: bool) -> str:

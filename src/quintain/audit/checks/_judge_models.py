@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_number
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 
 FAMILIES = {
     "gpt": r"(?:chat)?gpt(?=[-\d])|o[134](?=-|$)|davinci|codex",
@@ -155,26 +155,26 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 
 @check("x.judge_is_another_family", "judge", level="static", needs=("tasks",), value=26, severity="warning")
-def family(lab: Lab) -> Iterator[Finding | None]:
+def family(ctx: AuditContext) -> Iterator[Finding | None]:
     """The judge's model is of another family than the policy's, of one version, and asked at temperature 0."""
-    uses = declared(lab.attribute("models"))
+    uses = declared(ctx.attribute("models"))
     told = {one.role for one in uses}
-    uses += [one for one in _in_code(lab) if one.role not in told]
+    uses += [one for one in _in_code(ctx) if one.role not in told]
     judges = [one for one in uses if one.role == "judge"]
     policies = [one for one in uses if one.role == "policy"]
     if not judges:
-        raise lab.none("no model of a judge is declared or named in the code")
+        raise ctx.not_checked("no model of a judge is declared or named in the code")
     for judge in judges:
-        lab.looking()
+        ctx.count_comparisons()
         kin = next((one for one in policies if families(one.model) & families(judge.model)), None)
         if kin is not None:
-            yield _kin(lab, judge, kin)
+            yield _kin(ctx, judge, kin)
         if not judge.where:  # Of what stands in the code, `x.judge_code` says it.
-            yield from _loose(lab, judge)
+            yield from _loose(ctx, judge)
 
 
-def _in_code(lab: Lab) -> Iterator[Use]:
-    for source in dict.fromkeys(lab.sources):
+def _in_code(ctx: AuditContext) -> Iterator[Use]:
+    for source in dict.fromkeys(ctx.sources):
         try:
             tree = ast.parse(Path(source.path).read_text("utf-8"))
         except (OSError, SyntaxError, ValueError):
@@ -182,10 +182,10 @@ def _in_code(lab: Lab) -> Iterator[Use]:
         yield from written(tree, source.path, source.names)
 
 
-def _kin(lab: Lab, judge: Use, policy: Use) -> Finding | None:
+def _kin(ctx: AuditContext, judge: Use, policy: Use) -> Finding | None:
     same = judge.model == policy.model
     shared = "/".join(sorted(families(judge.model) & families(policy.model)))
-    return lab.finding(
+    return ctx.finding(
         "the judge's model is the policy's own" if same else f"judge and policy are of one family: {shared}",
         part="V",
         where=judge.where,
@@ -196,9 +196,9 @@ def _kin(lab: Lab, judge: Use, policy: Use) -> Finding | None:
     )
 
 
-def _loose(lab: Lab, judge: Use) -> Iterator[Finding | None]:
+def _loose(ctx: AuditContext, judge: Use) -> Iterator[Finding | None]:
     if families(judge.model) and not is_pinned(judge.model):
-        yield lab.finding(
+        yield ctx.finding(
             "the judge's model is not pinned to a version",
             part="V",
             expected="a dated version",
@@ -207,7 +207,7 @@ def _loose(lab: Lab, judge: Use) -> Iterator[Finding | None]:
             at_most="hint",
         )
     if judge.temperature:
-        yield lab.finding(
+        yield ctx.finding(
             "the judge is asked at a temperature above 0",
             part="V",
             expected=0,

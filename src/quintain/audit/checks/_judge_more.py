@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe
 
 from . import _judge_claims as claims
@@ -26,28 +26,28 @@ def longer() -> Iterator[tuple[str, str]]:
         yield f"an answer of {size:,} characters", f"{start} {fill}{middle} {fill}{end}"
 
 
-def quoted(lab: Lab, task: str) -> list[str]:
+def quoted(ctx: AuditContext, task: str) -> list[str]:
     """Answers that repeat what the judge goes by."""
-    if "hidden" not in lab.offers:
+    if "hidden" not in ctx.offers:
         return []
-    seen = lab.play(Op("hidden", name=task, mark="hidden")).at("hidden")
+    seen = ctx.play(Op("hidden", name=task, mark="hidden")).at("hidden")
     texts = [str(one) for _, one in leaves(seen.value) if one is not None]
     return [*texts[:3], " ".join(texts)[:900]] if texts else []
 
 
-def remembers(lab: Lab, good: str, bad: str) -> Iterator[Finding | None]:
+def remembers(ctx: AuditContext, good: str, bad: str) -> Iterator[Finding | None]:
     """Answers whose grade depends on what was judged before them in the session."""
-    task, stem = lab.tasks[0], "The same beginning, and a long one. " * 12
+    task, stem = ctx.tasks[0], "The same beginning, and a long one. " * 12
     pairs = [(task, "It is one.", "It is two."), (task, f"{stem}One.", f"{stem}Two."), (task, "Good", "good ")]
-    pairs += [(lab.tasks[1], MARK, MARK)] if len(lab.tasks) > 1 else []
+    pairs += [(ctx.tasks[1], MARK, MARK)] if len(ctx.tasks) > 1 else []
     for other, first, second in pairs:
         for before, says in ((good, bad), (bad, good)):
             head = judged(task, before, first, mark="before")
             tail = Op("judge", name=other, value={"answer": second, "says": says}, mark="judge")
             probes = (Probe((*head, tail)), Probe((head[0], tail)))
-            lab.looking()
-            if claims.sticks(lab.play_all(probes), Evidence("")):
-                yield lab.finding(
+            ctx.count_comparisons()
+            if claims.sticks(ctx.play_all(probes), Evidence("")):
+                yield ctx.finding(
                     "an answer is given the grade of one that was judged before it",
                     *probes,
                     relation=f"{claims.__name__}:sticks",
@@ -55,23 +55,23 @@ def remembers(lab: Lab, good: str, bad: str) -> Iterator[Finding | None]:
                     minimise=0,
                     part="V",
                     expected="the grade that it has in a session of its own",
-                    observed={"before": before, "reply": says, "grade": grade(lab.play_probe(probes[0]).at("judge"))},
+                    observed={"before": before, "reply": says, "grade": grade(ctx.play_probe(probes[0]).at("judge"))},
                     teaches="to be judged after somebody who was right",
                 )
                 return
 
 
-def asks_again(lab: Lab, good: str, bad: str) -> Iterator[Finding | None]:
+def asks_again(ctx: AuditContext, good: str, bad: str) -> Iterator[Finding | None]:
     """Judges that ask until they hear what they want."""
-    task = lab.tasks[0]
-    count = len(asked(lab.play(*judged(task, bad)).at("judge")))
-    lab.looking()
+    task = ctx.tasks[0]
+    count = len(asked(ctx.play(*judged(task, bad)).at("judge")))
+    ctx.count_comparisons()
     if count < 2:
         return
     says = [*[bad] * (count - 1), good]
     probes = (Probe(judged(task, says)), Probe(judged(task, bad)), Probe(judged(task, good)))
-    if claims.asks_until(lab.play_all(probes), Evidence("")):
-        yield lab.finding(
+    if claims.asks_until(ctx.play_all(probes), Evidence("")):
+        yield ctx.finding(
             "one good verdict among several bad ones is enough",
             *probes,
             relation=f"{claims.__name__}:asks_until",
@@ -79,33 +79,33 @@ def asks_again(lab: Lab, good: str, bad: str) -> Iterator[Finding | None]:
             minimise=0,
             part="V",
             expected="a grade that the bad verdicts have a part in",
-            observed={"replies": says, "grade": grade(lab.play_probe(probes[0]).at("judge"))},
+            observed={"replies": says, "grade": grade(ctx.play_probe(probes[0]).at("judge"))},
             teaches="to be lucky once: a noisy judge that is asked often enough passes anything",
         )
 
 
-def unaware(lab: Lab) -> Iterator[Finding | None]:
+def unaware(ctx: AuditContext) -> Iterator[Finding | None]:
     """Judges that are asked without the rubric, or with a part of it."""
-    probes = [Probe((Op("hidden", name=task, mark="hidden"), *judged(task, "yes"))) for task in lab.some(6)]
-    records = lab.play_all(probes)
+    probes = [Probe((Op("hidden", name=task, mark="hidden"), *judged(task, "yes"))) for task in ctx.sample_tasks(6)]
+    records = ctx.play_all(probes)
     if not asked(records[0].at("judge")):
-        raise lab.none("the judge asks its model nothing")
+        raise ctx.not_checked("the judge asks its model nothing")
     for probe, record in zip(probes[1:], records[1:], strict=True):
-        lab.looking()
+        ctx.count_comparisons()
         if claims.blind([records[0], record], Evidence("")):
-            yield _unaware(lab, "the judge's model is asked the same whatever the task's rubric", [probes[0], probe])
+            yield _unaware(ctx, "the judge's model is asked the same whatever the task's rubric", [probes[0], probe])
             return
     for path, one in leaves(records[0].at("hidden").value):
         is_rubric = isinstance(one, str) and len(one) >= 40 and RUBRIC.search(".".join(path).lower())
-        lab.looking()
+        ctx.count_comparisons()
         if is_rubric and claims.cut_rubric(records[:1], Evidence("", data=one)):
-            yield _unaware(lab, "the judge's model is told the beginning of the rubric alone", probes[:1], data=one)
+            yield _unaware(ctx, "the judge's model is told the beginning of the rubric alone", probes[:1], data=one)
             return
 
 
-def _unaware(lab: Lab, title: str, probes: list[Probe], *, data: str = "") -> Finding | None:
-    seen = lab.play_probe(probes[0]).at("judge")
-    return lab.finding(
+def _unaware(ctx: AuditContext, title: str, probes: list[Probe], *, data: str = "") -> Finding | None:
+    seen = ctx.play_probe(probes[0]).at("judge")
+    return ctx.finding(
         title,
         *probes,
         relation=f"{claims.__name__}:{'cut_rubric' if data else 'blind'}",

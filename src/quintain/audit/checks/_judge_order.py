@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, reset
 
@@ -72,7 +72,7 @@ def slot(text: str, said: str) -> int | None:
 
 def placed(player: Player, on: str, value: Any) -> Any:
     """In the child: a judge whose model goes by places; the grade, what was asked, and where the answer stood."""
-    handle = player.handle(on)
+    adapter = player.adapter(on)
     asked_: list[str] = []
     places: list[int | None] = []
 
@@ -84,7 +84,7 @@ def placed(player: Player, on: str, value: Any) -> Any:
         chosen = PREFERS.index(wanted) - 2 if wanted in ("first", "second") else (place or 0) ^ (wanted == "theirs")
         return str(value["replies"][chosen])
 
-    found = handle.subject.judge(handle.task(value["task"]), value["answer"], complete)
+    found = adapter.subject.judge(adapter.task(value["task"]), value["answer"], complete)
     return {"grade": found, "asked": asked_, "places": places}
 
 
@@ -132,27 +132,27 @@ def one_order(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 @check("x.judge_ignores_place", "judge", needs=NEEDS, value=49)
-def position(lab: Lab) -> Iterator[Finding | None]:
+def position(ctx: AuditContext) -> Iterator[Finding | None]:
     """A judge that compares two answers is not decided by which of them stands first."""
-    task = lab.tasks[0]
+    task = ctx.tasks[0]
     tried = [_op(task, wanted, pair, mark=f"{n} {wanted}") for n, pair in enumerate(REPLIES) for wanted in PREFERS]
-    first = lab.play(reset(task), tried[0])
+    first = ctx.play(reset(task), tried[0])
     if not asked(first.at("0 ours")):
-        raise lab.none("the judge asks its model nothing")
+        raise ctx.not_checked("the judge asks its model nothing")
     if None in _places(first, "0 ours"):
-        raise lab.none("the judge's model is not asked to compare the answer with another one")
-    record = lab.play(reset(task), *tried)
+        raise ctx.not_checked("the judge's model is not asked to compare the answer with another one")
+    record = ctx.play(reset(task), *tried)
     for number, pair in enumerate(REPLIES):
         grades = {grade(record.at(f"{number} {wanted}")) for wanted in PREFERS}
-        lab.looking()
+        ctx.count_comparisons()
         if len(grades - {None}) > 1:
-            yield from _compared(lab, task, pair)
+            yield from _compared(ctx, task, pair)
             return
 
 
-def _compared(lab: Lab, task: str, pair: Sequence[str]) -> Iterator[Finding | None]:
+def _compared(ctx: AuditContext, task: str, pair: Sequence[str]) -> Iterator[Finding | None]:
     probes = [Probe((reset(task), _op(task, wanted, pair))) for wanted in PREFERS]
-    records = lab.play_all(probes)
+    records = ctx.play_all(probes)
     observed = {wanted: grade(record.at("judge")) for wanted, record in zip(PREFERS, records, strict=True)}
     both = {
         "place_alone": (place_alone, "a model that always prefers one place makes the answer win in both orders"),
@@ -160,16 +160,20 @@ def _compared(lab: Lab, task: str, pair: Sequence[str]) -> Iterator[Finding | No
     }
     for name, (holds, title) in both.items():
         if holds(records, Evidence("")):
-            yield _finding(lab, title, probes, name=name, observed=observed)
+            yield _finding(ctx, title, probes, name=name, observed=observed)
             return
-    others = [Probe((reset(one), _op(one, "ours", pair, said=said))) for one in lab.some(2) for said in ANSWERS[1:]]
-    if one_order([*records, *lab.play_all(others)], Evidence("")):
+    others = [
+        Probe((reset(one), _op(one, "ours", pair, said=said))) for one in ctx.sample_tasks(2) for said in ANSWERS[1:]
+    ]
+    if one_order([*records, *ctx.play_all(others)], Evidence("")):
         title = "the answer is compared in one order alone: a model that prefers a place decides the grade"
-        yield _finding(lab, title, [*probes, *others], name="one_order", observed=observed)
+        yield _finding(ctx, title, [*probes, *others], name="one_order", observed=observed)
 
 
-def _finding(lab: Lab, title: str, probes: Sequence[Probe], *, name: str, observed: dict[str, Any]) -> Finding | None:
-    return lab.finding(
+def _finding(
+    ctx: AuditContext, title: str, probes: Sequence[Probe], *, name: str, observed: dict[str, Any]
+) -> Finding | None:
+    return ctx.finding(
         title,
         *probes,
         relation=f"{__name__}:{name}",
@@ -185,25 +189,25 @@ def _finding(lab: Lab, title: str, probes: Sequence[Probe], *, name: str, observ
 
 
 @check("x.judge_ignores_order", "judge", needs=(*NEEDS, "hidden"), value=46)
-def order(lab: Lab) -> Iterator[Finding | None]:
+def order(ctx: AuditContext) -> Iterator[Finding | None]:
     """Of several criteria or references each counts, in whatever order they are asked or their verdicts told."""
     is_known = False
-    for task in lab.some(TASKS):
-        hidden = lab.play(Op("hidden", name=task, mark="hidden")).at("hidden").value
+    for task in ctx.sample_tasks(TASKS):
+        hidden = ctx.play(Op("hidden", name=task, mark="hidden")).at("hidden").value
         for group in members.members_of(hidden):
-            table = _understood(lab, task, group)
+            table = _understood(ctx, task, group)
             if table is None:
                 continue
             is_known = True
-            found = list(_ordered(lab, task, group, table=table))
+            found = list(_ordered(ctx, task, group, table=table))
             yield from found
             if found:
                 return
     if not is_known:
-        raise lab.none("no criteria or references on each of which the judge hears a verdict")
+        raise ctx.not_checked("no criteria or references on each of which the judge hears a verdict")
 
 
-def _understood(lab: Lab, task: str, group: Members) -> Table | None:
+def _understood(ctx: AuditContext, task: str, group: Members) -> Table | None:
     """How verdicts on each of several things are told to this judge; None when it does not ask about each."""
     every = frozenset(range(len(group.texts)))
     ops = [
@@ -211,10 +215,10 @@ def _understood(lab: Lab, task: str, group: Members) -> Table | None:
         for number, table in enumerate(members.TABLES)
         for some in (every, frozenset[int]())
     ]
-    record = lab.play(reset(task), *ops)
+    record = ctx.play(reset(task), *ops)
     for number, table in enumerate(members.TABLES):
         best, worst = record.at(f"{number} {len(every)}"), record.at(f"{number} 0")
-        lab.looking()
+        ctx.count_comparisons()
         high, low = grade(best), grade(worst)
         is_read = high is not None and low is not None and high > low + EPSILON
         if is_read and members.is_asked(asked(best), group, table):
@@ -222,7 +226,7 @@ def _understood(lab: Lab, task: str, group: Members) -> Table | None:
     return None
 
 
-def _ordered(lab: Lab, task: str, group: Members, *, table: Table) -> Iterator[Finding | None]:
+def _ordered(ctx: AuditContext, task: str, group: Members, *, table: Table) -> Iterator[Finding | None]:
     every = frozenset(range(len(group.texts)))
     chosen = [every, frozenset[int](), *(frozenset({one}) for one in every), *(every - {one} for one in every)]
     probes = [Probe((reset(task), members.played(task, group, table, chosen=some))) for some in chosen]
@@ -231,27 +235,27 @@ def _ordered(lab: Lab, task: str, group: Members, *, table: Table) -> Iterator[F
             Probe((reset(task), members.played(task, group, table, chosen=some, turned=turned)))
             for turned in (False, True)
         ]
-        records = lab.play_all(pair)
-        lab.looking()
+        records = ctx.play_all(pair)
+        ctx.count_comparisons()
         if members.unlike(records, Evidence("")):
-            yield _unordered(lab, "the same verdicts, told in another order, are graded otherwise", pair, name="unlike",
+            yield _unordered(ctx, "the same verdicts, told in another order, are graded otherwise", pair, name="unlike",
                              observed=[grade(record.at("judge")) for record in records])  # fmt: skip
             return
-    records = lab.play_all(probes)
-    lab.looking(len(every))
+    records = ctx.play_all(probes)
+    ctx.count_comparisons(len(every))
     data = Evidence("", data=len(every))
     grades = [grade(record.at("judge")) for record in records]
     if members.decides(records, data):
         title = f"of {len(every)} {group.kind} one alone decides the grade"
-        yield _unordered(lab, title, probes, name="decides", observed=grades)
+        yield _unordered(ctx, title, probes, name="decides", observed=grades)
     elif not group.is_weighted and members.counts_by_place(records, data):
         title = f"{group.kind} for which no weight is told count by their place"
-        yield _unordered(lab, title, probes, name="counts_by_place", observed=grades)
+        yield _unordered(ctx, title, probes, name="counts_by_place", observed=grades)
 
 
-def _unordered(lab: Lab, title: str, probes: Sequence[Probe], *, name: str, observed: Any) -> Finding | None:
+def _unordered(ctx: AuditContext, title: str, probes: Sequence[Probe], *, name: str, observed: Any) -> Finding | None:
     is_plain = name != "counts_by_place"
-    return lab.finding(
+    return ctx.finding(
         title,
         *probes,
         relation=f"{members.__name__}:{name}",

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, reset
 
 from ._judge_claims import EPSILON, NEEDS, asked, grade, judged
@@ -62,25 +62,25 @@ class Scale(msgspec.Struct, frozen=True):
         return self.form.format(min(self.grades, key=lambda one: self.grades[one]))
 
 
-def scale(lab: Lab) -> Scale | None:
+def scale(ctx: AuditContext) -> Scale | None:
     """How this judge is told numbers, and what it makes of them; None for one that is told something else."""
-    return lab.once(("judge's scale",), _scale)
+    return ctx.once(("judge's scale",), _scale)
 
 
-def _scale(lab: Lab) -> Scale | None:
-    probed = lab.play_probe(_saying(lab, FORMS, _PROBED))
+def _scale(ctx: AuditContext) -> Scale | None:
+    probed = ctx.play_probe(_saying(ctx, FORMS, _PROBED))
     for form in FORMS:
         if len({*_graded(probed, form, _PROBED).values()}) < 2:
             continue
-        record = lab.play_probe(_saying(lab, [form], (*NUMBERS, *BEYOND)))
+        record = ctx.play_probe(_saying(ctx, [form], (*NUMBERS, *BEYOND)))
         grades = _graded(record, form, NUMBERS)
         if len(grades) >= _LEAST:
             return Scale(form, grades, ends=not _graded(record, form, BEYOND))
     return None
 
 
-def _saying(lab: Lab, forms: Sequence[str], numbers: Sequence[int]) -> Probe:
-    task = lab.tasks[0]
+def _saying(ctx: AuditContext, forms: Sequence[str], numbers: Sequence[int]) -> Probe:
+    task = ctx.tasks[0]
     says = [form.format(one) for form in forms for one in numbers]
     return Probe((reset(task, mark="reset"), *(judged(task, one, mark=one)[1] for one in says)))
 
@@ -132,37 +132,37 @@ def flat(grades: dict[int, float]) -> list[int]:
 
 
 @check("x.judge_scale", "judge", needs=NEEDS, value=45)
-def numbers(lab: Lab) -> Iterator[Finding | None]:
+def numbers(ctx: AuditContext) -> Iterator[Finding | None]:
     """Where the judge's model says a number of a scale, a greater one is graded better."""
-    known = scale(lab)
+    known = scale(ctx)
     if known is None:
-        raise lab.none("the judge's model is asked for no number of a scale")
-    lab.looking(len(known.grades))
+        raise ctx.not_checked("the judge's model is asked for no number of a scale")
+    ctx.count_comparisons(len(known.grades))
     low, high = min(known.grades), max(known.grades)
     number = fallen(known.grades)
     if number is not None:
-        yield _finding(lab, known, f"the judge grades {number} less than the number before it", name="falls")
+        yield _finding(ctx, known, f"the judge grades {number} less than the number before it", name="falls")
         return
     alike = flat(known.grades) if known.ends else []
-    if alike and not _told(lab):
+    if alike and not _told(ctx):
         title = f"of the judge's scale from {low} to {high}, {', '.join(map(str, alike))} are all worth the same"
-        yield _finding(lab, known, title, name="flat_end")
+        yield _finding(ctx, known, title, name="flat_end")
 
 
-def _told(lab: Lab) -> bool:
+def _told(ctx: AuditContext) -> bool:
     """Whether the judge's model or the agent is told that a part of the scale counts alike."""
-    task = lab.tasks[0]
-    ops = [Op("hidden", name=task, mark="hidden")] if "hidden" in lab.offers else []
-    record = lab.play(reset(task, mark="prompt"), *judged(task, "yes")[1:], *ops)
+    task = ctx.tasks[0]
+    ops = [Op("hidden", name=task, mark="hidden")] if "hidden" in ctx.offers else []
+    record = ctx.play(reset(task, mark="prompt"), *judged(task, "yes")[1:], *ops)
     texts = [*asked(record.at("judge")), str(record.at("prompt").value)]
     texts += [str(leaf) for _, leaf in leaves(record.at("hidden").value)] if ops else []
     return any(_THRESHOLD.search(text) for text in texts)
 
 
-def _finding(lab: Lab, known: Scale, title: str, *, name: str) -> Finding | None:
-    return lab.finding(
+def _finding(ctx: AuditContext, known: Scale, title: str, *, name: str) -> Finding | None:
+    return ctx.finding(
         title,
-        _saying(lab, [known.form], (*known.grades, *BEYOND)),
+        _saying(ctx, [known.form], (*known.grades, *BEYOND)),
         relation=f"{__name__}:{name}",
         marks=[known.form.format(one) for one in (*known.grades, *BEYOND)],
         data=[known.form, [*known.grades]],

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_list
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, ask, number, reset, score
+from quintain.audit.probe import Op, OpResult, Probe, Record, ask, number, reset, score
 
 from ._leak_explore import WHOLE, Hit, evened, finds, flat, read_text, stands_in
 from ._leak_places import TEACHES
@@ -49,11 +49,11 @@ def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
     return paid is not None and paid >= float(evidence.data["paid"]) - 1e-9
 
 
-def _read(record: Record) -> list[tuple[Op, Seen]]:
+def _read(record: Record) -> list[tuple[Op, OpResult]]:
     return [pair for pair in zip(record.ops, record.seen, strict=False) if pair[0].mark == "read"]
 
 
-def _shows(op: Op, seen: Seen, needle: str) -> bool:
+def _shows(op: Op, seen: OpResult, needle: str) -> bool:
     return finds(_declared(seen.value) if op.do == "tools" else read_text(seen), needle) is not None
 
 
@@ -67,44 +67,44 @@ def _declared(value: Any) -> str:
     return "\n".join(spelled(one) for path, one in leaves(value) if "enum" not in path)
 
 
-def walked(lab: Lab, tasks: Sequence[str], own: Mapping[str, Sequence[str]] = {}) -> Iterator[tuple[str, Hit]]:
+def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[str]] = {}) -> Iterator[tuple[str, Hit]]:
     """What walks through tasks came upon, each in the first task that showed it.
 
     Args:
-        lab: Plays them.
+        ctx: Plays them.
         tasks: In which to walk.
         own: By task, texts to look for in place of what it hides.
     """
-    writers = set(lab.survey.writers)
+    writers = set(ctx.discovery.writers)
     bases: dict[str, list[Any]] = {}
-    for known in lab.survey.calls:
+    for known in ctx.discovery.calls:
         there = bases.setdefault(known.op.name, [])
         if known.op.value not in there:
             there.append(known.op.value)
     tools = [
         {"name": tool.name, "properties": tool.properties, "required": list(tool.required)}
-        for tool in lab.about.tools[:60]
+        for tool in ctx.about.tools[:60]
     ]
     # Where nobody sees the world, what ends an episode cannot be told from what reads: submitting is no reading.
-    last = {ops[-1].name for task in tasks if (ops := lab.oracle(task)) and ops[-1].do == "call"}
-    budget = lab.attribute("budget")
+    last = {ops[-1].name for task in tasks if (ops := ctx.oracle(task)) and ops[-1].do == "call"}
+    budget = ctx.attribute("budget")
     is_native = isinstance(budget, int)  # Its calls cost ten times those of a plain subject.
     told = {
         "tools": tools,
         "bases": bases,
-        "declared": evened("\n".join(text_of(msgspec.to_builtins(tool)) for tool in lab.about.tools)),
+        "declared": evened("\n".join(text_of(msgspec.to_builtins(tool)) for tool in ctx.about.tools)),
         "chunk": max(4, budget - 3) if is_native else 300,
         "share": 0.3 if is_native else 1.0,
     }
     probes: list[Probe] = []
     for task in tasks:
-        oracle = msgspec.to_builtins([msgspec.structs.replace(op, mark="") for op in lab.oracle(task) or ()])
+        oracle = msgspec.to_builtins([msgspec.structs.replace(op, mark="") for op in ctx.oracle(task) or ()])
         value = told | {"task": task, "oracle": oracle, "writers": sorted(writers | last), "own": own.get(task)}
         probes.append(Probe((ask(EXPLORE, value),)))
     seen: set[tuple[str, str, str]] = set()
-    for task, record in zip(tasks, lab.play_all(probes), strict=True):
+    for task, record in zip(tasks, ctx.play_all(probes), strict=True):
         found = record.at("ask").value
-        lab.looking()
+        ctx.count_comparisons()
         for hit in msgspec.convert(found if is_list(found) else [], list[Hit]):
             key = (hit.op.name or hit.op.do, hit.code or hit.why, ".".join(hit.path))
             if key not in seen:
@@ -112,12 +112,12 @@ def walked(lab: Lab, tasks: Sequence[str], own: Mapping[str, Sequence[str]] = {}
                 yield task, hit
 
 
-def told_again(lab: Lab, task: str, hit: Hit, *, others: Sequence[str]) -> Finding | None:
+def told_again(ctx: AuditContext, task: str, hit: Hit, *, others: Sequence[str]) -> Finding | None:
     """A finding of a hit, where it can be of use: whoever has read it can still be paid."""
-    oracle = lab.oracle(task) or ()
+    oracle = ctx.oracle(task) or ()
     before = [msgspec.structs.replace(op, mark="") for op in oracle[: hit.late]]
-    world = [Op("state", mark="world")] if "state" in lab.offers else []
-    prompt = [Op("prompt", name=task, mark="prompt")] if "prompt" in lab.offers else []
+    world = [Op("state", mark="world")] if "state" in ctx.offers else []
+    prompt = [Op("prompt", name=task, mark="prompt")] if "prompt" in ctx.offers else []
     start = (Op("hidden", name=task, mark="hidden"), reset(task, mark="told"), *prompt, *world, *before)
     head = (*start, *hit.then)
     read = msgspec.structs.replace(hit.op, mark="read")
@@ -130,18 +130,18 @@ def told_again(lab: Lab, task: str, hit: Hit, *, others: Sequence[str]) -> Findi
     beside = [Probe((reset(other), *before, *hit.then, read))] if needs_other else []
     beside += [Probe((reset(task), *before, read))] if hit.then else []
     relation = f"{__name__}:shows_beyond"
-    solved = lab.solved(task)
+    solved = ctx.solution_score(task)
     is_last = bool(oracle) and hit.op.name == oracle[-1].name
-    if solved and (hit.then or hit.why in ("error", "asked") or is_last or hit.op.name in lab.survey.writers):
+    if solved and (hit.then or hit.why in ("error", "asked") or is_last or hit.op.name in ctx.discovery.writers):
         rest = [msgspec.structs.replace(op, mark="") for op in oracle[hit.late :]]
         probe, data = Probe((*head, read, *rest, score())), {**data, "paid": solved}
-    if not lab.shown([probe, *beside], Evidence(relation, ("hidden", "read"), data)):
+    if not ctx.holds([probe, *beside], Evidence(relation, ("hidden", "read"), data)):
         return None
     how = f"in {hit.code}" if hit.code else WHY[hit.why]
     name = hit.op.name or "the tools' declaration"
-    seen = lab.play_probe(Probe((*head, read))).at("read")
+    seen = ctx.play_probe(Probe((*head, read))).at("read")
     text = _declared(seen.value) if hit.op.do == "tools" else read_text(seen)
-    return lab.finding(
+    return ctx.finding(
         f"{name} shows the hidden {'.'.join(hit.path) or 'answer'} {how}",
         probe,
         *beside,
@@ -160,20 +160,20 @@ def told_again(lab: Lab, task: str, hit: Hit, *, others: Sequence[str]) -> Findi
 # --- without a hidden truth: what the solution hands in ---
 
 
-def ready(lab: Lab, tasks: Sequence[str]) -> Iterator[Finding | None]:
+def ready(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[Finding | None]:
     """Pieces of work that lie about, whole, in places that neither their task nor its solution speaks of."""
     own: dict[str, list[str]] = {}
     for task in tasks:
-        given = [spelled(one) for op in lab.oracle(task) or () for _, one in leaves(op.value)]
+        given = [spelled(one) for op in ctx.oracle(task) or () for _, one in leaves(op.value)]
         if texts := [text for text in given if len(evened(text)) >= WHOLE]:
             own[task] = texts
-    if "hidden" in lab.offers or "state" in lab.offers or not own:
+    if "hidden" in ctx.offers or "state" in ctx.offers or not own:
         return
-    task, hit = next(((task, hit) for task, hit in walked(lab, list(own), own) if hit.why == "whole"), ("", None))
+    task, hit = next(((task, hit) for task, hit in walked(ctx, list(own), own) if hit.why == "whole"), ("", None))
     if hit is None:
         return
     probe = Probe((Op("oracle", name=task, mark="oracle"), reset(task, mark="told"), hit.op.marked("read")))
-    yield lab.finding(
+    yield ctx.finding(
         f"{hit.op.name} shows what the solution hands in, {WHY['whole']}",
         probe,
         relation=f"{__name__}:lies_ready",
@@ -181,7 +181,7 @@ def ready(lab: Lab, tasks: Sequence[str]) -> Iterator[Finding | None]:
         data={"needle": hit.needle},
         minimise=0,
         expected="nothing of the solution",
-        observed=read_text(lab.play_probe(probe).at("read"))[:600],
+        observed=read_text(ctx.play_probe(probe).at("read"))[:600],
         teaches=TEACHES,
     )
 

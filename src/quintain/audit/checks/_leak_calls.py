@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, reset
+from quintain.audit.probe import Op, OpResult, Probe, Record, reset
 
 from ._leak_explore import flat, read_text, stands_in
 from ._leak_places import TEACHES
@@ -52,49 +52,49 @@ def _scalars(record: Record, place: int) -> list[str]:
     return [one for one in dict.fromkeys(found) if len(one) >= 2]
 
 
-def _told(seen: Seen) -> list[str]:
+def _told(seen: OpResult) -> list[str]:
     """Texts of a declaration, a sentence each, choices left out."""
     texts = [spelled(one) for path, one in leaves(seen.value) if "enum" not in path]
     return [part for text in texts for part in re.split(r"(?<=[.!?]) |\n", text)]
 
 
-def shown_calls(lab: Lab, task: str) -> Iterator[Finding | None]:
+def shown_calls(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     """Calls of one task's solution that are spelled out."""
-    oracle = lab.oracle(task) or ()
+    oracle = ctx.oracle(task) or ()
     writes = [
         place
         for place, op in enumerate(oracle)
-        if op.do == "call" and (op.name in lab.survey.writers or place == len(oracle) - 1)
+        if op.do == "call" and (op.name in ctx.discovery.writers or place == len(oracle) - 1)
     ]
-    other = next((one for one in lab.tasks if one != task), "")
+    other = next((one for one in ctx.tasks if one != task), "")
     if not writes or not other:
         return
     known = Op("oracle", name=task, mark="oracle")
     probes = [Probe((known, reset(one), Op("tools", mark="read"))) for one in (task, other)]
-    records = lab.play_all(probes)
-    lab.looking()
+    records = ctx.play_all(probes)
+    ctx.count_comparisons()
     for place in writes:
         if declares(records, Evidence("", data=place)):
-            yield _finding(lab, "the tools' declaration", place, probes=probes, relation="declares")
+            yield _finding(ctx, "the tools' declaration", place, probes=probes, relation="declares")
             break
     own = {op.name for op in oracle}
-    ops = unique([known.op for known in lab.survey.reads() if known.op.name not in own])[:30]
-    ops += unique([msgspec.structs.replace(op, mark="") for op in oracle if op.name not in lab.survey.writers])[:4]
-    record = lab.play(reset(task), *ops)
+    ops = unique([known.op for known in ctx.discovery.reads() if known.op.name not in own])[:30]
+    ops += unique([msgspec.structs.replace(op, mark="") for op in oracle if op.name not in ctx.discovery.writers])[:4]
+    record = ctx.play(reset(task), *ops)
     for op, seen in zip(ops, record.seen[1:], strict=False):
         for place in writes:
             if "_" not in oracle[place].name or oracle[place].name not in read_text(seen):
                 continue
-            state = [Op("state", mark="state")] if "state" in lab.offers else []
+            state = [Op("state", mark="state")] if "state" in ctx.offers else []
             probe = Probe((known, reset(task), *state, op.marked("read")))
-            if answers([lab.play_probe(probe)], Evidence("", data=place)):
-                yield _finding(lab, op.name, place, probes=[probe], relation="answers")
+            if answers([ctx.play_probe(probe)], Evidence("", data=place)):
+                yield _finding(ctx, op.name, place, probes=[probe], relation="answers")
                 return
 
 
-def _finding(lab: Lab, what: str, place: int, *, probes: Sequence[Probe], relation: str) -> Finding | None:
-    seen = lab.play_probe(probes[0]).at("read")
-    return lab.finding(
+def _finding(ctx: AuditContext, what: str, place: int, *, probes: Sequence[Probe], relation: str) -> Finding | None:
+    seen = ctx.play_probe(probes[0]).at("read")
+    return ctx.finding(
         f"{what} spells out a call that solves the task",
         *probes,
         relation=f"{__name__}:{relation}",

@@ -19,7 +19,7 @@ from quintain.audit.answers import speaks_of_error
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.generate import Values
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Seen, call, reset
+from quintain.audit.probe import Op, OpResult, call, reset
 
 from ._leak_codes import decoded
 from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS, hasty, in_turn, wrong_calls
@@ -101,7 +101,7 @@ def evened(text: str) -> str:
     return re.sub(r"(?<=\d)[,'_ \u2009\u202f](?=\d{3}(?!\d))", "", folded(text))
 
 
-def read_text(seen: Seen) -> str:
+def read_text(seen: OpResult) -> str:
     """What the agent read, as text: strings as they are, not as JSON writes them."""
     if seen.how:
         return seen.raised.partition(":")[2]
@@ -144,7 +144,7 @@ class Walker:
         self.ids: dict[str, None] = {}
         self.words: dict[str, None] = {}
         self.told = self.world = ""
-        self.has_state = "state" in player.handle("a").offers
+        self.has_state = "state" in player.adapter("a").offers
         self.played: set[str] = set()
         self.fresh = 0
         self.honest: set[str] = set()
@@ -176,14 +176,14 @@ class Walker:
 
     # --- playing ---
 
-    def _begin(self) -> Seen:
+    def _begin(self) -> OpResult:
         self.fresh = 0
         return self.player.do(reset(self.task))
 
     def _told(self) -> Iterator[str]:
         seen = self._begin()
         yield read_text(seen)
-        if "prompt" in self.player.handle("a").offers:
+        if "prompt" in self.player.adapter("a").offers:
             yield read_text(self.player.do(Op("prompt", name=self.task)))
 
     def _reads(self, ops: Sequence[Op], most: int, *, is_honest: bool) -> None:
@@ -206,7 +206,9 @@ class Walker:
             self._take(parsed(seen.value), op.name)
         self._look(op, seen, is_error=is_error, is_honest=is_honest)
 
-    def _look(self, op: Op, seen: Seen, *, is_error: bool, is_honest: bool, late: int = 0, spoken: str = "") -> None:
+    def _look(
+        self, op: Op, seen: OpResult, *, is_error: bool, is_honest: bool, late: int = 0, spoken: str = ""
+    ) -> None:
         text = read_text(seen)
         if not text or seen.how == "crashed":
             return

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, reset
+from quintain.audit.probe import Op, OpResult, Probe, Record, reset
 
 from ._data_tables import ROWS, STAMP, Row, Tables, is_id, tables
 from ._leak_reading import unique
@@ -23,7 +23,7 @@ KINDS, READS = 4, 8
 """Kinds of tasks that are looked at; reads in each."""
 PAST = 4
 """Rows of the past that make a log, for each that is later."""
-FEW = 3
+MAX_KIND_VALUES = 3
 """Values of a column that tells kinds of rows apart, such as a status."""
 TIMES = ("at", "time", "timestamp", "ts", "date", "when", "day")
 """Last words of names of columns that hold a time as a number."""
@@ -36,29 +36,29 @@ def foretold(records: Sequence[Record], evidence: Evidence) -> bool:
     return any(found == (want["time"], want["says"], want["text"]) for found in _repeated(before, after))
 
 
-def future(lab: Lab) -> Iterator[Finding | None]:
+def future(ctx: AuditContext) -> Iterator[Finding | None]:
     """In tasks of each kind, reads before and after the solution."""
-    for task in kinds(lab, KINDS) if "oracle" in lab.offers else ():
-        doing = [bare(op) for op in lab.oracle(task) or ()]
-        own = [op for op in doing if op.do == "call" and seems_to_read(lab, op.name)]
-        asked = unique([*own, *reads(lab, task, READS)])[:READS]
+    for task in kinds(ctx, KINDS) if "oracle" in ctx.offers else ():
+        doing = [bare(op) for op in ctx.oracle(task) or ()]
+        own = [op for op in doing if op.do == "call" and seems_to_read(ctx, op.name)]
+        asked = unique([*own, *reads(ctx, task, READS)])[:READS]
         if not doing or not asked:
             continue
-        record = lab.play(reset(task), *asked, *doing, *asked)
+        record = ctx.play(reset(task), *asked, *doing, *asked)
         known = repr([record.seen[0].value, *(op.value for op in doing)])
-        lab.looking(len(asked))
+        ctx.count_comparisons(len(asked))
         for place, op in enumerate(asked if len(record.seen) == len(record.ops) else ()):
             first, last = (_logs(record.seen[at]) for at in (1 + place, len(record.seen) - len(asked) + place))
             for table, rows in last.items():
                 for time, says, text in _repeated(first.get(table, []), rows, said=known):
                     if text not in known:
                         data = {"table": table, "time": time, "says": says, "text": text}
-                        yield _told(lab, op, (reset(task), *doing), data=data)
+                        yield _told(ctx, op, (reset(task), *doing), data=data)
 
 
-def _told(lab: Lab, op: Op, played: Sequence[Op], *, data: dict[str, str]) -> Finding | None:
+def _told(ctx: AuditContext, op: Op, played: Sequence[Op], *, data: dict[str, str]) -> Finding | None:
     start, *doing = played
-    return lab.finding(
+    return ctx.finding(
         f"{op.name} shows in {data['table']} what the solution will do, dated after it",
         Probe((start, op.marked("before"), *doing, op.marked("after"))),
         relation=f"{__name__}:foretold",
@@ -71,7 +71,7 @@ def _told(lab: Lab, op: Op, played: Sequence[Op], *, data: dict[str, str]) -> Fi
     )
 
 
-def _logs(seen: Seen) -> Tables:
+def _logs(seen: OpResult) -> Tables:
     """The tables in an answer that are shown whole."""
     value = parsed(seen.value)
     found = tables({"the answer": value} if is_list(value) else value)
@@ -99,7 +99,7 @@ def _is_like(old: Row, new: Row, rows: Sequence[Row]) -> bool:
     """Whether two rows differ in nothing but their name, their time and who wrote them: what is planned says so."""
     other = [name for name in new if old.get(name) != new[name] and not is_id(name, [])]
     other = [name for name in other if not _is_time(name, new[name])]
-    return len(other) <= 1 and all(len({repr(row.get(name)) for row in rows}) > FEW for name in other)
+    return len(other) <= 1 and all(len({repr(row.get(name)) for row in rows}) > MAX_KIND_VALUES for name in other)
 
 
 def _is_text(name: str, value: Any) -> bool:

@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, number, reset, score
 
 from ._leak_verdict import NAMED, answered
@@ -66,24 +66,24 @@ def _is_said(value: Any) -> bool:
     return isinstance(value, str) or (is_list(value) and all(isinstance(one, str) for one in value))
 
 
-def grades(lab: Lab, task: str) -> Iterator[Finding | None]:
+def grades(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     """The last call of a solution that says something in parts: what it answers when they are wrong."""
-    oracle, full = [msgspec.structs.replace(op, mark="") for op in lab.oracle(task) or ()], lab.solved(task)
+    oracle, full = [msgspec.structs.replace(op, mark="") for op in ctx.oracle(task) or ()], ctx.solution_score(task)
     at = next((place for place in reversed(range(len(oracle))) if _parts(oracle[place])), None)
     if not full or at is None:
         return
     right = _played(task, oracle, at)
-    record = lab.play_probe(right)
-    lab.looking()
+    record = ctx.play_probe(right)
+    ctx.count_comparisons()
     places = [place for place, one in answered(record.at("read")).items() if is_number(one)]
     wrong = list(_wrong(oracle[at])) if places else []
     probes = [right, *(_played(task, [*oracle[:at], op, *oracle[at + 1 :]], at, then=oracle[at:]) for op in wrong)]
-    records = lab.play_all(probes) if wrong else []
+    records = ctx.play_all(probes) if wrong else []
     fine = [place for place, one in enumerate(records) if not one.at("read").is_error]
     for where in places:
-        data = {"place": where, "full": full, "background": sorted(lab.survey.background)}
+        data = {"place": where, "full": full, "background": sorted(ctx.discovery.background)}
         if len(fine) > LEVELS and follows([records[place] for place in fine], Evidence("", data=data)):
-            yield _told(lab, oracle[at].name, [probes[place] for place in fine], data=data)
+            yield _told(ctx, oracle[at].name, [probes[place] for place in fine], data=data)
 
 
 def _played(task: str, ops: Sequence[Op], at: int, *, then: Sequence[Op] = ()) -> Probe:
@@ -122,10 +122,10 @@ def _wrong(op: Op) -> Iterator[Op]:
         yield call(op.name, given)
 
 
-def _told(lab: Lab, tool: str, probes: Sequence[Probe], *, data: dict[str, Any]) -> Finding | None:
-    declared = next((one for one in lab.about.tools if one.name == tool), None)
+def _told(ctx: AuditContext, tool: str, probes: Sequence[Probe], *, data: dict[str, Any]) -> Finding | None:
+    declared = next((one for one in ctx.about.tools if one.name == tool), None)
     is_said = declared is not None and bool(NAMED.search(declared.description.lower()))
-    return lab.finding(
+    return ctx.finding(
         f"{tool} tells at {data['place']} how good the verifier finds what was said",
         *probes,
         relation=f"{__name__}:follows",

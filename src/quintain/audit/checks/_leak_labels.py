@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, parsed
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, call, reset, state
+from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset, state
 
 from ._leak_places import TEACHES
 from ._leak_reading import unique
@@ -82,38 +82,38 @@ def _pairs(told: dict[str, Any], calls: Sequence[Op]) -> bool:
     return right >= 2 and right >= len(calls) / 2
 
 
-def labels(lab: Lab, task: str) -> Iterator[Finding | None]:
+def labels(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     """What readers tell, before anything was done, of that which the solution writes to."""
-    oracle = lab.oracle(task) or ()
-    writers = set(lab.survey.writers)
+    oracle = ctx.oracle(task) or ()
+    writers = set(ctx.discovery.writers)
     writes = [op for op in oracle if op.do == "call" and op.name in writers]
-    if not writes or "state" not in lab.offers:
+    if not writes or "state" not in ctx.offers:
         return
-    ops = unique([*_about(lab, writes), *(known.op for known in lab.survey.reads())])[:_READS]
+    ops = unique([*_about(ctx, writes), *(known.op for known in ctx.discovery.reads())])[:_READS]
     solved = Probe((reset(task), *(op.marked("write") if op in writes else op.marked("") for op in oracle), state()))
     looks = [op.marked(f"read {place}") for place, op in enumerate(ops)]
-    first, last = lab.play_all([Probe((reset(task), state(), *looks)), solved])
-    lab.looking(len(ops))
+    first, last = ctx.play_all([Probe((reset(task), state(), *looks)), solved])
+    ctx.count_comparisons(len(ops))
     for op, look in zip(ops, looks, strict=True):
         seen = first.at(look.mark)
         for path, told in _named(parsed(seen.value)) if not seen.is_error else ():
             if _tells(told, first.at("state").value, after=last.at("state").value, calls=writes):
-                yield _finding(lab, op, path, solved=solved, seen=seen)
+                yield _finding(ctx, op, path, solved=solved, seen=seen)
                 return
 
 
-def _about(lab: Lab, writes: Sequence[Op]) -> Iterator[Op]:
+def _about(ctx: AuditContext, writes: Sequence[Op]) -> Iterator[Op]:
     """Readers, asked for what the solution's writes are given under the same names."""
-    writers = set(lab.survey.writers)
-    for tool in lab.about.tools:
+    writers = set(ctx.discovery.writers)
+    for tool in ctx.about.tools:
         for op in writes if tool.name not in writers and tool.required else ():
             if all(name in op.value for name in tool.required):
                 yield call(tool.name, {name: op.value[name] for name in tool.required})
 
 
-def _finding(lab: Lab, op: Op, path: str, *, solved: Probe, seen: Seen) -> Finding | None:
+def _finding(ctx: AuditContext, op: Op, path: str, *, solved: Probe, seen: OpResult) -> Finding | None:
     task = solved.ops[0].name
-    return lab.finding(
+    return ctx.finding(
         f"{op.name} tells beforehand, as {path}, what the solution brings about",
         Probe((reset(task), state(), msgspec.structs.replace(op, mark="read"))),
         solved,

@@ -13,13 +13,13 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.answers import speaks_of_error
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, answer, call, number, reset, score
+from quintain.audit.probe import Op, OpResult, Probe, Record, answer, call, number, reset, score
 
 from ._leak_explore import read_text
 from ._leak_places import TEACHES
@@ -70,15 +70,15 @@ class Read(msgspec.Struct, frozen=True):
 
 
 @check("x.no_answers_under_other_names", "leak", needs=("call", "tools", "tasks"), value=51)
-def under_other_names(lab: Lab) -> Iterator[Finding | None]:
+def under_other_names(ctx: AuditContext) -> Iterator[Finding | None]:
     """Nothing that stands under a name which is not declared, or which says that it is the truth, is paid when sent."""
-    tasks = lab.some(3 if len(lab.tasks) < 50 else 2)
+    tasks = ctx.sample_tasks(3 if len(ctx.tasks) < 50 else 2)
     if len(tasks) < 2:
-        raise lab.none("there is one task only, so that nothing can be told from what is always paid")
+        raise ctx.not_checked("there is one task only, so that nothing can be told from what is always paid")
     known: dict[str, list[Read]] = {}
     for task in tasks:
-        known[task] = list(_found(lab, task))
-        lab.looking()
+        known[task] = list(_found(ctx, task))
+        ctx.count_comparisons()
     looked = 0
     for one, other in itertools.combinations(tasks, 2):
         for first in known[one]:
@@ -86,10 +86,10 @@ def under_other_names(lab: Lab) -> Iterator[Finding | None]:
             if second is None or same_value(first.value, second.value):
                 continue
             looked += 1
-            for send in _senders(lab, first) if looked <= VALUES else ():
+            for send in _senders(ctx, first) if looked <= VALUES else ():
                 probes = _probes((one, first), (other, second), send)
-                if paid_as_read(lab.play_all(probes), Evidence("")):
-                    yield _finding(lab, first, probes, tasks=(one, other))
+                if paid_as_read(ctx.play_all(probes), Evidence("")):
+                    yield _finding(ctx, first, probes, tasks=(one, other))
                     return
 
 
@@ -109,9 +109,9 @@ def _probes(mine: tuple[str, Read], theirs: tuple[str, Read], send: Op) -> list[
     return [*own, *crossed, *idle]
 
 
-def _finding(lab: Lab, read: Read, probes: Sequence[Probe], *, tasks: tuple[str, str]) -> Finding | None:
+def _finding(ctx: AuditContext, read: Read, probes: Sequence[Probe], *, tasks: tuple[str, str]) -> Finding | None:
     asked = f"{read.op.name} {read.op.value!r}"
-    return lab.finding(
+    return ctx.finding(
         f"{asked} answers what is paid in full when it is sent as it is, and no tool declares that it can be asked for"
         if not read.path or not _is_telling(read.path)
         else f"{read.op.name} shows the answer in its field {'.'.join(read.path)}",
@@ -122,7 +122,7 @@ def _finding(lab: Lab, read: Read, probes: Sequence[Probe], *, tasks: tuple[str,
         part="S",
         tasks=list(tasks),
         expected="an error, or nothing of what is to be found out",
-        observed=[lab.play_probe(probe).at("read").value for probe in probes[:2]],
+        observed=[ctx.play_probe(probe).at("read").value for probe in probes[:2]],
         teaches=TEACHES,
     )
 
@@ -130,25 +130,25 @@ def _finding(lab: Lab, read: Read, probes: Sequence[Probe], *, tasks: tuple[str,
 # --- looking ---
 
 
-def _found(lab: Lab, task: str) -> Iterator[Read]:
+def _found(ctx: AuditContext, task: str) -> Iterator[Read]:
     """Scalars that a task answers to calls that are not declared, or in fields that only a truth has."""
-    most = _room(lab)
-    told = read_text(lab.play(reset(task, mark="told")).at("told")).lower()
-    plain = unique([known.op for known in lab.survey.reads()])[: min(READS, most)]
-    tried = [_wrong(lab, tool, name) for tool, name in _places(lab)]
-    first = lab.play(reset(task), *plain, *tried)
+    most = _room(ctx)
+    told = read_text(ctx.play(reset(task, mark="told")).at("told")).lower()
+    plain = unique([known.op for known in ctx.discovery.reads()])[: min(READS, most)]
+    tried = [_wrong(ctx, tool, name) for tool, name in _places(ctx)]
+    first = ctx.play(reset(task), *plain, *tried)
     texts = [read_text(seen) for seen in first.seen[1 + len(plain) :]]
     refused = {_key(op) for op, seen in zip(tried, first.seen[1 + len(plain) :], strict=False) if _is_error(seen)}
     words = dict.fromkeys(word for text in texts for word in re.findall(r"[\w-]*\w", text))
     words |= dict.fromkeys(re.findall(r"\b_\w+", "\n".join(read_text(seen) for seen in first.seen[: 1 + len(plain)])))
     other: list[Op] = []
-    for (tool, name), op in zip(_places(lab), tried, strict=True):
+    for (tool, name), op in zip(_places(ctx), tried, strict=True):
         if _key(op) in refused:
             values = [one for one in _values(tool.properties[name], list(words)) if _is_new(one, told)]
             other += [call(tool.name, {**op.value, name: one}) for one in values]
-    other += [call(name, {}) for name in METHODS if name not in {tool.name for tool in lab.about.tools}]
+    other += [call(name, {}) for name in METHODS if name not in {tool.name for tool in ctx.about.tools}]
     other = unique(other)[:most]
-    second = lab.play(reset(task), call(WRONG, {}), *other)
+    second = ctx.play(reset(task), call(WRONG, {}), *other)
     shown = list(_read(plain, first.seen[1:]))
     if _is_error(second.seen[1]):  # What stands under declared names, too, is data, however it was looked up.
         data = {folded(spelled(read.value)) for read in shown}
@@ -156,7 +156,7 @@ def _found(lab: Lab, task: str) -> Iterator[Read]:
     yield from (read for read in shown if _is_telling(read.path) and _is_new(read.path[-1], told))
 
 
-def _read(ops: Sequence[Op], seen: Sequence[Seen]) -> Iterator[Read]:
+def _read(ops: Sequence[Op], seen: Sequence[OpResult]) -> Iterator[Read]:
     for op, one in zip(ops, seen, strict=False):
         if not _is_error(one):
             yield from (Read(op, path, value) for path, value in leaves(parsed(one.value)) if _is_sendable(value))
@@ -171,7 +171,7 @@ def _is_sendable(value: Any) -> bool:
     return is_number(value) or (isinstance(value, str) and 0 < len(value.strip()) <= 400)
 
 
-def _is_error(seen: Seen) -> bool:
+def _is_error(seen: OpResult) -> bool:
     return bool(seen.how or seen.is_error or speaks_of_error(seen.value))
 
 
@@ -180,18 +180,18 @@ def _is_new(value: Any, told: str) -> bool:
     return not isinstance(value, str) or value.strip("_").lower() not in told
 
 
-def _room(lab: Lab) -> int:
+def _room(ctx: AuditContext) -> int:
     """Calls that one episode bears, and that are worth their cost."""
-    budget = lab.attribute("budget")
+    budget = ctx.attribute("budget")
     return min(CALLS // 3, max(4, budget - 3)) if isinstance(budget, int) else CALLS
 
 
-def _places(lab: Lab) -> list[tuple[ToolSpec, str]]:
+def _places(ctx: AuditContext) -> list[tuple[ToolSpec, str]]:
     """Parameters of readers that choose among rows: texts, and numbers that have bounds."""
-    writers = set(lab.survey.writers)
+    writers = set(ctx.discovery.writers)
     return [
         (tool, name)
-        for tool in lab.about.tools[:20]
+        for tool in ctx.about.tools[:20]
         if tool.name not in writers
         for name, schema in list(tool.properties.items())[:3]
         if is_dict(schema) and (_is_text(schema) or is_number(schema.get("minimum")) or "enum" in schema)
@@ -202,9 +202,9 @@ def _is_text(schema: dict[str, Any]) -> bool:
     return bool(schema.get("type", "string") == "string")
 
 
-def _wrong(lab: Lab, tool: ToolSpec, name: str) -> Op:
+def _wrong(ctx: AuditContext, tool: ToolSpec, name: str) -> Op:
     value: Any = WRONG if _is_text(tool.properties[name]) else 10**9 + 7
-    return call(tool.name, {**base_of(lab, tool), name: value})
+    return call(tool.name, {**base_of(ctx, tool), name: value})
 
 
 def _key(op: Op) -> str:
@@ -226,16 +226,16 @@ def _values(schema: dict[str, Any], words: Sequence[str]) -> Iterator[Any]:
     yield from (high + 1,) if is_number(high) else ()
 
 
-def _senders(lab: Lab, read: Read) -> list[Op]:
+def _senders(ctx: AuditContext, read: Read) -> list[Op]:
     """Ways to send a value: calls in whose marked argument it goes, and the answer itself."""
-    found = [answer("")] if "answer" in lab.offers else []
+    found = [answer("")] if "answer" in ctx.offers else []
     kinds = ("integer", "number") if is_number(read.value) else ("string",)
-    for tool in lab.about.tools:
+    for tool in ctx.about.tools:
         if tool.name == read.op.name or not 1 <= len(tool.required) <= 2:
             continue
         for name in tool.required:
             schema = tool.properties.get(name)
             if is_dict(schema) and schema.get("type", "string") in (*kinds, "string") and "enum" not in schema:
-                found.append(call(tool.name, base_of(lab, tool), mark=name))
-    writers = set(lab.survey.writers)
+                found.append(call(tool.name, base_of(ctx, tool), mark=name))
+    writers = set(ctx.discovery.writers)
     return sorted(found, key=lambda op: op.do == "call" and op.name not in writers)[:SENDERS]

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset
 
 from ._drift_rows import joined
@@ -73,28 +73,28 @@ def _sorted_by(rows: Sequence[Any]) -> set[tuple[str, bool]]:
 
 
 @check("x.order_tells_nothing", "leak", needs=("oracle", "call", "tools", "tasks"), value=48)
-def order(lab: Lab) -> Iterator[Finding | None]:
+def order(ctx: AuditContext) -> Iterator[Finding | None]:
     """Where a row stands in a list does not tell that the task needs it."""
-    reads = [one for one in lab.survey.reads() if not one.before and rows_of(one.seen.value)]
-    ops = [op for op in {f"{one.op.name} {one.op.value}": one.op for one in reads}.values() if _is_general(lab, op)]
-    tasks = [task for task in lab.some(TASKS) if lab.oracle(task)]
+    reads = [one for one in ctx.discovery.reads() if not one.before and rows_of(one.seen.value)]
+    ops = [op for op in {f"{one.op.name} {one.op.value}": one.op for one in reads}.values() if _is_general(ctx, op)]
+    tasks = [task for task in ctx.sample_tasks(TASKS) if ctx.oracle(task)]
     if not ops or len(tasks) < 2:
-        raise lab.none("no list can be asked for in several tasks with a solution")
+        raise ctx.not_checked("no list can be asked for in several tasks with a solution")
     for op in ops[:LISTS]:
         few = _probes(op, tasks[:3], SEEDS[:1])
-        records = lab.play_all(few)
-        lab.looking(len(few))
+        records = ctx.play_all(few)
+        ctx.count_comparisons(len(few))
         for field, end in _candidates(records):
             data = {"field": field, "end": end, "sure": 0.5}
             if not at_one_end(records, Evidence("", data=data)):
                 continue
-            yield _told(lab, op, _probes(op, tasks, SEEDS), data={**data, "sure": SURE})
+            yield _told(ctx, op, _probes(op, tasks, SEEDS), data={**data, "sure": SURE})
             break
 
 
-def _is_general(lab: Lab, op: Op) -> bool:
+def _is_general(ctx: AuditContext, op: Op) -> bool:
     """Whether a call can be made in any task: its texts are empty, or choices that the schema offers."""
-    tool = next((one for one in lab.about.tools if one.name == op.name), None)
+    tool = next((one for one in ctx.about.tools if one.name == op.name), None)
     properties: dict[str, Any] = tool.properties if tool is not None else {}
     texts = {name: one for name, one in op.value.items() if isinstance(one, str) and one}
     offered: dict[str, Any] = {name: properties.get(name) for name in texts}
@@ -122,13 +122,13 @@ def _probes(op: Op, tasks: Sequence[str], seeds: Sequence[int]) -> list[Probe]:
     ]
 
 
-def _told(lab: Lab, op: Op, probes: list[Probe], *, data: dict[str, Any]) -> Finding | None:
-    records = lab.play_all(probes)
-    lab.looking(len(probes))
+def _told(ctx: AuditContext, op: Op, probes: list[Probe], *, data: dict[str, Any]) -> Finding | None:
+    records = ctx.play_all(probes)
+    ctx.count_comparisons(len(probes))
     if not at_one_end(records, Evidence("", data=data)):
         return None
     shown = [str(row.get(data["field"])) for row in (rows_of(records[0].at("list").value) or [])[:5]]
-    return lab.finding(
+    return ctx.finding(
         f"{op.name} shows {data['end']} what the task needs, in each task, and orders its rows by nothing else",
         *probes,
         relation=f"{HERE}at_one_end",

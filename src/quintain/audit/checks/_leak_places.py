@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, number, reset, score
+from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, score
 
 from ._leak_reading import METHODS, told
 from ._leak_secrets import (
@@ -63,7 +63,7 @@ class Place(msgspec.Struct, frozen=True):
     at: int
     ops: tuple[Op, ...]
     leak: Shown
-    seen: Seen
+    seen: OpResult
 
     @property
     def op(self) -> Op:
@@ -94,7 +94,7 @@ def shows_and_pays(records: Sequence[Record], evidence: Evidence) -> bool:
     return shows_hidden(records, evidence) and paid is not None and paid >= float(evidence.data["paid"]) - 1e-9
 
 
-def said(seen: Seen) -> Any:
+def said(seen: OpResult) -> Any:
     """What the agent read: an observation, or the words of an error."""
     return seen.raised if seen.how else seen.value
 
@@ -107,9 +107,9 @@ def want(leak: Shown) -> dict[str, Any]:
 # --- looking ---
 
 
-def hidden_of(lab: Lab, tasks: Sequence[str]) -> dict[str, Any]:
+def hidden_of(ctx: AuditContext, tasks: Sequence[str]) -> dict[str, Any]:
     """What each task hides."""
-    records = lab.play_all([Probe((Op("hidden", name=task, mark="hidden"),)) for task in tasks])
+    records = ctx.play_all([Probe((Op("hidden", name=task, mark="hidden"),)) for task in tasks])
     seen = {task: record.at("hidden") for task, record in zip(tasks, records, strict=True)}
     return {task: one.value for task, one in seen.items() if one.fine and one.value is not None}
 
@@ -122,14 +122,14 @@ def unlike(task: str, hidden: dict[str, Any]) -> str:
     return next((name for name in around if hidden[name] != hidden[task]), "")
 
 
-def places(lab: Lab, hidden: dict[str, Any], ops: dict[str, list[Op]]) -> Iterator[Place]:
+def places(ctx: AuditContext, hidden: dict[str, Any], ops: dict[str, list[Op]]) -> Iterator[Place]:
     """Play each task's ops in it and in another task, and say what only it shows of what it hides."""
     others = {task: unlike(task, hidden) for task in hidden}
     pairs = [(task, task) for task in hidden] + [(task, other) for task, other in others.items() if other]
-    probes = [Probe((*_told(lab, where), *ops[task])) for task, where in pairs]
-    records = dict(zip(pairs, lab.play_all(probes), strict=True))
+    probes = [Probe((*_told(ctx, where), *ops[task])) for task, where in pairs]
+    records = dict(zip(pairs, ctx.play_all(probes), strict=True))
     for task, value in hidden.items():
-        yield from _of_task(lab, (task, others[task]), sought(value), records=records)
+        yield from _of_task(ctx, (task, others[task]), sought(value), records=records)
 
 
 CALLED = frozenset(("strong", "told", "said", "marked", *ENCODED))
@@ -137,18 +137,18 @@ CALLED = frozenset(("strong", "told", "said", "marked", *ENCODED))
 
 
 def _of_task(
-    lab: Lab, pair: tuple[str, str], hidden: Sought, *, records: dict[tuple[str, str], Record]
+    ctx: AuditContext, pair: tuple[str, str], hidden: Sought, *, records: dict[tuple[str, str], Record]
 ) -> Iterator[Place]:
     task, other = pair
     own, beside = records[task, task], records.get(pair)
     spoken, has_written = "", False
-    writers = set(lab.survey.writers)
+    writers = set(ctx.discovery.writers)
     for at, (op, seen) in enumerate(zip(own.ops, own.seen, strict=False)):
         spoken += folded(text_of(op.value)) if op.value is not None else ""
         there = beside.seen[at] if beside is not None and at < len(beside.seen) else None
         is_method = op.do == "call" and op.name in METHODS
         has_written = has_written or (op.do == "call" and op.name in writers and not seen.is_error)
-        lab.looking()
+        ctx.count_comparisons()
         if there is not None and not is_method and said(there) == said(seen):
             continue
         for leak in shown(said(seen), hidden):
@@ -161,8 +161,8 @@ def _of_task(
                 yield Place(task, other, at, tuple(own.ops[1:]), leak, seen)
 
 
-def _told(lab: Lab, task: str) -> list[Op]:
-    return [msgspec.structs.replace(op, mark="") for op in told(lab, task)]
+def _told(ctx: AuditContext, task: str) -> list[Op]:
+    return [msgspec.structs.replace(op, mark="") for op in told(ctx, task)]
 
 
 # --- sorting ---
@@ -171,8 +171,8 @@ def _told(lab: Lab, task: str) -> list[Op]:
 class Sorter:
     """Tells leaks from data; what it must see of a task for that, it sees once."""
 
-    def __init__(self, lab: Lab) -> None:
-        self._lab = lab
+    def __init__(self, ctx: AuditContext) -> None:
+        self._ctx = ctx
         self._worlds: dict[str, tuple[Any, str] | None] = {}
         self._prompts: dict[str, str] = {}
 
@@ -200,8 +200,8 @@ class Sorter:
 
     def _in_prompt(self, place: Place) -> bool:
         if place.task not in self._prompts:
-            record = self._lab.play(*told(self._lab, place.task))
-            marks = ("reset", "prompt") if "prompt" in self._lab.offers else ("reset",)
+            record = self._ctx.play(*told(self._ctx, place.task))
+            marks = ("reset", "prompt") if "prompt" in self._ctx.offers else ("reset",)
             self._prompts[place.task] = " ".join(folded(text_of(said(record.at(mark)))) for mark in marks)
         needle = folded(text_of(place.leak.needle))
         return len(needle) > 3 and needle in self._prompts[place.task]
@@ -228,9 +228,9 @@ class Sorter:
         return folded(str(leak.needle)) in text
 
     def _world(self, task: str) -> tuple[Any, str] | None:
-        if "state" not in self._lab.offers:
+        if "state" not in self._ctx.offers:
             return None
-        seen = self._lab.play(reset(task), Op("state", mark="state")).at("state")
+        seen = self._ctx.play(reset(task), Op("state", mark="state")).at("state")
         return (seen.value, folded(text_of(seen.value))) if seen.fine else None
 
 
@@ -267,7 +267,7 @@ def _is_quoted(place: Place) -> bool:
 # --- telling ---
 
 
-def report(lab: Lab, found: Iterator[Place], *, calls_only: bool = False) -> Iterator[Finding | None]:
+def report(ctx: AuditContext, found: Iterator[Place], *, calls_only: bool = False) -> Iterator[Finding | None]:
     """One finding for each tool, way and field."""
     tasks: dict[tuple[str, str, str], list[str]] = {}
     firsts: dict[tuple[str, str, str], Place] = {}
@@ -280,31 +280,31 @@ def report(lab: Lab, found: Iterator[Place], *, calls_only: bool = False) -> Ite
         tasks.setdefault(key, []).append(place.task)
         firsts.setdefault(key, place)
     seen: set[tuple[str, str]] = set()
-    sorter = Sorter(lab)
+    sorter = Sorter(ctx)
     for key, place in list(firsts.items())[:40]:
         if (key[0], str(place.leak.path)) in seen or len(seen) >= 8:
             continue
         sure = sorter.confidence(place)
         if sure is not None:
-            finding = _finding(lab, place, tasks=list(dict.fromkeys(tasks[key])), sure=sure)
+            finding = _finding(ctx, place, tasks=list(dict.fromkeys(tasks[key])), sure=sure)
             if finding is not None:
                 seen.add((key[0], str(place.leak.path)))
                 yield finding
 
 
-def _finding(lab: Lab, place: Place, *, tasks: Sequence[str], sure: Sure) -> Finding | None:
+def _finding(ctx: AuditContext, place: Place, *, tasks: Sequence[str], sure: Sure) -> Finding | None:
     op, leak = place.op, place.leak
-    probe, beside = _probe(lab, place, place.task), [_probe(lab, place, place.other)] if place.other else []
+    probe, beside = _probe(ctx, place, place.task), [_probe(ctx, place, place.other)] if place.other else []
     relation, data = f"{__name__}:shows_hidden", want(leak)
-    solved = lab.solved(place.task)
-    if op.do == "call" and op.name in lab.survey.writers and solved:
+    solved = ctx.solution_score(place.task)
+    if op.do == "call" and op.name in ctx.discovery.writers and solved:
         relation, data = f"{__name__}:shows_and_pays", {**data, "paid": solved}
-        probe = Probe((*probe.ops, *(lab.oracle(place.task) or ()), score()))
-        if not lab.shown([probe, *beside], Evidence(relation, ("hidden", "read", "score"), data)):
+        probe = Probe((*probe.ops, *(ctx.oracle(place.task) or ()), score()))
+        if not ctx.holds([probe, *beside], Evidence(relation, ("hidden", "read", "score"), data)):
             return None  # It is told only to whom it can be of no use any more.
     what = {"reset": "reset", "prompt": "the prompt", "tools": "the tools' declaration"}.get(op.do, op.name)
     how = f"in {leak.how}" if leak.how in ENCODED else HOW[leak.how]
-    return lab.finding(
+    return ctx.finding(
         f"{what} shows the hidden {'.'.join(leak.path) or 'answer'} {how}{f': {leak.under}' if leak.under else ''}",
         probe,
         *beside,
@@ -321,7 +321,7 @@ def _finding(lab: Lab, place: Place, *, tasks: Sequence[str], sure: Sure) -> Fin
     )
 
 
-def _probe(lab: Lab, place: Place, task: str) -> Probe:
+def _probe(ctx: AuditContext, place: Place, task: str) -> Probe:
     """The shortest play that shows it: the op alone after a reset, where that is enough.
 
     In both tasks the secret is that of the first.
@@ -332,7 +332,7 @@ def _probe(lab: Lab, place: Place, task: str) -> Probe:
     op = msgspec.structs.replace(place.op, mark="read")
     op = msgspec.structs.replace(op, name=task) if op.do == "prompt" else op
     mine = Probe((hidden, reset(place.task), op))
-    if lab.shown([mine], Evidence(f"{__name__}:shows_hidden", ("hidden", "read"), want(place.leak))):
+    if ctx.holds([mine], Evidence(f"{__name__}:shows_hidden", ("hidden", "read"), want(place.leak))):
         return Probe((hidden, reset(task), op))
     before = [one for one in place.ops[: place.at - 1] if one.do == "call"]
     return Probe((hidden, reset(task), *before, op))

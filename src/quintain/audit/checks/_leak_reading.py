@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_number
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, call, reset
 
 PATHS = re.compile(
@@ -49,20 +49,20 @@ def _closed(tool: ToolSpec, name: str) -> bool:
     return bool(tool.properties[name].get("enum"))
 
 
-def base_of(lab: Lab, tool: ToolSpec) -> dict[str, object]:
+def base_of(ctx: AuditContext, tool: ToolSpec) -> dict[str, object]:
     """Arguments of a call that worked, or ones that fit the schema."""
-    known = lab.survey.of(tool.name)
+    known = ctx.discovery.of(tool.name)
     if known and is_dict(known[0].op.value):
         return dict(known[0].op.value)
     from quintain.audit.generate import valid
 
-    return valid(tool, lab.survey.values, lab.rng, optional=0.0)
+    return valid(tool, ctx.discovery.values, ctx.rng, optional=0.0)
 
 
-def odd_calls(lab: Lab) -> Iterator[Op]:
+def odd_calls(ctx: AuditContext) -> Iterator[Op]:
     """Calls that are wrong in one place, so that what an error says is seen."""
-    for tool in lab.about.tools[:60]:
-        base = base_of(lab, tool)
+    for tool in ctx.about.tools[:60]:
+        base = base_of(ctx, tool)
         yield call(tool.name, {})
         for name, schema in list(tool.properties.items())[:8]:
             kind = schema.get("type") if is_dict(schema) else None
@@ -71,35 +71,35 @@ def odd_calls(lab: Lab) -> Iterator[Op]:
                 yield call(tool.name, {**base, name: value})
 
 
-def curious_calls(lab: Lab) -> Iterator[Op]:
+def curious_calls(ctx: AuditContext) -> Iterator[Op]:
     """Calls of readers with what a curious agent would look for."""
-    writers = set(lab.survey.writers)
-    for tool in lab.about.tools[:60]:
+    writers = set(ctx.discovery.writers)
+    for tool in ctx.about.tools[:60]:
         if tool.name in writers:
             continue
-        base = base_of(lab, tool)
+        base = base_of(ctx, tool)
         yield call(tool.name, base)
         for name in strings(tool)[:4]:
             for value in CURIOUS:
                 yield call(tool.name, {**base, name: value})
 
 
-def reading_calls(lab: Lab) -> Iterator[Op]:
+def reading_calls(ctx: AuditContext) -> Iterator[Op]:
     """Calls of readers that are known to work, whichever task they were met in."""
-    for known in lab.survey.reads()[:60]:
+    for known in ctx.discovery.reads()[:60]:
         yield known.op
 
 
-def file_calls(lab: Lab, paths: Sequence[str]) -> Iterator[Op]:
+def file_calls(ctx: AuditContext, paths: Sequence[str]) -> Iterator[Op]:
     """Every parameter that may name a file, with each path."""
-    for tool in lab.about.tools[:60]:
+    for tool in ctx.about.tools[:60]:
         for name in strings(tool):
             if PATHS.search(name.lower()):
-                base = base_of(lab, tool)
+                base = base_of(ctx, tool)
                 for path in paths:
                     yield call(tool.name, {**base, name: path})
             elif COMMANDS.search(name.lower()):
-                base = base_of(lab, tool)
+                base = base_of(ctx, tool)
                 for path in paths:
                     yield call(tool.name, {**base, name: f"cat {path}"})
                     yield call(tool.name, {**base, name: f"print(open({path!r}).read())"})
@@ -120,12 +120,12 @@ def unique(ops: Sequence[Op]) -> list[Op]:
     return list(found.values())
 
 
-def told(lab: Lab, task: str) -> list[Op]:
+def told(ctx: AuditContext, task: str) -> list[Op]:
     """What an agent is told before it does anything."""
     ops = [reset(task, mark="reset")]
-    if "prompt" in lab.offers:
+    if "prompt" in ctx.offers:
         ops.append(Op("prompt", name=task, mark="prompt"))
-    if lab.about.tools:
+    if ctx.about.tools:
         ops.append(Op("tools", mark="tools"))
     return ops
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import Values
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, call, number, reset, score
+from quintain.audit.probe import Op, OpResult, Probe, Record, call, number, reset, score
 
 from ._data_tables import is_id
 from ._leak_reading import unique
@@ -44,7 +44,7 @@ def scalars(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def answered(seen: Seen) -> dict[str, Any]:
+def answered(seen: OpResult) -> dict[str, Any]:
     """What was read, by place; an error's text stands at its own."""
     if seen.how:
         return {"(error)": seen.raised.partition(":")[2]}
@@ -95,54 +95,54 @@ class Play(msgspec.Struct, frozen=True):
     damage: bool = False
 
 
-def plays(lab: Lab, task: str) -> list[Play]:
+def plays(ctx: AuditContext, task: str) -> list[Play]:
     """The solution, the solution without one of its writes, and with a write of another kind in front of it."""
-    oracle = tuple(msgspec.structs.replace(op, mark="") for op in lab.oracle(task) or ())
-    writers = set(lab.survey.writers)
+    oracle = tuple(msgspec.structs.replace(op, mark="") for op in ctx.oracle(task) or ())
+    writers = set(ctx.discovery.writers)
     writes = [place for place, op in enumerate(oracle) if op.name in writers]
     found = [Play(oracle, right=True)]
-    found += [Play((*oracle[:place], *oracle[place + 1 :])) for place in writes[: 2 if is_costly(lab) else 4]]
-    found += [Play((op, *oracle), damage=True) for op in _harm(lab, task, oracle)]
+    found += [Play((*oracle[:place], *oracle[place + 1 :])) for place in writes[: 2 if is_costly(ctx) else 4]]
+    found += [Play((op, *oracle), damage=True) for op in _harm(ctx, task, oracle)]
     return [*found, Play(())]
 
 
-def is_costly(lab: Lab) -> bool:
+def is_costly(ctx: AuditContext) -> bool:
     """Whether a call goes through a whole framework, at ten times the cost of a plain subject's."""
-    return isinstance(lab.attribute("budget"), int)
+    return isinstance(ctx.attribute("budget"), int)
 
 
-def _harm(lab: Lab, task: str, oracle: Sequence[Op]) -> Iterator[Op]:
+def _harm(ctx: AuditContext, task: str, oracle: Sequence[Op]) -> Iterator[Op]:
     """Writes to what the task does not speak of: a call that works, with other ids out of this task's world."""
     values = Values()
-    if "state" in lab.offers:
-        values.take(lab.play(reset(task), Op("glance", mark="world")).at("world").value)
+    if "state" in ctx.offers:
+        values.take(ctx.play(reset(task), Op("glance", mark="world")).at("world").value)
     used = {str(one) for op in oracle for _, one in leaves(op.value)}
-    known = {one.op.name: one.op for one in lab.survey.writes() if is_dict(one.op.value)}
-    for name, op in list(known.items())[: 4 if is_costly(lab) else 6]:
+    known = {one.op.name: one.op for one in ctx.discovery.writes() if is_dict(one.op.value)}
+    for name, op in list(known.items())[: 4 if is_costly(ctx) else 6]:
         others = {key: [one for one in values.of(key) if str(one) not in used][:5] for key in op.value}
         others = {key: there for key, there in others.items() if there and is_id(key, [])}
-        for turn in range(2 if others and not is_costly(lab) else 1):
+        for turn in range(2 if others and not is_costly(ctx) else 1):
             swapped = {key: there[turn % len(there)] for key, there in others.items()}
             yield call(name, {**op.value, **swapped})
 
 
-def verdicts(lab: Lab, task: str, looked: set[str]) -> Iterator[Finding | None]:
+def verdicts(ctx: AuditContext, task: str, looked: set[str]) -> Iterator[Finding | None]:
     """Calls whose answer depends on the score, in one task; tools that were looked at in another are left out."""
-    full = lab.solved(task)
-    own = [msgspec.structs.replace(op, mark="") for op in lab.oracle(task) or () if op.do == "call"]
+    full = ctx.solution_score(task)
+    own = [msgspec.structs.replace(op, mark="") for op in ctx.oracle(task) or () if op.do == "call"]
     if not full or not own:
         return
-    writers = set(lab.survey.writers)
-    known = [one for one in (*own, *(known.op for known in lab.survey.reads())) if one.name not in writers]
+    writers = set(ctx.discovery.writers)
+    known = [one for one in (*own, *(known.op for known in ctx.discovery.reads())) if one.name not in writers]
     reads = [op for op in unique(known) if op.name not in looked][:LATE]
     again = [op for op in own if op.name in writers and op.name not in looked]
     each = list({op.name: op for op in again}.values())
-    batches = [reads, *([op] for op in (each[-1:] if is_costly(lab) else each))]
+    batches = [reads, *([op] for op in (each[-1:] if is_costly(ctx) else each))]
     looked |= {op.name for batch in batches for op in batch}
-    every = plays(lab, task)
+    every = plays(ctx, task)
     probes = [Probe((reset(task), *play.ops, *batch, score())) for batch in batches if batch for play in every]
-    records = lab.play_all(probes)
-    lab.looking(len(batches))
+    records = ctx.play_all(probes)
+    ctx.count_comparisons(len(batches))
     for number_of, batch in enumerate([batch for batch in batches if batch]):
         part = records[number_of * len(every) : (number_of + 1) * len(every)]
         for place, op in enumerate(batch):
@@ -153,7 +153,7 @@ def verdicts(lab: Lab, task: str, looked: set[str]) -> Iterator[Finding | None]:
                 and (at := 1 + len(play.ops) + place) < len(record.seen)
             ]
             for where in _telling(rows, full):
-                yield _told(lab, task, op, where=where, full=full, every=[row.play for row in rows])
+                yield _told(ctx, task, op, where=where, full=full, every=[row.play for row in rows])
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -177,12 +177,12 @@ def _telling(rows: Sequence[Row], full: float) -> list[str]:
     return found
 
 
-def _told(lab: Lab, task: str, op: Op, *, where: str, full: float, every: Sequence[Play]) -> Finding | None:
+def _told(ctx: AuditContext, task: str, op: Op, *, where: str, full: float, every: Sequence[Play]) -> Finding | None:
     """A finding: each play once, the call alone behind it, and the score before and after."""
     read = msgspec.structs.replace(op, mark="read")
     probes = [Probe((reset(task), *play.ops, read, score())) for play in every]
     data = {"place": where, "full": full}
-    records = lab.play_all(probes)
+    records = ctx.play_all(probes)
     kept: list[Probe] = []
     counts = {"right": 0, "part": 0, "damage": 0}
     for play, probe, record in zip(every, probes, records, strict=True):
@@ -194,13 +194,15 @@ def _told(lab: Lab, task: str, op: Op, *, where: str, full: float, every: Sequen
             kept.append(probe)
     if not counts["right"]:
         return None
-    return _finding(lab, op.name, where, probes=kept, data=data)
+    return _finding(ctx, op.name, where, probes=kept, data=data)
 
 
-def _finding(lab: Lab, tool: str, where: str, *, probes: Sequence[Probe], data: dict[str, Any]) -> Finding | None:
-    declared = next((one for one in lab.about.tools if one.name == tool), None)
+def _finding(
+    ctx: AuditContext, tool: str, where: str, *, probes: Sequence[Probe], data: dict[str, Any]
+) -> Finding | None:
+    declared = next((one for one in ctx.about.tools if one.name == tool), None)
     is_said = declared is not None and bool(NAMED.search(declared.description.lower()))
-    return lab.finding(
+    return ctx.finding(
         f"{tool} tells at {where} whether the episode would be paid now",
         *probes,
         relation=f"{__name__}:tells",
@@ -219,26 +221,26 @@ def _finding(lab: Lab, tool: str, where: str, *, probes: Sequence[Probe], data: 
 NAMES = re.compile(r"(?:^|[/_])(?:correct|right|scores?|rewards?|passed|verdict|grade|solved|accepted)(?:$|_)")
 
 
-def submitted(lab: Lab, task: str) -> Iterator[Finding | None]:
+def submitted(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     """The last call of a solution, with what other tasks answer: whether it says which is right, and bears more."""
-    full, oracle = lab.solved(task), lab.oracle(task) or ()
+    full, oracle = ctx.solution_score(task), ctx.oracle(task) or ()
     if not full or not oracle or oracle[-1].do != "call":
         return
     *before, last = (msgspec.structs.replace(op, mark="") for op in oracle)
-    ends = [ops[-1] for one in lab.some(8) if (ops := lab.oracle(one))]
+    ends = [ops[-1] for one in ctx.sample_tasks(8) if (ops := ctx.oracle(one))]
     wrong = unique([msgspec.structs.replace(op, mark="read") for op in ends if op.name == last.name])
     wrong = [op for op in wrong if op.value != last.value][:4]
     if len(wrong) < 3:
         return
     right = Probe((reset(task), *before, last.marked("read"), score()))
     probes = [right, *(Probe((reset(task), *before, op, score(), last, score(mark="again"))) for op in wrong)]
-    records = lab.play_all(probes)
-    lab.looking()
+    records = ctx.play_all(probes)
+    ctx.count_comparisons()
     for where, value in answered(records[0].at("read")).items():
         data = {"place": where, "full": full}
         is_named = bool(NAMES.search(where)) or (isinstance(value, str) and bool(_JUDGED.search(value.lower())))
         if is_named and tells(records, Evidence("", data=data)):
-            yield _finding(lab, last.name, where, probes=probes, data=data)
+            yield _finding(ctx, last.name, where, probes=probes, data=data)
 
 
 _JUDGED = re.compile(r"\b(?:in)?correct\b|\bwrong\b|\bpassed\b|\bverdict\b|\bscore\b|\breward\b")

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits, valid
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Record, Seen, ask, call, reset
+from quintain.audit.probe import Op, OpResult, Probe, Record, ask, call, reset
 from quintain.audit.relations import breakage
 
 from ._same_scripts import bare, seems_to_read
@@ -79,14 +79,14 @@ class Place(msgspec.Struct, frozen=True):
     after: tuple[Op, ...]
 
 
-def places(lab: Lab) -> Iterator[Place]:
+def places(ctx: AuditContext) -> Iterator[Place]:
     """The texts that tools take which do not only read, tool by tool."""
-    for tool in lab.about.tools:
-        if seems_to_read(lab, tool.name):
+    for tool in ctx.about.tools:
+        if seems_to_read(ctx, tool.name):
             continue
         names = [name for name, schema in tool.properties.items() if _is_free(schema)]
-        for task, before, op in _bases(lab, tool):
-            after = _after(lab, task, tool.name)
+        for task, before, op in _bases(ctx, tool):
+            after = _after(ctx, task, tool.name)
             for name in names:
                 tried = tuple(texts(tool.properties[name], op.value.get(name)))
                 yield Place(task, before, op, name, tried, after)
@@ -96,18 +96,18 @@ def _is_free(schema: Any) -> bool:
     return is_dict(schema) and schema.get("type") == "string" and not schema.get("enum") and "const" not in schema
 
 
-def _bases(lab: Lab, tool: ToolSpec) -> list[tuple[str, tuple[Op, ...], Op]]:
-    known = sorted(lab.survey.of(tool.name), key=lambda one: len(one.before))
+def _bases(ctx: AuditContext, tool: ToolSpec) -> list[tuple[str, tuple[Op, ...], Op]]:
+    known = sorted(ctx.discovery.of(tool.name), key=lambda one: len(one.before))
     if known:
         return [(one.task, tuple(map(bare, one.before)), bare(one.op)) for one in known[:1]]
-    return [(lab.tasks[0], (), call(tool.name, valid(tool, lab.survey.values, lab.rng)))]
+    return [(ctx.tasks[0], (), call(tool.name, valid(tool, ctx.discovery.values, ctx.rng)))]
 
 
-def _after(lab: Lab, task: str, tool: str) -> tuple[Op, ...]:
+def _after(ctx: AuditContext, task: str, tool: str) -> tuple[Op, ...]:
     """Other calls of the task: those without arguments first, for they show everything."""
-    bare_ones = [call(one.name) for one in lab.about.tools if not one.required and one.name != tool]
-    known = sorted(lab.survey.calls, key=lambda one: (one.task != task, bool(one.op.value)))
-    ops = [*bare_ones, *(bare(one.op) for one in known if seems_to_read(lab, one.op.name))]
+    bare_ones = [call(one.name) for one in ctx.about.tools if not one.required and one.name != tool]
+    known = sorted(ctx.discovery.calls, key=lambda one: (one.task != task, bool(one.op.value)))
+    ops = [*bare_ones, *(bare(one.op) for one in known if seems_to_read(ctx, one.op.name))]
     return tuple({op.name: op for op in reversed(ops)}.values())[::-1][:READS]
 
 
@@ -126,7 +126,7 @@ def tried(player: Player, on: str, value: Any) -> list[list[Any]]:
     is_fresh = False
     for number, text in enumerate(place.texts):
         op = written(place, text).moved(on)
-        first = player.do(op) if number else Seen(how="refused")
+        first = player.do(op) if number else OpResult(how="refused")
         if first.how in ("", "refused") and first.is_error and not is_fresh:
             # What is refused may only be refused because of what the texts before have left.
             for one in start:
@@ -157,9 +157,9 @@ def breaks_afterwards(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.odd_contents", "races", needs=("tools", "call", "tasks"), value=62)
-def odd_contents(lab: Lab) -> Iterator[Finding | None]:
+def odd_contents(ctx: AuditContext) -> Iterator[Finding | None]:
     """Whatever text was written, later calls and the verdict can live with it."""
-    there = list(places(lab))
+    there = list(places(ctx))
     if not there:
         raise NotChecked("no tool that writes takes a text")
     there = there[:: -(-len(there) // PLACES)]
@@ -167,23 +167,23 @@ def odd_contents(lab: Lab) -> Iterator[Finding | None]:
     there = [msgspec.structs.replace(one, texts=one.texts[:: -(-len(one.texts) // each)]) for one in there]
     asked = [Probe((reset(one.task), ask(f"{HERE}tried", msgspec.to_builtins(one), mark="tried"))) for one in there]
     told: set[str] = set()
-    for one, record in zip(there, lab.play_all(asked), strict=True):
-        lab.looking(len(one.texts))
+    for one, record in zip(there, ctx.play_all(asked), strict=True):
+        ctx.count_comparisons(len(one.texts))
         ways: list[tuple[int, int, str, str]] = record.at("tried").value or []
         for number, step, how, where in ways:
             if where not in told and len(told) < MOST:
                 told.add(where)
-                yield _broken(lab, one, one.texts[number], step=step, how=how, where=where)
+                yield _broken(ctx, one, one.texts[number], step=step, how=how, where=where)
 
 
-def _broken(lab: Lab, one: Place, text: str, *, step: int, how: str, where: str) -> Finding | None:
+def _broken(ctx: AuditContext, one: Place, text: str, *, step: int, how: str, where: str) -> Finding | None:
     ops = [written(one, text), *one.after, Op("score")][: step + 1]
     marks = ("write", "last") if step else ("write", "write")
     ops[0] = ops[0].marked("write")
     ops[-1] = ops[-1].marked(marks[1])
     name = ops[-1].name or "score"
     after = f", after {one.op.name} was answered" if step else ""
-    return lab.finding(
+    return ctx.finding(
         f"{name}() breaks on an odd {one.name}{after} ({how.partition(': ')[2]})",
         Probe((reset(one.task), *one.before, *ops)),
         relation=f"{HERE}breaks_afterwards",

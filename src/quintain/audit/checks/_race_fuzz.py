@@ -13,15 +13,15 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding, Severity
 from quintain.audit.generate import ODD, fits, odd, valid
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, answer, call, reset, same, score
+from quintain.audit.probe import Op, OpResult, Probe, Record, answer, call, reset, same, score
 from quintain.audit.relations import breakage, way_of
-from quintain.audit.survey import Known
 
 HERE = f"{__name__}:"
 TEACHES = "nothing: the episode is lost, and with it every group in which a model tries this"
@@ -34,7 +34,7 @@ SIGNS = (
 """Texts that mean something to a pattern, a query, a format, a number or a time."""
 LONG_S = 15.0
 """Seconds in which an episode of odd calls must end."""
-MOST = 6
+MAX_FINDINGS = 6
 
 
 class Odd(msgspec.Struct, frozen=True):
@@ -45,7 +45,7 @@ class Odd(msgspec.Struct, frozen=True):
     """
 
     tool: ToolSpec
-    known: Known | None
+    known: KnownCall | None
     task: str
     calls: tuple[Op, ...]
 
@@ -54,16 +54,16 @@ class Odd(msgspec.Struct, frozen=True):
         return (reset(self.task), *(self.known.before if self.known else ()))
 
 
-def odds(lab: Lab, tools: Sequence[ToolSpec], most: int) -> Iterator[Odd]:
+def odds(ctx: AuditContext, tools: Sequence[ToolSpec], most: int) -> Iterator[Odd]:
     """So many strange calls of each tool."""
     for tool in tools:
-        known = min(lab.survey.of(tool.name), key=lambda one: len(one.before), default=None)
-        base: dict[str, Any] = known.op.value if known else valid(tool, lab.survey.values, lab.rng)
-        every = list(odd(tool, base, lab.survey.values, rng=lab.rng))
-        drawn = [valid(tool, lab.survey.values, lab.rng, optional=0.6) for _ in range(3)]
+        known = min(ctx.discovery.of(tool.name), key=lambda one: len(one.before), default=None)
+        base: dict[str, Any] = known.op.value if known else valid(tool, ctx.discovery.values, ctx.rng)
+        every = list(odd(tool, base, ctx.discovery.values, rng=ctx.rng))
+        drawn = [valid(tool, ctx.discovery.values, ctx.rng, optional=0.6) for _ in range(3)]
         first = list(_first(tool, base))[: max(most, 6)]
-        picked = [*every[-2:], *first, *lab.rng.sample(every, min(max(6, most // 3), len(every))), *drawn]
-        yield Odd(tool, known, known.task if known else lab.tasks[0], tuple(call(tool.name, one) for one in picked))
+        picked = [*every[-2:], *first, *ctx.rng.sample(every, min(max(6, most // 3), len(every))), *drawn]
+        yield Odd(tool, known, known.task if known else ctx.tasks[0], tuple(call(tool.name, one) for one in picked))
 
 
 def _first(tool: ToolSpec, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -115,7 +115,7 @@ def is_unplain(records: Sequence[Record], evidence: Evidence) -> bool:
     return unplain(records[0].at(evidence.marks[0]))
 
 
-def unplain(seen: Seen) -> bool:
+def unplain(seen: OpResult) -> bool:
     return seen.odd or (is_dict(seen.value) and "<longer than can be kept>" in seen.value)
 
 
@@ -129,31 +129,31 @@ def breaks_where_others_refuse(records: Sequence[Record], evidence: Evidence) ->
 
 
 @check("x.odd_calls", "races", needs=("tools", "call", "tasks"), value=83)
-def odd_calls(lab: Lab) -> Iterator[Finding | None]:
+def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
     """Each tool answers calls with missing, extra, empty, huge, foreign and hostile arguments, and never breaks."""
-    tools = lab.about.tools[:: -(-len(lab.about.tools) // 120)]
-    there = list(odds(lab, tools, max(6, CALLS // len(tools))))
+    tools = ctx.about.tools[:: -(-len(ctx.about.tools) // 120)]
+    there = list(odds(ctx, tools, max(6, CALLS // len(tools))))
     cases = [(one, one.calls[start : start + PART]) for one in there for start in range(0, len(one.calls), PART)]
-    cases.append((Odd(ToolSpec(""), None, lab.tasks[0], ()), (call("no_such_tool", {}), call("", {}))))
+    cases.append((Odd(ToolSpec(""), None, ctx.tasks[0], ()), (call("no_such_tool", {}), call("", {}))))
     told: dict[tuple[str, bool], None] = {}
     probes = [Probe((*one.head, *calls, score())) for one, calls in cases]
-    records = lab.play_all(probes, LONG_S)
+    records = ctx.play_all(probes, LONG_S)
     refused = list(_refused(cases, records))
     for (one, calls), record in zip(cases, records, strict=True):
         start = len(one.head)
-        lab.looking(len(calls))
+        ctx.count_comparisons(len(calls))
         for place, op in enumerate((*calls, score())):
             is_there = start + place < len(record.seen)
-            seen = record.seen[start + place] if is_there else Seen(how="hung", raised=record.died)
+            seen = record.seen[start + place] if is_there else OpResult(how="hung", raised=record.died)
             if seen.how not in ("crashed", "hung") and not unplain(seen):
                 continue
             right = op.do == "score" or (is_right(one.tool, op.value) and is_plain(op.value))
             key = (f"{seen.how} {seen.where or op.name}", right)
-            if key not in told and len(told) < MOST:
+            if key not in told and len(told) < MAX_FINDINGS:
                 told[key] = None
                 other = None if right or seen.how != "crashed" else _control(one, op, refused)
                 ops = (*one.head, *calls[:place], op.marked("call"))
-                yield _broken(lab, one, ops, seen=seen, right=right, control=other)
+                yield _broken(ctx, one, ops, seen=seen, right=right, control=other)
             if seen.how == "hung":
                 break
 
@@ -193,7 +193,13 @@ def _strange(one: Odd, op: Op) -> set[str]:
 
 
 def _broken(
-    lab: Lab, one: Odd, ops: Sequence[Op], *, seen: Seen, right: bool, control: tuple[Odd, Op] | None = None
+    ctx: AuditContext,
+    one: Odd,
+    ops: Sequence[Op],
+    *,
+    seen: OpResult,
+    right: bool,
+    control: tuple[Odd, Op] | None = None,
 ) -> Finding | None:
     op, how = ops[-1], breakage(seen)
     name = f"{op.name}()" if op.do == "call" else "score(), after a call that was answered,"
@@ -207,7 +213,7 @@ def _broken(
         ops = (*ops, *(before.moved("b") for before in control[0].head), control[1].moved("b").marked("other"))
         input_ = ", on a wrong call, where others are refused"
     tool = msgspec.to_builtins(one.tool) if right and op.do == "call" and how != "hung" else None
-    return lab.finding(
+    return ctx.finding(
         f"{name} {ways}{input_}" + (f" ({re.split('[:;]', seen.raised)[0]})" if seen.raised else ""),
         Probe(tuple(ops)),
         relation=HERE
@@ -225,25 +231,25 @@ def _broken(
 
 
 @check("x.odd_answers", "races", needs=("answer", "tasks"), value=81)
-def odd_answers(lab: Lab) -> Iterator[Finding | None]:
+def odd_answers(ctx: AuditContext) -> Iterator[Finding | None]:
     """Whatever the agent says last, there is a verdict."""
     texts = [one for one in ODD if isinstance(one, str)]
     texts += ["x " * 100_000, "9" * 5000, "((((" * 500, "[" * 2000, '{"a": ' * 500, "\\boxed{", "```", "1/0", "%", "\\"]
     told: set[str] = set()
-    for task in lab.some(3):
+    for task in ctx.sample_tasks(3):
         ways = [(reset(task), answer(text, mark="answer"), score()) for text in texts]
-        records = lab.play_all([Probe(ops) for ops in ways], LONG_S)
+        records = ctx.play_all([Probe(ops) for ops in ways], LONG_S)
         for ops, record in zip(ways, records, strict=True):
-            lab.looking()
+            ctx.count_comparisons()
             for mark in ("answer", "score"):
                 seen = record.at(mark)
                 how = breakage(seen)
                 key = f"{seen.how} {seen.where}"
-                if not how or key in told or len(told) >= MOST:
+                if not how or key in told or len(told) >= MAX_FINDINGS:
                     continue
                 told.add(key)
                 words = way_of(seen)
-                yield lab.finding(
+                yield ctx.finding(
                     f"{mark}() {words} on odd last words" + (f" ({seen.raised.partition(':')[0]})" if how else ""),
                     Probe(ops),
                     relation=f"{HERE}breaks_there",
@@ -294,32 +300,32 @@ def goes_on_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.refused_calls", "races", needs=("tools", "call", "state", "tasks"), value=72)
-def refused_calls(lab: Lab) -> Iterator[Finding | None]:
+def refused_calls(ctx: AuditContext) -> Iterator[Finding | None]:
     """A call that is refused has changed nothing."""
-    writers = [tool for tool in lab.about.tools if tool.name in set(lab.survey.writers)][:30]
+    writers = [tool for tool in ctx.about.tools if tool.name in set(ctx.discovery.writers)][:30]
     if not writers:
         raise NotChecked("no tool is known to write")
-    background = quiet(lab)
-    for one in odds(lab, writers, 8):
+    background = quiet(ctx)
+    for one in odds(ctx, writers, 8):
         others = [_elsewhere(one, name) for name in one.tool.properties] if one.known else []
         calls = [*one.calls, *(op for op in others if op is not None)]
         looks = [x for place, op in enumerate(calls) for x in (op.marked(f"c{place}"), Op("changes", mark=f"l{place}"))]
-        record = lab.play(*one.head, Op("changes", mark="l-1"), *looks)
+        record = ctx.play(*one.head, Op("changes", mark="l-1"), *looks)
         for place, op in enumerate(calls):
             before, after = record.at(f"l{place - 1}").value, record.at(f"l{place}").value
             seen = record.at(f"c{place}")
-            lab.looking()
+            ctx.count_comparisons()
             done = written(before, after, background) if seen.is_error and seen.how != "hung" else []
             if done:
-                yield wrote(lab, one, op, background=background, earlier=calls[:place])
+                yield wrote(ctx, one, op, background=background, earlier=calls[:place])
                 break
 
 
-def quiet(lab: Lab) -> list[str]:
+def quiet(ctx: AuditContext) -> list[str]:
     """Top-level names in the state that any call may change, a wrong one too."""
-    control = lab.play(reset(lab.tasks[0]), call("no_such_tool", {}), Op("changes", mark="look")).at("look").value
+    control = ctx.play(reset(ctx.tasks[0]), call("no_such_tool", {}), Op("changes", mark="look")).at("look").value
     names = {path.partition("/")[0] for path in control} if is_dict(control) else set[str]()
-    return sorted({*names, *lab.survey.background, *lab.volatile})
+    return sorted({*names, *ctx.discovery.background, *ctx.volatile})
 
 
 def _elsewhere(one: Odd, name: str) -> Op | None:
@@ -330,23 +336,23 @@ def _elsewhere(one: Odd, name: str) -> Op | None:
     return call(one.tool.name, {**one.known.op.value, name: strange}) if strange is not None else None
 
 
-def wrote(lab: Lab, one: Odd, op: Op, *, background: list[str], earlier: Sequence[Op]) -> Finding | None:
+def wrote(ctx: AuditContext, one: Odd, op: Op, *, background: list[str], earlier: Sequence[Op]) -> Finding | None:
     wrong = not is_right(one.tool, op.value)
-    changed = {_pattern(path) for known in lab.survey.of(one.tool.name) for path in known.changed or ()}
+    changed = {_pattern(path) for known in ctx.discovery.of(one.tool.name) for path in known.changed or ()}
     probe = Probe((*one.head, *earlier, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
     short = Probe((*one.head, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
     evidence = Evidence("", data={"background": background})
-    record = lab.play_probe(short)
+    record = ctx.play_probe(short)
     if refuses_and_writes([record], evidence):
         probe = short
     else:
-        record = lab.play_probe(probe)
+        record = ctx.play_probe(probe)
     done = written(record.at("was").value, record.at("look").value, background)
     sure = wrong or any(_pattern(path) in changed for path in done)
-    return lab.finding(
+    return ctx.finding(
         f"{op.name} refuses a call and has written all the same",
         probe,
-        *(Probe((*probe.ops[:-2], *[read.op.marked("")] * 3, probe.ops[-1])) for read in lab.survey.reads()[:1]),
+        *(Probe((*probe.ops[:-2], *[read.op.marked("")] * 3, probe.ops[-1])) for read in ctx.discovery.reads()[:1]),
         relation=f"{HERE}refuses_and_writes",
         marks=("was", "call", "look"),
         data={"background": background},
@@ -367,11 +373,11 @@ def _pattern(path: str) -> str:
 
 
 @check("x.goes_on", "races", needs=("tools", "call", "tasks"), value=64)
-def goes_on(lab: Lab) -> Iterator[Finding | None]:
+def goes_on(ctx: AuditContext) -> Iterator[Finding | None]:
     """After a wrong call that was refused the session works as if it had not been made."""
-    reads = [one for one in lab.survey.reads() if not one.before]
+    reads = [one for one in ctx.discovery.reads() if not one.before]
     for one in list({read.op.name: read for read in reads}.values())[:12]:
-        lab.looking()
+        ctx.count_comparisons()
         for wrong in (call(one.op.name, {"no_such_parameter": None}), call("no_such_tool", {}), call("", {})):
             head = reset(one.task)
             ops = (
@@ -382,8 +388,8 @@ def goes_on(lab: Lab) -> Iterator[Finding | None]:
                 one.op.moved("b").marked("alone"),
             )
             probe = Probe((*ops, head.moved("c"), one.op.moved("c").marked("again")))
-            if goes_on_otherwise([lab.play_probe(probe)], Evidence("", volatile=lab.volatile)):
-                yield lab.finding(
+            if goes_on_otherwise([ctx.play_probe(probe)], Evidence("", volatile=ctx.volatile)):
+                yield ctx.finding(
                     f"after a refused call {one.op.name} does not do what it does without it",
                     probe,
                     relation=f"{HERE}goes_on_otherwise",

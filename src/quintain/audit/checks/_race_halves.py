@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Record, Seen, ask, reset
+from quintain.audit.probe import Op, OpResult, Probe, Record, ask, reset
 
 from ._same_scripts import bare, reads
 
@@ -45,13 +45,13 @@ def breaks_on_half(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.half_characters", "races", needs=("tasks",), value=57)
-def half_characters(lab: Lab) -> Iterator[Finding | None]:
+def half_characters(ctx: AuditContext) -> Iterator[Finding | None]:
     """Half a character in a text, as JSON may hold it, is refused or taken, and breaks nothing."""
-    if lab.about.kind not in KINDS:
-        raise lab.none("what carries texts to it stands between")
-    cases = list(_cases(lab))
-    lab.looking(len(cases))
-    value = lab.play(_asked(cases, half=True)).at("half").value
+    if ctx.about.kind not in KINDS:
+        raise ctx.not_checked("what carries texts to it stands between")
+    cases = list(_cases(ctx))
+    ctx.count_comparisons(len(cases))
+    value = ctx.play(_asked(cases, half=True)).at("half").value
     told: set[str] = set()
     for one, broke in zip(cases, value or (), strict=False):
         if not broke or broke["where"] in told:
@@ -60,7 +60,7 @@ def half_characters(lab: Lab) -> Iterator[Finding | None]:
         probes = Probe((_asked([one], half=True),)), Probe((_asked([one], half=False),))
         name = f"{one.op.name}()" if one.op.do == "call" else "answer()"
         at = "breaks" if broke["place"] == 0 else f"leaves what breaks {broke['name']}"
-        yield lab.finding(
+        yield ctx.finding(
             f"{name} {at} when a text ends in half a character ({broke['raised'].partition(':')[0]})",
             *probes,
             relation=f"{HERE}breaks_on_half",
@@ -76,21 +76,21 @@ def half_characters(lab: Lab) -> Iterator[Finding | None]:
         return
 
 
-def _cases(lab: Lab) -> Iterator[Case]:
-    count, most = 0, CARRIED if lab.about.kind == "environment" else TEXTS
-    for tool in lab.about.tools:
-        known = min(lab.survey.of(tool.name), key=lambda one: len(one.before), default=None)
+def _cases(ctx: AuditContext) -> Iterator[Case]:
+    count, most = 0, CARRIED if ctx.about.kind == "environment" else TEXTS
+    for tool in ctx.about.tools:
+        known = min(ctx.discovery.of(tool.name), key=lambda one: len(one.before), default=None)
         given: dict[str, Any] = known.op.value if known else {}
         for name, schema in tool.properties.items():
             free = is_dict(schema) and schema.get("type") == "string" and not schema.get("enum")
             if known is None or not free or not isinstance(given.get(name, ""), str) or count >= most:
                 continue
             count += 1
-            after = (*reads(lab, known.task, READS), Op("score"))
+            after = (*reads(ctx, known.task, READS), Op("score"))
             before = tuple(map(bare, known.before))
             yield Case(known.task, before, Op("call", name=tool.name, value=given), name, after)
-    if "answer" in lab.offers:
-        yield Case(lab.tasks[0], (), Op("answer", value="yes"), "", (Op("score"),))
+    if "answer" in ctx.offers:
+        yield Case(ctx.tasks[0], (), Op("answer", value="yes"), "", (Op("score"),))
 
 
 def _asked(cases: Sequence[Case], *, half: bool) -> Op:
@@ -110,7 +110,7 @@ def _tried(player: Player, on: str, one: Case, *, half: bool) -> dict[str, Any]:
         player.do(op.moved(on))
     text = str(one.op.value if not one.field else one.op.value.get(one.field, "")) + (HALF if half else " ok")
     given = {**one.op.value, one.field: text} if one.field else text
-    seen: Seen | None = None
+    seen: OpResult | None = None
     for place, op in enumerate((msgspec.structs.replace(one.op, value=given), *one.after)):
         seen = player.do(op.moved(on))
         if seen.how == "crashed":
@@ -118,5 +118,5 @@ def _tried(player: Player, on: str, one: Case, *, half: bool) -> dict[str, Any]:
             return {"place": place, "name": f"{op.name or op.do}()", "raised": raised, "where": seen.where}
         if place == 0 and seen.is_error:
             break
-    player.handles.pop(on, None)
+    player.adapters.pop(on, None)
     return {}

@@ -19,7 +19,7 @@ import msgspec
 
 from quintain import codec
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Seen, masked, reset
+from quintain.audit.probe import Op, OpResult, masked, reset
 
 HERE = f"{__name__}:"
 ORDERS = 24
@@ -120,7 +120,7 @@ class _History:
     def serial(self, on: str, order: Sequence[int]) -> bytes:
         """What comes of it in this order."""
         self._begin(on)
-        seen: list[list[Seen]] = [[] for _ in self._lanes]
+        seen: list[list[OpResult]] = [[] for _ in self._lanes]
         for number in order:
             seen[number].append(self._player.do(self._lanes[number][len(seen[number])].moved(on)))
         return self._outcome(on, seen)
@@ -128,7 +128,7 @@ class _History:
     def concurrent(self, on: str) -> bytes:
         """What comes of it when all threads begin at once."""
         self._begin(on)
-        seen: list[list[Seen]] = [[] for _ in self._lanes]
+        seen: list[list[OpResult]] = [[] for _ in self._lanes]
         gate = threading.Barrier(len(self._lanes))
 
         def run(number: int) -> None:
@@ -147,7 +147,7 @@ class _History:
         for op in self._before:
             self._player.do(op.moved(on))
 
-    def _outcome(self, on: str, seen: Sequence[Sequence[Seen]]) -> bytes:
+    def _outcome(self, on: str, seen: Sequence[Sequence[OpResult]]) -> bytes:
         results: list[Any] = [[list(masked(one.content(), self._volatile)) for one in lane] for lane in seen]
         if self._are_equal:  # Then it does not matter which thread was given which answer.
             results = sorted((one for lane in results for one in lane), key=lambda one: codec.dumps(one, repr))

@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
+from quintain.audit.discovery import KnownCall
 from quintain.audit.generate import fits
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, ask, call, reset
-from quintain.audit.survey import Known
 
 from ._data_tables import tables, texts
 from ._same_scripts import bare
@@ -50,26 +50,26 @@ class Sought(msgspec.Struct, frozen=True):
     most: int
 
 
-def pairs(lab: Lab) -> Iterator[tuple[Known, Op]]:
+def pairs(ctx: AuditContext) -> Iterator[tuple[KnownCall, Op]]:
     """Calls that work, and others that take what they need, as both are told apart by nothing but who comes first."""
-    if "state" not in lab.offers:
+    if "state" not in ctx.offers:
         return
-    for tool in lab.about.tools:
-        if tool.name in lab.survey.writers[:TOOLS]:
-            known = {one.task: one for one in lab.survey.of(tool.name) if one.writes}
-            found = (pair for one in list(known.values())[:KNOWN] for pair in _pairs(lab, one, tool.properties))
+    for tool in ctx.about.tools:
+        if tool.name in ctx.discovery.writers[:TOOLS]:
+            known = {one.task: one for one in ctx.discovery.of(tool.name) if one.writes}
+            found = (pair for one in list(known.values())[:KNOWN] for pair in _pairs(ctx, one, tool.properties))
             yield from itertools.islice(found, 1)
 
 
-def _pairs(lab: Lab, one: Known, schemas: dict[str, Any]) -> Iterator[tuple[Known, Op]]:
+def _pairs(ctx: AuditContext, one: KnownCall, schemas: dict[str, Any]) -> Iterator[tuple[KnownCall, Op]]:
     before = tuple(map(bare, one.before))
     for name, value in one.op.value.items():
         schema = schemas.get(name)
         if not is_dict(schema) or schema.get("enum") or not isinstance(value, str):
             continue
-        sought = Sought(one.task, before, bare(one.op), name, schema, max(4, budget(lab) - len(before) - 1))
+        sought = Sought(one.task, before, bare(one.op), name, schema, max(4, budget(ctx) - len(before) - 1))
         asked = ask(f"{HERE}rivals", msgspec.to_builtins(sought), mark="rivals")
-        found = lab.play(reset(one.task, on="warm"), asked).at("rivals").value
+        found = ctx.play(reset(one.task, on="warm"), asked).at("rivals").value
         if found:
             pair = msgspec.convert(found, Rivals)
             yield msgspec.structs.replace(one, before=pair.before), pair.other

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.load import script
 from quintain.audit.probe import Op, Probe, Record, same
 
@@ -43,15 +43,15 @@ def leaves(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 @check("x.resources", "races", needs=("tasks",), value=58)
-def resources(lab: Lab) -> Iterator[Finding | None]:
+def resources(ctx: AuditContext) -> Iterator[Finding | None]:
     """Tens of episodes leave no thread, file or process behind, and memory does not grow with them."""
-    ways = {"in one session": _episodes(lab, again=True)}
-    if "close" in lab.offers:
-        ways["in sessions that were closed"] = _episodes(lab, again=False)
+    ways = {"in one session": _episodes(ctx, again=True)}
+    if "close" in ctx.offers:
+        ways["in sessions that were closed"] = _episodes(ctx, again=False)
     told: set[str] = set()
-    for (words, probe), record in zip(ways.items(), lab.play_all(list(ways.values())), strict=True):
+    for (words, probe), record in zip(ways.items(), ctx.play_all(list(ways.values())), strict=True):
         for what, least in (("threads", HALF), ("files", HALF), ("processes", HALF), ("memory", MEMORY)):
-            lab.looking()
+            ctx.count_comparisons()
             data = {"what": what, "least": least}
             if what == "memory" and not words.endswith("one session"):
                 continue  # Whoever plays holds them still: `x.memory` looks at sessions that are dropped.
@@ -59,7 +59,7 @@ def resources(lab: Lab) -> Iterator[Finding | None]:
                 continue
             told.add(what)
             per = sum(growth(record, what)) / (EACH * ROUNDS)
-            yield lab.finding(
+            yield ctx.finding(
                 f"each episode leaves {what} behind, {words}",
                 probe,
                 relation=f"{HERE}grows",
@@ -73,7 +73,7 @@ def resources(lab: Lab) -> Iterator[Finding | None]:
             )
         if record.left and "left" not in told and "processes" not in told:
             told.add("left")
-            yield lab.finding(
+            yield ctx.finding(
                 f"processes are left behind, {words}",
                 probe,
                 relation=f"{HERE}leaves",
@@ -84,9 +84,9 @@ def resources(lab: Lab) -> Iterator[Finding | None]:
             )
 
 
-def _episodes(lab: Lab, *, again: bool) -> Probe:
+def _episodes(ctx: AuditContext, *, again: bool) -> Probe:
     """Episodes with a look every few; `again`: on one instance, else each on its own, closed at its end."""
-    scripts = episodes(lab)
+    scripts = episodes(ctx)
     ops: list[Op] = []
     for number in range(WARM + EACH * ROUNDS):
         if number >= WARM and (number - WARM) % EACH == 0:
@@ -95,7 +95,7 @@ def _episodes(lab: Lab, *, again: bool) -> Probe:
         ops += [op.moved(on) for op in scripts[number % len(scripts)]]
         if not again:
             ops.append(Op("close", on))
-    last = () if not again or "close" not in lab.offers else (Op("close"),)
+    last = () if not again or "close" not in ctx.offers else (Op("close"),)
     return Probe((*ops, Op("resources"), *last))
 
 
@@ -114,18 +114,18 @@ def closes_others(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.close", "races", needs=("close", "tasks"), value=56)
-def close(lab: Lab) -> Iterator[Finding | None]:
+def close(ctx: AuditContext) -> Iterator[Finding | None]:
     """To close one session, even twice, does nothing to another one."""
-    for task in lab.some(2):
-        ops = [op.moved("b").marked(f"op {place}") for place, op in enumerate(script(lab, task))]
+    for task in ctx.sample_tasks(2):
+        ops = [op.moved("b").marked(f"op {place}") for place, op in enumerate(script(ctx, task))]
         half = len(ops) // 2 + 1
-        mine = script(lab, task)[:2]
+        mine = script(ctx, task)[:2]
         closed = Probe((*ops[:1], *mine, *ops[1:half], Op("close"), *ops[half:]))
         alone = Probe(tuple(ops))
-        records = lab.play_all([closed, alone, alone])
-        lab.looking(len(ops))
-        if closes_others(records, Evidence("", volatile=lab.volatile)):
-            yield lab.finding(
+        records = ctx.play_all([closed, alone, alone])
+        ctx.count_comparisons(len(ops))
+        if closes_others(records, Evidence("", volatile=ctx.volatile)):
+            yield ctx.finding(
                 "when a session is closed, another one is no longer what it was",
                 closed,
                 alone,

@@ -16,9 +16,9 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.load import script
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, reset
@@ -34,12 +34,12 @@ TOURED = 10
 """Tools of which each episode makes a call, beside those that solve it."""
 
 
-def episodes(lab: Lab) -> list[list[Op]]:
+def episodes(ctx: AuditContext) -> list[list[Op]]:
     """Episodes of a few tasks: a known call of each tool that they do not need, in turns, and what they ask for."""
     found: list[list[Op]] = []
-    scripts = [script(lab, task) for task in lab.some(TASKS)]
+    scripts = [script(ctx, task) for task in ctx.sample_tasks(TASKS)]
     used = {op.name for ops in scripts for op in ops}
-    further = list({one.op.name: bare(one.op) for one in lab.survey.calls if one.op.name not in used}.values())
+    further = list({one.op.name: bare(one.op) for one in ctx.discovery.calls if one.op.name not in used}.values())
     for place, (begun, *rest) in enumerate(scripts):
         found.append([begun, *further[place :: len(scripts)][:TOURED], *rest])
     return found
@@ -64,11 +64,11 @@ def held(player: Player, on: str, value: Any) -> dict[str, Any]:
             for op in ops:
                 player.do(op.moved(name))
             if not value["again"]:
-                handle = player.handles.pop(name)
-                if "close" in handle.offers:
+                adapter = player.adapters.pop(name)
+                if "close" in adapter.offers:
                     with contextlib.suppress(Exception):  # Another check says so.
-                        handle.subject.close()
-                del handle
+                        adapter.subject.close()
+                del adapter
         if number >= WARM - 1:
             gc.collect()
             looks.append(tracemalloc.get_traced_memory()[0])
@@ -91,24 +91,24 @@ def kept(value: Any) -> int:
 
 
 @check("x.memory", "races", needs=("tasks",), value=57)
-def memory(lab: Lab) -> Iterator[Finding | None]:
+def memory(ctx: AuditContext) -> Iterator[Finding | None]:
     """Played again and again, an episode leaves nothing in memory."""
-    scripts = msgspec.to_builtins(episodes(lab))
+    scripts = msgspec.to_builtins(episodes(ctx))
     ways = {"in one session": True, "in sessions that are over": False}
     probes = [
         Probe(
             (
-                reset(lab.tasks[0], on="warm"),
+                reset(ctx.tasks[0], on="warm"),
                 ask(f"{HERE}held", {"episodes": scripts, "again": again}, mark="held"),
             )
         )
         for again in ways.values()
     ]
-    for words, probe, record in zip(ways, probes, lab.play_all(probes), strict=True):
+    for words, probe, record in zip(ways, probes, ctx.play_all(probes), strict=True):
         value: Any = record.at("held").value
-        lab.looking(ROUNDS)
+        ctx.count_comparisons(ROUNDS)
         if kept(value):
-            yield lab.finding(
+            yield ctx.finding(
                 f"each episode leaves memory behind, {words}",
                 probe,
                 relation=f"{HERE}keeps",

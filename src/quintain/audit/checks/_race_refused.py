@@ -14,15 +14,15 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import changes, is_dict, is_number
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Finding
 from quintain.audit.generate import fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, call, reset
-from quintain.audit.survey import Known
 
 from ._race_fuzz import Odd, quiet, written, wrote
 from ._same_scripts import bare
@@ -31,49 +31,49 @@ from ._same_walks import form, scalars
 HERE = f"{__name__}:"
 TRIED, PLACES, MOST = 200, 20, 3
 """Calls in all; starting points; findings."""
-OTHERS = 7
+MAX_OTHER_VALUES = 7
 """Other values of one argument."""
 
 
 class Start(msgspec.Struct, frozen=True):
     """Where calls are tried, one after the other; what is not refused is taken back by beginning again."""
 
-    known: Known
+    known: KnownCall
     before: tuple[Op, ...]
     ops: tuple[Op, ...]
 
 
-def starts(lab: Lab) -> list[Start]:
+def starts(ctx: AuditContext) -> list[Start]:
     """Good calls of each tool that writes: changed, made again, and followed by those of the others."""
-    tools = {tool.name: tool for tool in lab.about.tools}
-    known: list[Known] = []
-    for name in lab.survey.writers:
-        of_tool = [one for one in lab.survey.of(name) if one.writes]
+    tools = {tool.name: tool for tool in ctx.about.tools}
+    known: list[KnownCall] = []
+    for name in ctx.discovery.writers:
+        of_tool = [one for one in ctx.discovery.of(name) if one.writes]
         known += list({one.task: one for one in of_tool}.values())[:2] if name in tools else []
     rows: list[list[Start]] = []
     for one in known:
         before = tuple(map(bare, one.before))
         again = (*before, bare(one.op))
         others = [bare(other.op) for other in known if other.task == one.task and other.op.name != one.op.name]
-        changed = [call(one.op.name, given) for given in _changed(lab, tools[one.op.name], one)]
+        changed = [call(one.op.name, given) for given in _changed(ctx, tools[one.op.name], one)]
         rows.append([Start(one, before, tuple(changed)), Start(one, again, (bare(one.op), *others[:6]))])
     return [start for start in itertools.chain.from_iterable(rows) if start.ops][:PLACES]
 
 
-def _changed(lab: Lab, tool: ToolSpec, one: Known) -> Iterator[dict[str, Any]]:
+def _changed(ctx: AuditContext, tool: ToolSpec, one: KnownCall) -> Iterator[dict[str, Any]]:
     """The arguments with another value in one place, as the schema allows."""
     good: dict[str, Any] = one.op.value
     columns: list[list[dict[str, Any]]] = []
     for name, schema in tool.properties.items():
         if not is_dict(schema):
             continue
-        values = [value for value in _values(lab, name, good, schema=schema) if fits(value, schema, tool.parameters)]
+        values = [value for value in _values(ctx, name, good, schema=schema) if fits(value, schema, tool.parameters)]
         columns.append([{**good, name: value} for value in values if value != good.get(name)])
     rows = itertools.chain.from_iterable(itertools.zip_longest(*columns))
     yield from (given for given in rows if given is not None)
 
 
-def _values(lab: Lab, name: str, good: dict[str, Any], *, schema: dict[str, Any]) -> list[Any]:
+def _values(ctx: AuditContext, name: str, good: dict[str, Any], *, schema: dict[str, Any]) -> list[Any]:
     value = good.get(name)
     if schema.get("enum"):
         return list(schema["enum"])
@@ -84,16 +84,16 @@ def _values(lab: Lab, name: str, good: dict[str, Any], *, schema: dict[str, Any]
     if not isinstance(value, str):
         return []
     mine = [one for other, one in good.items() if other != name and isinstance(one, str)]
-    like = lab.once(("scalars by form",), _forms).get(form(value), [])
-    seen = [one for one in lab.survey.values.of(name) if isinstance(one, str)]
-    step = max(1, len(like) // OTHERS)
-    return list(dict.fromkeys((*mine, *seen[:3], *like[::step][:OTHERS], "", value + "0")))
+    like = ctx.once(("scalars by form",), _forms).get(form(value), [])
+    seen = [one for one in ctx.discovery.values.of(name) if isinstance(one, str)]
+    step = max(1, len(like) // MAX_OTHER_VALUES)
+    return list(dict.fromkeys((*mine, *seen[:3], *like[::step][:MAX_OTHER_VALUES], "", value + "0")))
 
 
-def _forms(lab: Lab) -> dict[str, list[Any]]:
+def _forms(ctx: AuditContext) -> dict[str, list[Any]]:
     """All scalars of the worlds that were seen, by their form."""
     found: defaultdict[str, list[Any]] = defaultdict(list)
-    for world in lab.survey.states.values():
+    for world in ctx.discovery.states.values():
         for one in scalars(world):
             found[form(one)].append(one)
     return found
@@ -130,27 +130,27 @@ def tried(player: Player, on: str, value: Any) -> list[int]:
 
 
 @check("x.refused_halfway", "races", needs=("tools", "call", "state", "tasks"), value=71)
-def refused_halfway(lab: Lab) -> Iterator[Finding | None]:
+def refused_halfway(ctx: AuditContext) -> Iterator[Finding | None]:
     """A call that is refused for what it asks for has not been carried out in part."""
-    there = starts(lab)
+    there = starts(ctx)
     if not there:
         raise NotChecked("no tool is known to write")
     each = max(4, TRIED // len(there))
     there = [msgspec.structs.replace(one, ops=one.ops[:each]) for one in there]
-    background = quiet(lab)
-    records = lab.play_all([_probe(one, background) for one in there])
+    background = quiet(ctx)
+    records = ctx.play_all([_probe(one, background) for one in there])
     told: set[str] = set()
     for one, record in zip(there, records, strict=True):
-        lab.looking(len(one.ops))
-        tool = next(tool for tool in lab.about.tools if tool.name == one.known.op.name)
+        ctx.count_comparisons(len(one.ops))
+        tool = next(tool for tool in ctx.about.tools if tool.name == one.known.op.name)
         places: list[int] = record.at("tried").value or []
         for op in (one.ops[place] for place in places):
             if op.name in told or len(told) >= MOST:
                 continue
             told.add(op.name)
-            spec = next((tool for tool in lab.about.tools if tool.name == op.name), tool)
+            spec = next((tool for tool in ctx.about.tools if tool.name == op.name), tool)
             known = msgspec.structs.replace(one.known, before=one.before)
-            yield wrote(lab, Odd(spec, known, one.known.task, ()), op, background=background, earlier=())
+            yield wrote(ctx, Odd(spec, known, one.known.task, ()), op, background=background, earlier=())
 
 
 def _probe(one: Start, background: Sequence[str]) -> Probe:

@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Finding
 from quintain.audit.generate import fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, call, reset
 from quintain.audit.relations import breakage
@@ -118,31 +118,31 @@ def _about(
 
 
 @check("x.every_row", "races", needs=("tools", "call", "tasks"), value=63)
-def every_row(lab: Lab) -> Iterator[Finding | None]:
+def every_row(ctx: AuditContext) -> Iterator[Finding | None]:
     """Right calls about any row, in any order, are answered, and so is the score."""
-    tools = [(tool, dict(known[0].op.value)) for tool in lab.about.tools if (known := lab.survey.of(tool.name))]
+    tools = [(tool, dict(known[0].op.value)) for tool in ctx.about.tools if (known := ctx.discovery.of(tool.name))]
     if not tools:
         raise NotChecked("no call is known to work")
-    readers = [tool.name for tool, _ in tools if seems_to_read(lab, tool.name)]
+    readers = [tool.name for tool, _ in tools if seems_to_read(ctx, tool.name)]
     asked: list[dict[str, Any]] = [
-        {"task": task, "tools": msgspec.to_builtins(tools), "seed": lab.seed, "readers": readers}
-        for task in kinds(lab, TASKS)
+        {"task": task, "tools": msgspec.to_builtins(tools), "seed": ctx.seed, "readers": readers}
+        for task in kinds(ctx, TASKS)
     ]
     probes = [Probe((reset(one["task"], on="warm"), ask(f"{HERE}toured", one, mark="toured"))) for one in asked]
     told: set[str] = set()
-    for one, record in zip(asked, lab.play_all(probes), strict=True):
-        lab.looking(CALLS)
+    for one, record in zip(asked, ctx.play_all(probes), strict=True):
+        ctx.count_comparisons(CALLS)
         for broke in msgspec.convert(record.at("toured").value or [], list[Broke]):
             if broke.where not in told and len(told) < MOST:
                 told.add(broke.where)
-                yield _broken(lab, one["task"], broke)
+                yield _broken(ctx, one["task"], broke)
 
 
-def _broken(lab: Lab, task: str, broke: Broke) -> Finding | None:
+def _broken(ctx: AuditContext, task: str, broke: Broke) -> Finding | None:
     last = broke.ops[-1].marked("last")
     name = last.name or "score"
     for before in ((), broke.ops[:-1]):
-        finding = lab.finding(
+        finding = ctx.finding(
             f"{name}() breaks on {'right calls' if before else 'a right call'} ({broke.how.partition(': ')[2]})",
             Probe((reset(task), *before, last)),
             relation=AFTERWARDS,

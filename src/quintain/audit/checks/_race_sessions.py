@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.load import probe as load_probe
 from quintain.audit.load import script
-from quintain.audit.probe import Op, Probe, Record, Seen, ask, call, reset, same, together
-from quintain.audit.survey import Known
+from quintain.audit.probe import Op, OpResult, Probe, Record, ask, call, reset, same, together
 
 from . import _race_inside as inside
 from ._same_walks import kinds
@@ -59,48 +59,53 @@ def disturbed(records: Sequence[Record], volatile: Sequence[str]) -> list[tuple[
 
 
 @check("x.concurrent_sessions", "races", needs=("tasks",), value=77)
-def concurrent_sessions(lab: Lab) -> Iterator[Finding | None]:
+def concurrent_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     """Two sessions in step, and 2, 8 and 32 at the same time, give what each gives alone."""
-    met = next(_in_step(lab), None)
+    met = next(_in_step(ctx), None)
     if met is not None:
         yield met
         return
     for count, is_warm in MANY:
-        lanes = list(_lanes(lab, count))
-        probes = _company(lab, lanes, is_warm=is_warm)
-        records = lab.play_all(probes)
-        lab.looking(sum(map(len, lanes)))
-        where = disturbed(records, lab.volatile)
+        lanes = list(_lanes(ctx, count))
+        probes = _company(ctx, lanes, is_warm=is_warm)
+        records = ctx.play_all(probes)
+        ctx.count_comparisons(sum(map(len, lanes)))
+        where = disturbed(records, ctx.volatile)
         if where:
-            yield _disturbed(lab, lanes, where[0], records=records, is_warm=is_warm)
+            yield _disturbed(ctx, lanes, where[0], records=records, is_warm=is_warm)
             return
 
 
-def _lanes(lab: Lab, count: int) -> Iterator[tuple[Op, ...]]:
-    tasks = lab.some(count)
-    look = next((Op(name) for name in ("digest", "state") if name in lab.offers), None)
-    scripts = {task: (*script(lab, task), *((look,) if look else ())) for task in tasks}
+def _lanes(ctx: AuditContext, count: int) -> Iterator[tuple[Op, ...]]:
+    tasks = ctx.sample_tasks(count)
+    look = next((Op(name) for name in ("digest", "state") if name in ctx.offers), None)
+    scripts = {task: (*script(ctx, task), *((look,) if look else ())) for task in tasks}
     for number in range(count):
         ops = scripts[tasks[number % len(tasks)]]
         short = (*ops[:6], *ops[-2:]) if count > 8 and len(ops) > 8 else ops
         yield tuple(op.moved(f"s{number}") for op in short)
 
 
-def _company(lab: Lab, lanes: Sequence[Sequence[Op]], *, is_warm: bool) -> tuple[Probe, Probe, Probe]:
+def _company(ctx: AuditContext, lanes: Sequence[Sequence[Op]], *, is_warm: bool) -> tuple[Probe, Probe, Probe]:
     alone = Probe(
         tuple(op.marked(f"{number} {place}") for number, lane in enumerate(lanes) for place, op in enumerate(lane))
     )
     before = [op.moved(f"warm {op.on}") for lane in lanes for op in lane] if is_warm else []
-    hurried = ask(f"{inside.HERE}hurry", {"files": _files(lab), "fast": is_warm}, mark="hurry")
+    hurried = ask(f"{inside.HERE}hurry", {"files": _files(ctx), "fast": is_warm}, mark="hurry")
     return Probe((*before, hurried, together(*lanes))), alone, alone
 
 
-def _files(lab: Lab) -> list[str]:
-    return sorted({source.path for source in lab.sources})
+def _files(ctx: AuditContext) -> list[str]:
+    return sorted({source.path for source in ctx.sources})
 
 
 def _disturbed(
-    lab: Lab, lanes: Sequence[Sequence[Op]], where: tuple[int, int], *, records: Sequence[Record], is_warm: bool
+    ctx: AuditContext,
+    lanes: Sequence[Sequence[Op]],
+    where: tuple[int, int],
+    *,
+    records: Sequence[Record],
+    is_warm: bool,
 ) -> Finding | None:
     number, place = where
     if number < 0:
@@ -111,9 +116,9 @@ def _disturbed(
         name = f"{op.name or op.do} gives something else"
         expected = _shown(records[1].at(f"{number} {place}"))
         observed = _shown(records[0].lane("together", number)[place])
-    return lab.finding(
+    return ctx.finding(
         f"{name} when {len(lanes)} sessions run at the same time",
-        *_company(lab, lanes, is_warm=is_warm),
+        *_company(ctx, lanes, is_warm=is_warm),
         relation=f"{HERE}disturbs",
         marks=("together",),
         tries=3,
@@ -144,20 +149,20 @@ def _met(records: Sequence[Record], volatile: Sequence[str]) -> str | None:
     return None
 
 
-def _in_step(lab: Lab) -> Iterator[Finding]:
+def _in_step(ctx: AuditContext) -> Iterator[Finding]:
     """Two sessions do one task by turns: what the first has begun and not yet ended is there at each step."""
-    look = [Op(name) for name in ("digest", "state") if name in lab.offers][:1]
-    for task in kinds(lab, IN_STEP):
-        ops = [op.marked(str(place)) for place, op in enumerate((*script(lab, task), *look))]
+    look = [Op(name) for name in ("digest", "state") if name in ctx.offers][:1]
+    for task in kinds(ctx, IN_STEP):
+        ops = [op.marked(str(place)) for place, op in enumerate((*script(ctx, task), *look))]
         turns = [op.moved(on).marked(f"{on} {op.mark}") for op in ops for on in ("first", "second")]
         probes = (Probe(tuple(turns)), Probe(tuple(ops)), Probe(tuple(ops)))
-        records = lab.play_all(probes)
-        lab.looking(len(turns))
-        mark = _met(records, lab.volatile)
+        records = ctx.play_all(probes)
+        ctx.count_comparisons(len(turns))
+        mark = _met(records, ctx.volatile)
         if mark is None:
             continue
         op = next(op for op in turns if op.mark == mark)
-        finding = lab.finding(
+        finding = ctx.finding(
             f"{op.name or op.do} gives something else when another session does the same task in step",
             *probes,
             relation=f"{HERE}meets_in_step",
@@ -171,7 +176,7 @@ def _in_step(lab: Lab) -> Iterator[Finding]:
             yield finding
 
 
-def _shown(seen: Seen) -> Any:
+def _shown(seen: OpResult) -> Any:
     return seen.value if seen.fine else f"{seen.how}: {seen.raised}"
 
 
@@ -185,17 +190,17 @@ def fails_under_load(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 @check("x.load", "races", needs=("tasks",), value=60, alone=True)
-def load(lab: Lab) -> Iterator[Finding | None]:
+def load(ctx: AuditContext) -> Iterator[Finding | None]:
     """At 50 and 200 calls per second every answer is that of the serial run."""
     for rate in RATES:
-        probe = load_probe(lab, rate, 1.2)
-        record = lab.play_probe(probe)
+        probe = load_probe(ctx, rate, 1.2)
+        record = ctx.play_probe(probe)
         point: Any = record.at("load").value
         if not is_dict(point):
             raise NotChecked(f"the load could not be made: {record.at('load').raised or record.died}")
-        lab.looking(point["compared"])
+        ctx.count_comparisons(point["compared"])
         if fails_under_load([record], Evidence("")):
-            yield lab.finding(
+            yield ctx.finding(
                 f"at {rate:g} calls per second answers are not those of the serial run, or never come",
                 probe,
                 relation=f"{HERE}fails_under_load",
@@ -208,7 +213,7 @@ def load(lab: Lab) -> Iterator[Finding | None]:
             )
             return
         if point["achieved"] < 0.5 * rate and point["cpu_s"] / max(1, point["calls"]) > 1 / rate:
-            yield lab.finding(
+            yield ctx.finding(
                 f"{rate:g} calls per second are more than it answers",
                 severity="note",
                 at_most="hint",
@@ -228,20 +233,20 @@ def unserial(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 @check("x.linearizable", "races", needs=("tools", "tasks"), value=74)
-def linearizable(lab: Lab) -> Iterator[Finding | None]:
+def linearizable(ctx: AuditContext) -> Iterator[Finding | None]:
     """What threads do on one shared instance is what they could have done one after the other."""
-    if lab.attribute("shared") is not True:
+    if ctx.attribute("shared") is not True:
         raise NotChecked("the subject does not say that an instance is `shared` by threads")
     told: set[str] = set()
-    for names, task, before, lanes in _histories(lab):
+    for names, task, before, lanes in _histories(ctx):
         if told & set(names) or len(told) >= 6:
             continue
-        probe = _hammer(lab, task, before=before, lanes=lanes)
-        record = lab.play_probe(probe, limit=10.0)
-        lab.looking(ROUNDS)
+        probe = _hammer(ctx, task, before=before, lanes=lanes)
+        record = ctx.play_probe(probe, limit=10.0)
+        ctx.count_comparisons(ROUNDS)
         if unserial([record], Evidence("")):
             value: Any = record.at("history").value
-            finding = lab.finding(
+            finding = ctx.finding(
                 f"calls of {' and '.join(names)} at the same time end as no order of them does",
                 probe,
                 relation=f"{HERE}unserial",
@@ -256,30 +261,30 @@ def linearizable(lab: Lab) -> Iterator[Finding | None]:
             yield finding
 
 
-def _hammer(lab: Lab, task: str, *, before: Sequence[Op], lanes: Sequence[Sequence[Op]]) -> Probe:
+def _hammer(ctx: AuditContext, task: str, *, before: Sequence[Op], lanes: Sequence[Sequence[Op]]) -> Probe:
     asked = {
         "task": task,
         "before": msgspec.to_builtins(before),
         "lanes": msgspec.to_builtins(lanes),
         "rounds": ROUNDS,
-        "volatile": list(lab.volatile),
-        "files": _files(lab),
+        "volatile": list(ctx.volatile),
+        "files": _files(ctx),
     }
     return Probe((reset(task, on="warm"), ask(f"{inside.HERE}hammer", asked, mark="history")))
 
 
-def _histories(lab: Lab) -> Iterator[tuple[tuple[str, ...], str, tuple[Op, ...], list[list[Op]]]]:
+def _histories(ctx: AuditContext) -> Iterator[tuple[tuple[str, ...], str, tuple[Op, ...], list[list[Op]]]]:
     """Many equal calls of each tool that may write; then different calls of the same task, one per thread."""
-    known: dict[str, Known] = {}
-    readers = set(lab.survey.readers) if "state" in lab.offers else set[str]()
-    for one in lab.survey.calls:
+    known: dict[str, KnownCall] = {}
+    readers = set(ctx.discovery.readers) if "state" in ctx.offers else set[str]()
+    for one in ctx.discovery.calls:
         if one.op.name not in readers:
             known.setdefault(one.op.name, one)
     for one in list(known.values())[:12]:
         op = call(one.op.name, one.op.value)
         yield (one.op.name,), one.task, one.before, [[op] * EACH] * THREADS
     mixed = [one for one in known.values() if not one.before]
-    reads = [one for one in lab.survey.reads() if not one.before]
+    reads = [one for one in ctx.discovery.reads() if not one.before]
     for place, one in enumerate(mixed[:6]):
         other = mixed[(place + 1) % len(mixed)]
         further = [read for read in reads if read.task == one.task][:1]

@@ -19,12 +19,12 @@ import msgspec
 
 from quintain import codec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import changes
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Record, Seen, ask, masked, reset, same
-from quintain.audit.survey import Known
+from quintain.audit.probe import Op, OpResult, Probe, Record, ask, masked, reset, same
 
 from ._race_last import pairs
 from ._same_cache import mistold
@@ -50,18 +50,18 @@ def meets(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 @check("x.stopped_midway", "races", needs=("tools", "tasks"), value=73)
-def stopped_midway(lab: Lab) -> Iterator[Finding | None]:
+def stopped_midway(ctx: AuditContext) -> Iterator[Finding | None]:
     """While a call stands still in its midst, calls of others are answered as ever, and it ends as ever."""
-    if lab.about.kind not in ("environment", "plain", "scorer"):
-        raise lab.none("its code runs in another process, where it cannot be stopped")
-    files = sorted({source.path for source in lab.sources})
+    if ctx.about.kind not in ("environment", "plain", "scorer"):
+        raise ctx.not_checked("its code runs in another process, where it cannot be stopped")
+    files = sorted({source.path for source in ctx.sources})
     if not files:
-        raise lab.none("its sources are not known")
-    for probe, words in _probes(lab, files):
-        lab.looking(PLACES)
-        value: Any = lab.play_probe(probe).at("stopped").value
+        raise ctx.not_checked("its sources are not known")
+    for probe, words in _probes(ctx, files):
+        ctx.count_comparisons(PLACES)
+        value: Any = ctx.play_probe(probe).at("stopped").value
         if value:
-            finding = lab.finding(
+            finding = ctx.finding(
                 f"{value['name']} gives something else while {words}",
                 probe,
                 relation=f"{HERE}meets",
@@ -78,53 +78,53 @@ def stopped_midway(lab: Lab) -> Iterator[Finding | None]:
                 return
 
 
-def _probes(lab: Lab, files: Sequence[str]) -> Iterator[tuple[Probe, str]]:
-    for task in kinds(lab, 2)[: 1 if lab.about.kind == "environment" else None]:
-        mine = doing(lab, task)
-        other, wrong = _alike(lab, task), mistold(mine[-1])
+def _probes(ctx: AuditContext, files: Sequence[str]) -> Iterator[tuple[Probe, str]]:
+    for task in kinds(ctx, 2)[: 1 if ctx.about.kind == "environment" else None]:
+        mine = doing(ctx, task)
+        other, wrong = _alike(ctx, task), mistold(mine[-1])
         failed = (*mine[:-1], wrong) if wrong is not None else half(mine)  # A verdict on it is reached all the same.
-        for theirs, whose in ((task, failed), (other, doing(lab, other))):
+        for theirs, whose in ((task, failed), (other, doing(ctx, other))):
             lanes = [_lane(task, mine), _lane(theirs, whose)]
             words = "a call of another session stands still in its midst, or is made meanwhile"
-            yield _probe(lab, files, lanes, name="beside"), words
-    if lab.attribute("shared") is True:
-        for one, meanwhile in itertools.chain(_shared(lab), pairs(lab)):
+            yield _probe(ctx, files, lanes, name="beside"), words
+    if ctx.attribute("shared") is True:
+        for one, meanwhile in itertools.chain(_shared(ctx), pairs(ctx)):
             lanes = [[reset(one.task), *map(bare, one.before), bare(one.op)], [meanwhile]]
-            yield _probe(lab, files, lanes, name="shared"), f"{one.op.name} of the same instance stands still"
+            yield _probe(ctx, files, lanes, name="shared"), f"{one.op.name} of the same instance stands still"
 
 
 def _lane(task: str, acts: Sequence[Op]) -> list[Op]:
     return [reset(task), *map(bare, acts), Op("score")]
 
 
-def _alike(lab: Lab, task: str) -> str:
+def _alike(ctx: AuditContext, task: str) -> str:
     """Another task that is solved by the same tools, where there is one."""
-    names = [op.name for op in doing(lab, task)]
-    rest = [one for one in lab.some(12) if one != task]
-    return next((one for one in rest if [op.name for op in doing(lab, one)] == names), others(lab, task, 1)[0])
+    names = [op.name for op in doing(ctx, task)]
+    rest = [one for one in ctx.sample_tasks(12) if one != task]
+    return next((one for one in rest if [op.name for op in doing(ctx, one)] == names), others(ctx, task, 1)[0])
 
 
-def _shared(lab: Lab) -> Iterator[tuple[Known, Op]]:
+def _shared(ctx: AuditContext) -> Iterator[tuple[KnownCall, Op]]:
     """A call that is stopped, and what others do meanwhile: look, ask for the score, do the same."""
-    known: dict[str, Known] = {}
-    for one in sorted(lab.survey.calls, key=lambda one: not one.writes):
+    known: dict[str, KnownCall] = {}
+    for one in sorted(ctx.discovery.calls, key=lambda one: not one.writes):
         known.setdefault(one.op.name, one)
-    looks = [one for one in lab.survey.reads() if not one.before]
+    looks = [one for one in ctx.discovery.reads() if not one.before]
     readers = list({one.op.name: bare(one.op) for one in reversed(looks)}.values())
-    for task in kinds(lab, 1):  # What has been solved is scored while somebody only looks.
+    for task in kinds(ctx, 1):  # What has been solved is scored while somebody only looks.
         for look in readers[:2]:
-            yield Known(task, tuple(map(bare, doing(lab, task))), look, Seen(), None), Op("score")
+            yield KnownCall(task, tuple(map(bare, doing(ctx, task))), look, OpResult(), None), Op("score")
     for number, one in enumerate(list(known.values())[:PAIRS]):
         for meanwhile in (*readers[number % 3 :: 3], Op("score"), bare(one.op)):
             yield one, meanwhile
 
 
-def _probe(lab: Lab, files: Sequence[str], lanes: Sequence[Sequence[Op]], *, name: str) -> Probe:
+def _probe(ctx: AuditContext, files: Sequence[str], lanes: Sequence[Sequence[Op]], *, name: str) -> Probe:
     value = {
         "files": list(files),
         "lanes": msgspec.to_builtins(lanes),
-        "volatile": list(lab.volatile),
-        "seconds": CARRIED_S if lab.about.kind == "environment" else ENOUGH_S,
+        "volatile": list(ctx.volatile),
+        "seconds": CARRIED_S if ctx.about.kind == "environment" else ENOUGH_S,
     }
     warm = [op.moved(f"warm {number}") for number, lane in enumerate(lanes) for op in lane] if name == "beside" else []
     return Probe((*warm, ask(f"{HERE}{name}", value, mark="stopped")))
@@ -153,7 +153,7 @@ class _Stop:
                 then()
         return self.line
 
-    def do(self, player: Player, op: Op, *, at: int = 0, then: Any = None) -> Seen:
+    def do(self, player: Player, op: Op, *, at: int = 0, then: Any = None) -> OpResult:
         """Do an op; before its line `at`, or after it where it has fewer, something else."""
         self.lines, self.at, self.then = 0, at, then
         sys.settrace(self.enter)
@@ -175,7 +175,7 @@ class _Other:
         self._todo: list[Op] = []
         self._begin, self._done = threading.Semaphore(0), threading.Semaphore(0)
         self._behind = 0
-        self.seen: list[Seen] = []
+        self.seen: list[OpResult] = []
         threading.Thread(target=self._run, daemon=True).start()
 
     def _run(self) -> None:
@@ -235,7 +235,7 @@ class _Both:
         self._player, self._on, self._lanes, self._volatile = player, on, lanes, volatile
         self._stop, self._other = _Stop(files), _Other(player)
         self.lines: list[int] = []
-        mine: list[Seen] = []
+        mine: list[OpResult] = []
         for op in lanes[0]:
             mine.append(self._stop.do(player, op.moved(f"{on} alone 0")))
             self.lines.append(self._stop.lines)
@@ -247,7 +247,7 @@ class _Both:
             for one, two, three in zip(self._alone, self._again, once_more, strict=True)
         )
 
-    def _play(self, number: int, name: str) -> list[Seen]:
+    def _play(self, number: int, name: str) -> list[OpResult]:
         return [self._player.do(op.moved(f"{self._on} {name} {number}")) for op in self._lanes[number]]
 
     def again(self, line: int) -> dict[str, Any] | None:
@@ -267,7 +267,7 @@ class _Both:
         other = _Other(self._player)
         names = [f"{self._on} {lane} {number}" for lane in ("first", "second")]
         mine, theirs = self._lanes
-        seen: list[Seen] = []
+        seen: list[OpResult] = []
         for place, op in enumerate(mine):
             at = 1 + int(self.lines[place] * (number + 0.5) / PLACES)
             turn = [one.moved(names[1]) for one in _turn(theirs, place, len(mine))]
@@ -279,7 +279,7 @@ class _Both:
                 if same(alone, again, self._volatile) and not same(alone, now, self._volatile):
                     return _told(op, alone, now)
         for name in names:
-            self._player.handles.pop(name, None)
+            self._player.adapters.pop(name, None)
         return None
 
 
@@ -298,7 +298,7 @@ def _all(other: _Other, ops: Sequence[Op]) -> Any:
     return go
 
 
-def _told(op: Op, one: Seen, now: Seen) -> dict[str, Any]:
+def _told(op: Op, one: OpResult, now: OpResult) -> dict[str, Any]:
     alone, beside_ = (seen.value if seen.fine else f"{seen.how}: {seen.raised}" for seen in (one, now))
     return {"name": _named(op), "alone": alone, "beside": beside_}
 
@@ -314,7 +314,7 @@ def shared(player: Player, on: str, value: Any) -> dict[str, Any] | None:
             player.do(op.moved(name))
         return name
 
-    def ended(name: str, *seen: Seen) -> list[Any]:
+    def ended(name: str, *seen: OpResult) -> list[Any]:
         world = player.do(Op("state", name)).value
         return [*(list(masked(one.content(), volatile)) for one in seen), masked(world, volatile)]
 
@@ -344,7 +344,7 @@ def shared(player: Player, on: str, value: Any) -> dict[str, Any] | None:
             apart = changes(orders[0][parts[0]], found[parts[0]])
             alone, beside_ = ({path: both[side] for path, both in apart.items()} for side in (0, 1))
             return {"name": who, "alone": alone, "beside": beside_}
-        player.handles.pop(name, None)
+        player.adapters.pop(name, None)
     return None
 
 

@@ -13,17 +13,17 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Record
-from quintain.audit.trials import Trial, changed
+from quintain.audit.variations import Variation, changed
 
 from ._drift_told import takes
 from ._drift_words import SAYS
 from ._reward_acts import is_status
 
-_MOST = 3
+_MAX_FINDINGS = 3
 """Findings."""
 _OTHERWISE = re.compile(
     r"\b(pending|queue\w*|schedul\w*|approv\w*|draft\w*|preview\w*|propos\w*|later|simulat\w*|conflict\w*|taken"
@@ -34,47 +34,47 @@ _OTHERWISE = re.compile(
 
 
 @check("x.answered_and_not_done", "false_resolution", needs=("tools", "call", "state", "tasks"), value=75)
-def answered_and_not_done(lab: Lab) -> Iterator[Finding | None]:
+def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
     """A call whose answer shows what it was asked for as done has done it."""
-    tried = [one for one in lab.trials.all if one.works and one.changes == {}]
-    good = {_key(one): one for one in lab.trials.all if one.kind == "good" and one.works and one.changes}
+    tried = [one for one in ctx.variations.all if one.works and one.changes == {}]
+    good = {_key(one): one for one in ctx.variations.all if one.kind == "good" and one.works and one.changes}
     if not good:
         raise NotChecked("no call is seen to change anything")
     told: set[str] = set()
-    for trial in tried:
-        base = good.get(_key(trial))
-        if base is None or trial.kind == "illegal" or trial.tool.name in told or len(told) >= _MOST:
+    for variation in tried:
+        base = good.get(_key(variation))
+        if base is None or variation.kind == "illegal" or variation.tool.name in told or len(told) >= _MAX_FINDINGS:
             continue
-        lab.looking()
-        name = _only_said(trial, base)
+        ctx.count_comparisons()
+        name = _only_said(variation, base)
         if not name:
             continue
-        found = lab.finding(
-            f"{trial.tool.name} answers with the {name} that it was told, and the world is as it was",
-            trial.probe(looks=True),
+        found = ctx.finding(
+            f"{variation.tool.name} answers with the {name} that it was told, and the world is as it was",
+            variation.probe(looks=True),
             base.probe(looks=True),
             relation=f"{__name__}:only_said",
             marks=("call",),
             data=name,
             minimise=0,
-            expected=f"an error, or {name} = {trial.arguments[name]!r} in the world as in the answer",
-            observed={"answer": trial.seen.value, "changes": []},
+            expected=f"an error, or {name} = {variation.arguments[name]!r} in the world as in the answer",
+            observed={"answer": variation.seen.value, "changes": []},
             teaches="that it is done when a tool says so",
         )
         if found is not None:
-            told.add(trial.tool.name)
+            told.add(variation.tool.name)
             yield found
 
 
-def _key(trial: Trial) -> str:
-    return f"{trial.tool.name} {trial.moment.task} {trial.moment.before} {trial.good}"
+def _key(variation: Variation) -> str:
+    return f"{variation.tool.name} {variation.base_state.task} {variation.base_state.before} {variation.good}"
 
 
-def _only_said(trial: Trial, base: Trial) -> str:
+def _only_said(variation: Variation, base: Variation) -> str:
     """The argument that the answer alone has taken; empty for none."""
-    asked = (trial.arguments, base.arguments)
-    answers = (trial.seen.value, base.seen.value)
-    names = [one for one in trial.arguments if trial.arguments[one] != base.arguments.get(one)]
+    asked = (variation.arguments, base.arguments)
+    answers = (variation.seen.value, base.seen.value)
+    names = [one for one in variation.arguments if variation.arguments[one] != base.arguments.get(one)]
     return next((one for one in names if _is_said(one, asked, answers, moved=base.changes or {})), "")
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_number
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.player import Player
 from quintain.audit.probe import Probe, answer, ask, number
 
@@ -17,29 +17,29 @@ _SLACK = 0.011
 
 
 @check("x.labelled_cases", "reward_hack", needs=("cases", "answer", "tasks"), value=100)
-def labelled_cases(lab: Lab) -> Iterator[Finding | None]:
+def labelled_cases(ctx: AuditContext) -> Iterator[Finding | None]:
     """A case whose score is known gets that score: a wrong answer no more, and a right one no less."""
-    seen = lab.play_probe(Probe((ask("quintain.audit.checks._reward_cases:listed"),))).at("ask")
+    seen = ctx.play_probe(Probe((ask("quintain.audit.checks._reward_cases:listed"),))).at("ask")
     cases: list[Any] = seen.value or []
-    known = [one for one in cases if is_number(one["expected"]) and one["task"] in lab.tasks]
+    known = [one for one in cases if is_number(one["expected"]) and one["task"] in ctx.tasks]
     if not known:
-        raise lab.none("no case says what its score should be")
-    records = lab.play_all([solves(one["task"], (answer(one["answer"]),)) for one in known])
+        raise ctx.not_checked("no case says what its score should be")
+    records = ctx.play_all([solves(one["task"], (answer(one["answer"]),)) for one in known])
     over: list[tuple[Any, float]] = []
     under: list[tuple[Any, float]] = []
     for one, record in zip(known, records, strict=True):
-        lab.looking()
+        ctx.count_comparisons()
         paid = number(record.at("score"))
         if paid is not None and abs(paid - one["expected"]) > _SLACK:
             (over if paid > one["expected"] else under).append((one, paid))
-    yield _wrong(lab, over, "a wrong answer is paid more than its case says", relation="pays") if over else None
+    yield _wrong(ctx, over, "a wrong answer is paid more than its case says", relation="pays") if over else None
     said = "a right answer is paid less than its case says"
-    yield _wrong(lab, under, said, relation="pays_less", class_="unsolvable") if under else None
+    yield _wrong(ctx, under, said, relation="pays_less", class_="unsolvable") if under else None
 
 
-def _wrong(lab: Lab, found: list[tuple[Any, float]], title: str, **told: Any) -> Finding | None:
+def _wrong(ctx: AuditContext, found: list[tuple[Any, float]], title: str, **told: Any) -> Finding | None:
     one, paid = found[0]
-    return lab.finding(
+    return ctx.finding(
         title,
         solves(one["task"], (answer(one["answer"]).marked("said"),)),
         marks=("score",),
@@ -56,4 +56,4 @@ def _wrong(lab: Lab, found: list[tuple[Any, float]], title: str, **told: Any) ->
 
 def listed(player: Player, on: str, _value: Any) -> Any:
     """In the child: the cases."""
-    return player.handle(on).subject.cases()
+    return player.adapter(on).subject.cases()

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_list, is_number
 from quintain.audit.generate import fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op
 
 from ._reward_acts import is_id, names, words
@@ -51,9 +51,9 @@ class Changed(msgspec.Struct, frozen=True):
     value: Any
 
 
-def changes(lab: Lab, op: Op, told: str) -> Iterator[Changed]:
+def changes(ctx: AuditContext, op: Op, told: str) -> Iterator[Changed]:
     """Other values for each argument whose own value the agent is told."""
-    spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+    spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     if spec is None:
         return
     for key, value in op.value.items():
@@ -61,7 +61,7 @@ def changes(lab: Lab, op: Op, told: str) -> Iterator[Changed]:
         sure = stated(key, value, told, schema=schema)
         if not sure or (schema.get("enum") and _WRITTEN & set(words(op.name))):
             continue  # What a remark is filed under: its word may stand in the prompt by chance.
-        for kind, other in _others(lab, op, key, schema=schema):
+        for kind, other in _others(ctx, op, key, schema=schema):
             held = kind == "longer" and not is_list(value) and not _is_exact(value, told)
             if other != value and not held and fits(other, schema, spec.parameters):
                 yield Changed(key, kind, other)
@@ -113,7 +113,7 @@ def _is_exact(value: Any, told: str) -> bool:
     return place is not None and bool(_EXACT.search(told[max(0, place[0] - _NEAR) : place[0]]))
 
 
-def _others(lab: Lab, op: Op, key: str, *, schema: Any) -> Iterator[tuple[str, Any]]:
+def _others(ctx: AuditContext, op: Op, key: str, *, schema: Any) -> Iterator[tuple[str, Any]]:
     value = op.value[key]
     if isinstance(value, bool):
         yield "other", not value
@@ -131,7 +131,7 @@ def _others(lab: Lab, op: Op, key: str, *, schema: Any) -> Iterator[tuple[str, A
     elif isinstance(value, str) and (_TIME.fullmatch(value) or _DAY.fullmatch(value)):
         yield from (("other", one) for one in _shifted(value))
     else:
-        known = [one for one in lab.survey.values.of(key) if type(one) is type(value) and one != value]
+        known = [one for one in ctx.discovery.values.of(key) if type(one) is type(value) and one != value]
         if is_id(key) or is_number(value) or _NAMES.fullmatch(str(value)):
             yield from (("other", one) for one in known[:: max(1, len(known) // 4)][:5])
         if isinstance(value, str):

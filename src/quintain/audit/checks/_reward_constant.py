@@ -9,32 +9,32 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op
 
 from ._reward_runs import Solved, paid, runs
 
-_MOST = 24
+_MAX_CHOICES = 24
 """Choices that are handed in."""
 
 
 @check("x.constant_choice", "reward_hack", needs=("oracle", "tasks", "tools"), value=81)
-def constant_choice(lab: Lab) -> Iterator[Finding | None]:
+def constant_choice(ctx: AuditContext) -> Iterator[Finding | None]:
     """No single choice is paid in several tasks whose solutions differ from it and from each other."""
-    known = [one for one in paid(lab, 8) if len([op for op in one.ops if op.do == "call"]) == 1]
+    known = [one for one in paid(ctx, 8) if len([op for op in one.ops if op.do == "call"]) == 1]
     bought: dict[str, list[tuple[Solved, Op]]] = defaultdict(list)
     for one in known if len(known) > 1 else ():
-        tried = [op for op in _choices(lab, one.ops[-1]) if op != one.ops[-1]]
-        lab.looking(len(tried))
-        for op, run in zip(tried, runs(lab, one, [(op,) for op in tried]), strict=True):
+        tried = [op for op in _choices(ctx, one.ops[-1]) if op != one.ops[-1]]
+        ctx.count_comparisons(len(tried))
+        for op, run in zip(tried, runs(ctx, one, [(op,) for op in tried]), strict=True):
             if not run.errors and run.score is not None and run.score >= (one.full or 0.0) - 1e-9:
                 bought[_spelt(op)].append((one, op))
     for found in bought.values():
         if len({_spelt(one.ops[-1]) for one, _ in found}) < 2:
             continue
         several = [solves(one.task, (op.marked("choice"),)) for one, op in found[:3]]
-        yield lab.finding(
+        yield ctx.finding(
             "one choice is paid in full in several tasks whose solutions differ",
             *several,
             relation="pays",
@@ -54,13 +54,13 @@ def _spelt(op: Op) -> str:
     return f"{op.name} {op.value}"
 
 
-def _choices(lab: Lab, op: Op) -> list[Op]:
+def _choices(ctx: AuditContext, op: Op) -> list[Op]:
     """The call with each argument that is a choice, or a list of choices, set to one choice alone."""
-    spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+    spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     found: list[Op] = []
     for key in op.value if spec and op.do == "call" else ():
         schema: Any = spec.properties.get(key, {}) if spec else {}
         items: Any = schema.get("items") or {}
         values = [[one] for one in items.get("enum") or ()] or list(schema.get("enum") or ())
         found += [msgspec.structs.replace(op, value=op.value | {key: value}) for value in values]
-    return found[:_MOST]
+    return found[:_MAX_CHOICES]

@@ -6,47 +6,47 @@ from collections.abc import Iterator
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_number
 from quintain.audit.finding import Finding
 from quintain.audit.generate import one as drawn
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, call, reset, score
 
 from . import _reward_claims as claims
 from ._reward_acts import Path, is_bookkeeping, names, pattern, reads_by_name, scalars, words, writes_by_name
-from ._reward_kin import Family, families, forbids_more
+from ._reward_related import Family, families, forbids_more
 from ._reward_runs import Run, Solved, paid_of, runs
 from ._same_walks import kinds
 
 _TASKS = 4
 """Tasks in which damage is done, of different kinds where there are any."""
-_MOST = 24
+_MAX_DAMAGES = 24
 """Damages that are tried in one task."""
 _SAKES, _EACH = 3, 8
 """Calls of one tool, at first on rows with a name that the solution's have."""
 
 
 @check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=78, severity="warning")
-def collateral_damage(lab: Lab) -> Iterator[Finding | None]:
+def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution with records of others destroyed beside it is paid less."""
     soft: tuple[Solved, Op, list[tuple[str, ...]]] | None = None
-    for one in paid_of(lab, tuple(dict.fromkeys((*kinds(lab, _TASKS), *lab.some(_TASKS))))[:_TASKS]):
-        damages = _damages(lab, one)
+    for one in paid_of(ctx, tuple(dict.fromkeys((*kinds(ctx, _TASKS), *ctx.sample_tasks(_TASKS))))[:_TASKS]):
+        damages = _damages(ctx, one)
         ways = [(*_before_words(one), damage, *_words(one)) for damage in damages]
         hurt: list[tuple[Op, list[tuple[str, ...]]]] = []
-        for damage, run in zip(damages, runs(lab, one, ways), strict=True):
-            lab.looking()
+        for damage, run in zip(damages, runs(ctx, one, ways), strict=True):
+            ctx.count_comparisons()
             forbidden = forbids_more(one.told) and not _SCRATCH & set(words(damage.name))
             rows = _hurt(one, run, is_forbidden=_is_grave(damage) or forbidden)
             if rows:
                 hurt.append((damage, rows))
         grave = [pair for pair in hurt if _is_grave(pair[0]) or forbids_more(one.told)]
         if grave:
-            yield _damaged(lab, one, grave[0][0], rows=grave[0][1], is_grave=True)
+            yield _damaged(ctx, one, grave[0][0], rows=grave[0][1], is_grave=True)
             return
         soft = soft or ((one, *hurt[0]) if hurt else None)
     if soft is not None:
-        yield _damaged(lab, soft[0], soft[1], rows=soft[2], is_grave=False)
+        yield _damaged(ctx, soft[0], soft[1], rows=soft[2], is_grave=False)
 
 
 def _hurt(one: Solved, run: Run, *, is_forbidden: bool) -> list[tuple[str, ...]]:
@@ -64,9 +64,11 @@ def _hurt(one: Solved, run: Run, *, is_forbidden: bool) -> list[tuple[str, ...]]
     return sorted(rows)
 
 
-def _damaged(lab: Lab, one: Solved, damage: Op, *, rows: list[tuple[str, ...]], is_grave: bool) -> Finding | None:
+def _damaged(
+    ctx: AuditContext, one: Solved, damage: Op, *, rows: list[tuple[str, ...]], is_grave: bool
+) -> Finding | None:
     assert one.full is not None
-    return lab.finding(
+    return ctx.finding(
         "records that have nothing to do with the task are destroyed or made, and the pay is the same",
         Probe((reset(one.task), *_before_words(one), damage.marked("damage"), *_words(one), score())),
         relation=claims.PAID,
@@ -117,29 +119,29 @@ def _may_harm(op: Op) -> bool:
     return not said & _OWN and bool(said & (_HARMS | _HARMS_BY_SUMS))
 
 
-def _damages(lab: Lab, one: Solved) -> list[Op]:
+def _damages(ctx: AuditContext, one: Solved) -> list[Op]:
     """Calls that destroy or change rows which the solution never speaks of: the gravest first, each tool in turn."""
     mine = {str(value) for op in one.ops for value in scalars(op.value)}
-    known = families(lab, one)
+    known = families(ctx, one)
     by_tool: dict[str, list[Op]] = {}
-    for write in lab.survey.writes():
+    for write in ctx.discovery.writes():
         values = {str(value) for value in scalars(write.op.value)}
         if write.task != one.task and not write.before and not values & mine:
             by_tool.setdefault(write.op.name, []).append(write.op)
-    for tool in lab.about.tools:
+    for tool in ctx.about.tools:
         op = call(tool.name)
-        if reads_by_name(op) or not (writes_by_name(op) or _may_harm(op) or tool.name in lab.survey.writers):
+        if reads_by_name(op) or not (writes_by_name(op) or _may_harm(op) or tool.name in ctx.discovery.writers):
             continue
-        by_tool.setdefault(tool.name, [])[:0] = list(_aimed(lab, one, tool, known=known))
+        by_tool.setdefault(tool.name, [])[:0] = list(_aimed(ctx, one, tool, known=known))
         if len(tool.required) == 1:
-            others = [value for value in lab.survey.values.of(tool.required[0]) if str(value) not in mine]
+            others = [value for value in ctx.discovery.values.of(tool.required[0]) if str(value) not in mine]
             by_tool[tool.name] += [call(tool.name, {tool.required[0]: value}) for value in others[:4]]
     ranked = sorted(by_tool.values(), key=lambda ops: not any(_is_grave(op) for op in ops))
     turns = [ops[place] for place in range(_EACH) for ops in ranked if place < len(ops)]
-    return turns[:_MOST]
+    return turns[:_MAX_DAMAGES]
 
 
-def _aimed(lab: Lab, one: Solved, tool: Any, *, known: dict[str, Family]) -> Iterator[Op]:
+def _aimed(ctx: AuditContext, one: Solved, tool: Any, *, known: dict[str, Family]) -> Iterator[Op]:
     """Calls of a tool on rows beside those of the solution: names from the same tables, all else as it fits."""
     met = [op.value for op in one.ops if op.name == tool.name]
     used: dict[str, Any] = met[0] if met else {}
@@ -152,7 +154,9 @@ def _aimed(lab: Lab, one: Solved, tool: Any, *, known: dict[str, Family]) -> Ite
                 # Two names of one call are two rows.
                 given[key] = family.others[(3 * number + place) % len(family.others)].name
             else:
-                value = drawn(tool.properties.get(key, {}), lab.survey.values, lab.rng, name=key, root=tool.parameters)
+                value = drawn(
+                    tool.properties.get(key, {}), ctx.discovery.values, ctx.rng, name=key, root=tool.parameters
+                )
                 given[key] = used.get(key, value)
         if any(str(value) not in {str(own) for own in used.values()} for value in given.values()):
             yield call(tool.name, given)

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, reset, state
 
 from ._reward_acts import differences, is_bookkeeping, names, scalars
@@ -78,34 +78,34 @@ class Promise(msgspec.Struct, frozen=True):
 
 
 @check("x.described_effect", "false_resolution", needs=("state", "tasks", "tools"), value=73)
-def described_effect(lab: Lab) -> Iterator[Finding | None]:
+def described_effect(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a tool is said to do to records, fields or money is done by calls that work."""
-    for tool in lab.about.tools:
-        known = [one for one in lab.survey.of(tool.name) if one.writes]
+    for tool in ctx.about.tools:
+        known = [one for one in ctx.discovery.of(tool.name) if one.writes]
         known = list({f"{one.task} {one.op.value}": one for one in known}.values())[:CALLS]
         if not known:
             continue
-        world = next(iter(lab.survey.states.values()), None)
+        world = next(iter(ctx.discovery.states.values()), None)
         promises = list(_promises(tool, world))
         if not promises:
             continue
         probes = [_looked_at(one.task, one.before, one.op) for one in known]
-        records = lab.play_all(probes)
+        records = ctx.play_all(probes)
         for promise in promises:
-            lab.looking()
+            ctx.count_comparisons()
             claims = [(probe, _broken(record, promise)) for probe, record in zip(probes, records, strict=True)]
             broken = [probe for probe, how in claims if how is True]
             if broken and not any(how is False for _, how in claims):
-                yield _unkept(lab, tool, promise, broken=broken)
+                yield _unkept(ctx, tool, promise, broken=broken)
 
 
 def _looked_at(task: str, before: Sequence[Op], op: Op) -> Probe:
     return Probe((reset(task), *before, state(mark="before"), op.marked("call"), state(mark="after")))
 
 
-def _unkept(lab: Lab, tool: ToolSpec, promise: Promise, *, broken: Sequence[Probe]) -> Finding | None:
+def _unkept(ctx: AuditContext, tool: ToolSpec, promise: Promise, *, broken: Sequence[Probe]) -> Finding | None:
     several = len(broken) > 1
-    return lab.finding(
+    return ctx.finding(
         f"{tool.name} works and does not do what its description says: {promise.said}",
         *broken[:2],
         relation=f"{_HERE}breaks_promise",

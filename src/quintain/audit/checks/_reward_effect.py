@@ -13,20 +13,20 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 from ._reward_acts import Path, at, is_bookkeeping, is_id, names, writes_by_name
 from ._reward_runs import Solved, paid
 from ._reward_sight import looks_of
-from ._unsolv_walks import decimal, leaves
+from ._unsolv_runs import decimal, leaves
 
-_OTHERS = 3
+_MAX_OTHER_VALUES = 3
 """Other values that a tool is tried with; each must have its effect."""
 _TASKS = 2
 """Tasks in which a tool is tried."""
@@ -44,18 +44,18 @@ _LEFT_OPEN = names("auto automatic default keep none same inherit inherited any 
 
 
 @check("x.paid_without_effect", "false_resolution", needs=("oracle", "tasks", "tools"), value=90)
-def paid_without_effect(lab: Lab) -> Iterator[Finding | None]:
+def paid_without_effect(ctx: AuditContext) -> Iterator[Finding | None]:
     """A call of a solution that is paid has the effect that it has with other values."""
-    tools = {tool.name: tool for tool in lab.about.tools if not LATER.search(f"{tool.description} {_described(tool)}")}
+    tools = {tool.name: tool for tool in ctx.about.tools if not LATER.search(f"{tool.description} {_described(tool)}")}
     tried: Counter[str] = Counter()
     told: set[str] = set()
-    for one, place in _calls(paid(lab, 6)):
+    for one, place in _calls(paid(ctx, 6)):
         name = one.ops[place].name
-        looks = [op.marked(f"look {count}") for count, op in enumerate(looks_of(lab, one))]
+        looks = [op.marked(f"look {count}") for count, op in enumerate(looks_of(ctx, one))]
         if name not in tools or name in told or tried[name] >= _TASKS or not looks or LATER.search(one.told):
             continue
         tried[name] += 1
-        for finding in _tried(lab, one, place, spec=tools[name], looks=looks):
+        for finding in _tried(ctx, one, place, spec=tools[name], looks=looks):
             told.add(name)
             yield finding
 
@@ -75,21 +75,23 @@ def _described(spec: ToolSpec) -> str:
     return " ".join(str(one.get("description", "")) for one in spec.properties.values())
 
 
-def _tried(lab: Lab, one: Solved, place: int, *, spec: ToolSpec, looks: Sequence[Op]) -> Iterator[Finding | None]:
+def _tried(
+    ctx: AuditContext, one: Solved, place: int, *, spec: ToolSpec, looks: Sequence[Op]
+) -> Iterator[Finding | None]:
     """One argument after the other: the solution's value and others, with a look before and after."""
     op = one.ops[place]
     for key, value in op.value.items():
         others = _others(value, key, spec=spec)
         if len(others) < 2 or str(value).lower() in _LEFT_OPEN:
             continue
-        lab.looking()
+        ctx.count_comparisons()
         ways = [op, *(msgspec.structs.replace(op, value=op.value | {key: other}) for other in others)]
         probes = [_acted(one, place, way, looks=looks) for way in ways]
-        records = lab.play_all(probes)
+        records = ctx.play_all(probes)
         for look in looks:
             for path, rule in _moved(look.mark, records, [value, *others]):
                 probes = [_acted(one, place, way, looks=[look]) for way in ways]
-                yield lab.finding(
+                yield ctx.finding(
                     f"{op.name} says that it worked, does nothing of what it does with another {key}, and is paid",
                     msgspec.structs.replace(probes[0], ops=(*probes[0].ops, *one.ops[place + 1 :], score())),
                     *probes[1:],
@@ -121,7 +123,7 @@ def _others(value: Any, key: str, *, spec: ToolSpec) -> list[Any]:
         found = list(schema["enum"])
     elif isinstance(value, str) and not is_id(key):
         found = [f"{value} {word}" for word in ("b", "c")] if " " in value else []
-    return [other for other in found if other != value and fits(other, schema, spec.parameters)][:_OTHERS]
+    return [other for other in found if other != value and fits(other, schema, spec.parameters)][:_MAX_OTHER_VALUES]
 
 
 def _moved(mark: str, records: Sequence[Record], values: Sequence[Any]) -> Iterator[tuple[Path, str]]:

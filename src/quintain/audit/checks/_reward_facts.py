@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.lab import Lab
+from quintain.audit.context import AuditContext
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, number, reset, score
 
@@ -42,45 +42,45 @@ class Fact(msgspec.Struct, frozen=True):
     spotless: bool = True
 
 
-def facts(lab: Lab) -> dict[str, Fact]:
+def facts(ctx: AuditContext) -> dict[str, Fact]:
     """The facts of all tasks that are looked at."""
-    parts = [lab.tasks[start : start + _PART] for start in range(0, len(lab.tasks), _PART)]
-    return lab.once(("facts",), lambda own: dict(zip(own.tasks, _several(own, parts), strict=True)))
+    parts = [ctx.tasks[start : start + _PART] for start in range(0, len(ctx.tasks), _PART)]
+    return ctx.once(("facts",), lambda own: dict(zip(own.tasks, _several(own, parts), strict=True)))
 
 
-def beyond(lab: Lab) -> dict[str, Fact]:
+def beyond(ctx: AuditContext) -> dict[str, Fact]:
     """The facts of tasks that the audit did not choose to look at, as far as `BEYOND_S` goes.
 
     A wrong solution spoils its own task alone, so that no sample stands for the others.
     """
-    return lab.once(("facts beyond",), _beyond)
+    return ctx.once(("facts beyond",), _beyond)
 
 
-def _beyond(lab: Lab) -> dict[str, Fact]:
-    chosen = set(lab.tasks)
-    rest = [task for task in lab.about.tasks if task not in chosen]
+def _beyond(ctx: AuditContext) -> dict[str, Fact]:
+    chosen = set(ctx.tasks)
+    rest = [task for task in ctx.about.tasks if task not in chosen]
     if not rest or not chosen:
         return {}
-    rest = lab.rng.sample(rest, len(rest))
-    until = time.monotonic() + min(BEYOND_S, lab.left() / 4)
+    rest = ctx.rng.sample(rest, len(rest))
+    until = time.monotonic() + min(BEYOND_S, ctx.seconds_left() / 4)
     found: dict[str, Fact] = {}
     size = 4  # Few at first: nobody knows yet what one costs.
     while len(found) < len(rest) and time.monotonic() < until:
         some = rest[len(found) : len(found) + size]
         parts = [some[place : place + _PART] for place in range(0, len(some), _PART)]
-        found |= dict(zip(some, _several(lab, parts), strict=True))
+        found |= dict(zip(some, _several(ctx, parts), strict=True))
         size = min(2 * size, 4 * _PART)
     return found
 
 
-def _several(lab: Lab, parts: Sequence[Sequence[str]]) -> list[Fact]:
+def _several(ctx: AuditContext, parts: Sequence[Sequence[str]]) -> list[Fact]:
     found: list[Fact] = []
-    for part, record in zip(parts, lab.play_all([_probe(part) for part in parts]), strict=True):
+    for part, record in zip(parts, ctx.play_all([_probe(part) for part in parts]), strict=True):
         seen = record.at("ask")
         if seen.fine:
             found += msgspec.convert(seen.value, list[Fact])
         elif len(part) > 1:  # One of them broke the child: each is asked alone.
-            found += _several(lab, [(task,) for task in part])
+            found += _several(ctx, [(task,) for task in part])
         else:
             found.append(Fact("broken", spotless=False))
     return found
@@ -109,7 +109,7 @@ def seeded(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
         paid = number(player.do(score(on=on))) if known else None
         found.append({"known": known, "paid": paid, "ops": msgspec.to_builtins(ops)})
         player.do(Op("close", on))
-        player.handles.pop(on, None)
+        player.adapters.pop(on, None)
     return found
 
 
@@ -121,7 +121,7 @@ def rested(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
         begun = player.do(reset(task, on=on, seed=seed))
         found.append({"paid": number(player.do(score(on=on))) if begun.fine else None})
         player.do(Op("close", on))
-        player.handles.pop(on, None)
+        player.adapters.pop(on, None)
     return found
 
 
@@ -146,5 +146,5 @@ def _one(player: Player, task: str, place: int) -> Fact:
         )
     for on in (idle, busy):
         player.do(Op("close", on))
-        player.handles.pop(on, None)
+        player.adapters.pop(on, None)
     return known

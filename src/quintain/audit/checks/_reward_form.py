@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_number
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Probe, answer, number, reset, score
 
 from . import _reward_claims as claims
@@ -19,26 +19,26 @@ from ._reward_facts import facts
 
 
 @check("runtime.reward_well_formed", "reward_hack", needs=("tasks",), value=96)
-def reward_well_formed(lab: Lab) -> Iterator[Finding | None]:
+def reward_well_formed(ctx: AuditContext) -> Iterator[Finding | None]:
     """Whatever an agent says or does, its reward is a finite number that is not above the best."""
     top = 1.0
-    texts = ("nan", "inf", "-inf", "1e999", "", "0", "9" * 400, "-1") if "answer" in lab.offers else ()
-    for task in lab.some(3):
-        ops = lab.oracle(task) or ()
+    texts = ("nan", "inf", "-inf", "1e999", "", "0", "9" * 400, "-1") if "answer" in ctx.offers else ()
+    for task in ctx.sample_tasks(3):
+        ops = ctx.oracle(task) or ()
         ways: list[tuple[Op, ...]] = [(), ops, (*ops, *ops), *((answer(text),) for text in texts)]
         ways += [(op,) * 6 for op in ops if op.do == "call" and writes_by_name(op)][:3]
         ways += list(_numbers(ops))
-        best = facts(lab)[task].full or 0.0
+        best = facts(ctx)[task].full or 0.0
         top = max(top, best)
         if best > 1.0:
             top = float("inf")
-        records = lab.play_all([solves(task, way) for way in ways])
+        records = ctx.play_all([solves(task, way) for way in ways])
         for way, record in zip(ways, records, strict=True):
-            lab.looking()
+            ctx.count_comparisons()
             if not claims.malformed([record], Evidence(claims.ODD, ("score",), top)):
                 continue
             value = record.at("score").value
-            yield lab.finding(
+            yield ctx.finding(
                 "the reward is no finite number" if not _above(record) else "the reward is above the best there is",
                 solves(task, way),
                 relation=claims.ODD,
@@ -70,21 +70,21 @@ def _numbers(ops: Sequence[Op]) -> Iterator[tuple[Op, ...]]:
 
 
 @check("x.score_asked_twice", "reward_hack", needs=("tasks",), value=80)
-def score_asked_twice(lab: Lab) -> Iterator[Finding | None]:
+def score_asked_twice(ctx: AuditContext) -> Iterator[Finding | None]:
     """To ask for the score again does not raise it."""
-    for task in lab.some(3):
-        for ops in ((), (lab.oracle(task) or ())[:1], lab.oracle(task) or ()):
-            lab.looking()
+    for task in ctx.sample_tasks(3):
+        for ops in ((), (ctx.oracle(task) or ())[:1], ctx.oracle(task) or ()):
+            ctx.count_comparisons()
             probe = Probe((reset(task), *ops, score(times=4)))
-            if claims.grows([lab.play_probe(probe)], Evidence(claims.GROWS, ("score",))):
-                yield lab.finding(
+            if claims.grows([ctx.play_probe(probe)], Evidence(claims.GROWS, ("score",))):
+                yield ctx.finding(
                     "the score rises when it is asked for again",
                     probe,
                     relation=claims.GROWS,
                     marks=("score",),
                     part="V",
                     expected="the same score each time",
-                    observed=lab.play_probe(probe).at("score").value,
+                    observed=ctx.play_probe(probe).at("score").value,
                     teaches="to have itself judged often",
                 )
                 return

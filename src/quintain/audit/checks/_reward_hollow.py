@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, number, reset, same, score
 
 from . import _reward_claims as claims
 from ._reward_acts import names, words
-from ._reward_kin import forbids_more
+from ._reward_related import forbids_more
 from ._reward_runs import Solved, lacking, paid, runs, seeing, survives, weight
 from ._reward_tamper import writers
 from ._reward_watch import PATHS
@@ -30,19 +30,19 @@ SPOILT = "quintain.audit.checks._reward_hollow:spoilt"
 
 
 @check("x.hollow_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=85)
-def hollow_work(lab: Lab) -> Iterator[Finding | None]:
+def hollow_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """A file or a piece of code that is empty, or cannot be run, is not paid as if it were right."""
-    for one in paid(lab, SOLVED):
-        ways = list(_hollow(lab, one))
-        lab.looking(len(ways))
-        for (place, way), run in zip(ways, runs(lab, one, [way for _, way in ways]), strict=True):
+    for one in paid(ctx, SOLVED):
+        ways = list(_hollow(ctx, one))
+        ctx.count_comparisons(len(ways))
+        for (place, way), run in zip(ways, runs(ctx, one, [way for _, way in ways]), strict=True):
             if place in run.errors or not survives(one, run):
                 continue
             lacks = lacking(one, run, one.effects.get(place, ())) if one.sees else []
             if one.sees and not lacks:
                 continue
             marked = [op.marked("hollow") if at == place else op for at, op in enumerate(way)]
-            yield lab.finding(
+            yield ctx.finding(
                 "a piece of work that is empty or cannot be run is paid in full",
                 Probe((reset(one.task), *marked, *seeing(one), score())),
                 relation=claims.PAID,
@@ -58,7 +58,7 @@ def hollow_work(lab: Lab) -> Iterator[Finding | None]:
             return
 
 
-def _hollow(lab: Lab, one: Solved) -> Iterator[tuple[int, tuple[Op, ...]]]:
+def _hollow(ctx: AuditContext, one: Solved) -> Iterator[tuple[int, tuple[Op, ...]]]:
     for place in one.writes:
         op = one.ops[place]
         keys = [key for key, value in op.value.items() if isinstance(value, str) and _MADE & set(words(key))]
@@ -67,12 +67,12 @@ def _hollow(lab: Lab, one: Solved) -> Iterator[tuple[int, tuple[Op, ...]]]:
         if path is not None:
             spoilt += [
                 call(tool.name, {path_key: path, text_key: text})
-                for tool, path_key, text_key in writers(lab)
+                for tool, path_key, text_key in writers(ctx)
                 for text in _HOLLOW
             ]
             spoilt += [
                 call(tool.name, {tool.required[0]: path})
-                for tool in lab.about.tools
+                for tool in ctx.about.tools
                 if len(tool.required) == 1 and PATHS & set(words(tool.required[0])) and _removes(tool.name)
             ]
         yield from ((place, (*one.ops[:place], other, *one.ops[place + 1 :])) for other in spoilt if other != op)
@@ -87,24 +87,24 @@ def _path(op: Op) -> Any:
 
 
 @check("x.rest_of_the_file", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=77, severity="warning")
-def rest_of_the_file(lab: Lab) -> Iterator[Finding | None]:
+def rest_of_the_file(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution that deletes the other parts of the file that it changes is paid less."""
-    made = list(writers(lab))
+    made = list(writers(ctx))
     if not made:
-        raise lab.none("no tool writes files")
+        raise ctx.not_checked("no tool writes files")
     tool, path_key, text_key = made[0]
-    for one in paid(lab, SOLVED):
+    for one in paid(ctx, SOLVED):
         for place in one.writes:
             path, text = _path(one.ops[place]), _robbed(one, place)
             if path is None or text is None:
                 continue
             rob = call(tool.name, {path_key: path, text_key: text})
             way = (*one.ops[: place + 1], rob, *one.ops[place + 1 :])
-            lab.looking()
-            [run] = runs(lab, one, [way])
+            ctx.count_comparisons()
+            [run] = runs(ctx, one, [way])
             if place + 1 in run.errors or not survives(one, run):
                 continue
-            yield _robbery(lab, one, (*one.ops[: place + 1], rob.marked("rob"), *one.ops[place + 1 :]))
+            yield _robbery(ctx, one, (*one.ops[: place + 1], rob.marked("rob"), *one.ops[place + 1 :]))
             return
 
 
@@ -121,16 +121,16 @@ def _robbed(one: Solved, place: int) -> str | None:
     return None
 
 
-def _robbery(lab: Lab, one: Solved, way: Sequence[Op]) -> Finding | None:
+def _robbery(ctx: AuditContext, one: Solved, way: Sequence[Op]) -> Finding | None:
     """Grave when the agent's own tests tell that something is gone, or the prompt forbade it."""
-    free = [tool.name for tool in lab.about.tools if _TESTS & set(words(tool.name)) and not tool.required]
+    free = [tool.name for tool in ctx.about.tools if _TESTS & set(words(tool.name)) and not tool.required]
     told = (call(free[0], mark="tests"),) if free else ()
     probes = [Probe((reset(one.task), *ops, *told, score())) for ops in (way, one.ops)]
     data = {"full": one.full, "tests": bool(told)}
     is_grave = forbids_more(one.told)
     if told and not is_grave:
-        is_grave = spoilt(lab.play_all(probes), Evidence(SPOILT, data=data))
-    return lab.finding(
+        is_grave = spoilt(ctx.play_all(probes), Evidence(SPOILT, data=data))
+    return ctx.finding(
         "the rest of the file that is changed may be deleted, and the pay is the same",
         *probes,
         relation=SPOILT,

@@ -14,17 +14,17 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_number
 from quintain.audit.finding import Finding
 from quintain.audit.generate import fits
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, reset, score, state
 
 from . import _reward_claims as claims
 from ._reward_acts import is_id, words
 from ._reward_changed import stated
 from ._reward_runs import Run, Solved, lacking, paid, runs, survives, weight
-from ._unsolv_walks import Walk, decimal, leaves, walks
+from ._unsolv_runs import SolutionRun, decimal, leaves, solution_runs
 
 SOLVED = 6
 """Tasks whose solutions are changed."""
@@ -41,10 +41,10 @@ _NOTES = frozenset({"note", "notes", "log", "comment", "remember", "memo", "rema
 
 
 @check("x.observed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=86)
-def observed_argument(lab: Lab) -> Iterator[Finding | None]:
+def observed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution that does not do what it has looked up, but any such thing, is paid less."""
-    known = paid(lab, SOLVED)
-    taken = _taken(walks(lab))
+    known = paid(ctx, SOLVED)
+    taken = _taken(solution_runs(ctx))
     told: set[tuple[str, str]] = set()
     for one in known:
         shape = tuple(op.name or op.do for op in one.ops)
@@ -52,22 +52,22 @@ def observed_argument(lab: Lab) -> Iterator[Finding | None]:
             name = one.ops[place].name
             if place not in one.writes or (name, key) in told or _FREE.search(one.told):
                 continue
-            ways = list(_others(lab, one, place, key=key))
-            found = runs(lab, one, [way for _, way in ways])
-            lab.looking(len(ways))
+            ways = list(_others(ctx, one, place, key=key))
+            found = runs(ctx, one, [way for _, way in ways])
+            ctx.count_comparisons(len(ways))
             good = [(way, run) for (_, way), run in zip(ways, found, strict=True) if _passes(one, run)]
             sides = {side for (side, _), run in zip(ways, found, strict=True) if _passes(one, run)}
             if len(good) < 2 or len(sides) < 2:
                 continue  # As much as is due, or more, may be meant.
             told.add((name, key))
-            yield _paid_for_any(lab, one, (place, key, source), shown=good[0])
+            yield _paid_for_any(ctx, one, (place, key, source), shown=good[0])
 
 
-def _taken(there: Sequence[Walk]) -> dict[tuple[str, ...], dict[tuple[int, str], str]]:
+def _taken(there: Sequence[SolutionRun]) -> dict[tuple[str, ...], dict[tuple[int, str], str]]:
     """By the tools of a kind of tasks: arguments, by place and name, that are what an earlier call gave somewhere."""
-    kinds: dict[tuple[str, ...], list[Walk]] = defaultdict(list)
-    for walk in there:
-        kinds[walk.shape].append(walk)
+    kinds: dict[tuple[str, ...], list[SolutionRun]] = defaultdict(list)
+    for solution_run in there:
+        kinds[solution_run.shape].append(solution_run)
     found: dict[tuple[str, ...], dict[tuple[int, str], str]] = {}
     for shape, family in kinds.items():
         if len(family) >= _LEAST:
@@ -75,23 +75,25 @@ def _taken(there: Sequence[Walk]) -> dict[tuple[str, ...], dict[tuple[int, str],
     return found
 
 
-def _arguments(walk: Walk) -> Iterator[tuple[int, str]]:
-    for place, op in enumerate(walk.ops):
+def _arguments(solution_run: SolutionRun) -> Iterator[tuple[int, str]]:
+    for place, op in enumerate(solution_run.ops):
         if op.do == "call" and place and not _NOTES & set(words(op.name)):
             yield from ((place, key) for key, value in op.value.items() if is_number(value) or isinstance(value, str))
 
 
-def _source(family: Sequence[Walk], where: tuple[int, str]) -> str:
+def _source(family: Sequence[SolutionRun], where: tuple[int, str]) -> str:
     """What call gave the value in all of them, and under which field; empty for none."""
     place, key = where
-    own = [walk.ops[place].value.get(key) for walk in family]
+    own = [solution_run.ops[place].value.get(key) for solution_run in family]
     if len({repr(value) for value in own}) < _DISTINCT:
         return ""
     pairs = zip(own, family, strict=True)
-    if any(value is None or stated(key, value, walk.told, schema={}) is not None for value, walk in pairs):
+    if any(
+        value is None or stated(key, value, solution_run.told, schema={}) is not None for value, solution_run in pairs
+    ):
         return ""  # The agent is told: `x.changed_argument` asks about it.
     for earlier in reversed(range(place)):
-        shown = [dict(leaves(walk.said[earlier].value)) for walk in family]
+        shown = [dict(leaves(solution_run.said[earlier].value)) for solution_run in family]
         for path in shown[0]:
             plain = not any(step.isdigit() for step in path)  # A row of a list was chosen, and another may do as well.
             if plain and all(_alike(one.get(path), value) for one, value in zip(shown, own, strict=True)):
@@ -105,11 +107,11 @@ def _alike(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _others(lab: Lab, one: Solved, place: int, *, key: str) -> Iterator[tuple[str, tuple[Op, ...]]]:
+def _others(ctx: AuditContext, one: Solved, place: int, *, key: str) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """Ways with other values of the argument, more and less or one and another, which its schema allows."""
     op = one.ops[place]
     value = op.value[key]
-    spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+    spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     schema: Any = spec.properties.get(key, {}) if spec else {}
     others: list[tuple[str, Any]]
     if is_number(value) and not is_id(key):
@@ -121,7 +123,7 @@ def _others(lab: Lab, one: Solved, place: int, *, key: str) -> Iterator[tuple[st
             ("less", kind(1)),
         ]
     else:
-        known = [other for other in lab.survey.values.of(key) if type(other) is type(value) and other != value]
+        known = [other for other in ctx.discovery.values.of(key) if type(other) is type(value) and other != value]
         others = [(str(other), other) for other in known[:: max(1, len(known) // 4)][:5]]
     for side, other in others:
         if other != value and fits(other, schema, spec.parameters if spec else None):
@@ -134,7 +136,7 @@ def _passes(one: Solved, run: Run) -> bool:
 
 
 def _paid_for_any(
-    lab: Lab, one: Solved, where: tuple[int, str, str], *, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, one: Solved, where: tuple[int, str, str], *, shown: tuple[tuple[Op, ...], Run]
 ) -> Finding | None:
     place, key, source = where
     way, run = shown
@@ -143,7 +145,7 @@ def _paid_for_any(
         return None
     name = one.ops[place].name
     marked = [op.marked("wrong") if at == place else op for at, op in enumerate(way)]
-    return lab.finding(
+    return ctx.finding(
         f"{name} is paid with any {key}, where each solution gives what it has read",
         Probe((reset(one.task), *marked, state(), score())),
         relation=claims.PAID,

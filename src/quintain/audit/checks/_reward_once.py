@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, call, number, reset, score
 
@@ -74,19 +74,19 @@ def counts_still(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.tries_are_counted", "reward_hack", needs=("tools", "call", "tasks", "score"), value=74)
-def tries_are_counted(lab: Lab) -> Iterator[Finding | None]:
+def tries_are_counted(ctx: AuditContext) -> Iterator[Finding | None]:
     """Where an answer may be given so many times, a further one is refused or does not count."""
     looked = False
-    for tool in lab.about.tools:
+    for tool in ctx.about.tools:
         if len(tool.properties) != 1 or not submits(call(tool.name, dict.fromkeys(tool.properties, ""))):
             continue
-        for task in lab.some(TASKS):
-            told = tries_told(tool.description) or tries_told(_prompt(lab, task))
+        for task in ctx.sample_tasks(TASKS):
+            told = tries_told(tool.description) or tries_told(_prompt(ctx, task))
             if not told:
                 continue
             looked = True
-            lab.looking()
-            finding = _counted(lab, tool, task, told=told)
+            ctx.count_comparisons()
+            finding = _counted(ctx, tool, task, told=told)
             if finding is not None:
                 yield finding
                 break
@@ -94,30 +94,30 @@ def tries_are_counted(lab: Lab) -> Iterator[Finding | None]:
         raise NotChecked("nothing says how often an answer may be given")
 
 
-def _prompt(lab: Lab, task: str) -> str:
-    further = (Op("prompt", name=task, mark="prompt"),) if "prompt" in lab.offers else ()
-    record = lab.play(reset(task, mark="first"), *further)
+def _prompt(ctx: AuditContext, task: str) -> str:
+    further = (Op("prompt", name=task, mark="prompt"),) if "prompt" in ctx.offers else ()
+    record = ctx.play(reset(task, mark="first"), *further)
     return str(record.at("prompt" if further else "first").value)
 
 
-def _counted(lab: Lab, tool: ToolSpec, task: str, *, told: int) -> Finding | None:
+def _counted(ctx: AuditContext, tool: ToolSpec, task: str, *, told: int) -> Finding | None:
     key = next(iter(tool.properties))
-    right = [op.value[key] for op in lab.oracle(task) or () if op.name == tool.name and key in op.value]
+    right = [op.value[key] for op in ctx.oracle(task) or () if op.name == tool.name and key in op.value]
     asked = {
         "task": task,
         "tool": msgspec.to_builtins(tool),
         "told": told,
-        "reads": [msgspec.to_builtins(one) for one in lab.about.tools if seems_to_read(lab, one.name)],
+        "reads": [msgspec.to_builtins(one) for one in ctx.about.tools if seems_to_read(ctx, one.name)],
         "right": right,
     }
-    seen = lab.play(ask(f"{HERE}guess", asked)).at("ask")
+    seen = ctx.play(ask(f"{HERE}guess", asked)).at("ask")
     if not seen.fine or not seen.value:
         return None
     calls = [call(tool.name, {key: value}) for value in seen.value]
     probe = Probe((reset(task), *calls[:-1], score(mark="before"), calls[-1], score()))
-    if not counts_still([lab.play_probe(probe)], Evidence("", data=told)):
+    if not counts_still([ctx.play_probe(probe)], Evidence("", data=told)):
         return None
-    return lab.finding(
+    return ctx.finding(
         f"{tool.name} counts more answers than the {told} that there are said to be",
         probe,
         relation=f"{HERE}counts_still",

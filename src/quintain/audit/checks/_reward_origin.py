@@ -14,16 +14,16 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Probe, Record, ask, number
 
 from ._reward_acts import names, reads_by_name, submits, words, writes_by_name
+from ._unsolv_runs import SolutionRun, common_words, computed, decimal, leaves, numbers, plain, solution_runs, text_of
 from ._unsolv_search import SEARCH
-from ._unsolv_walks import Walk, common_words, computed, decimal, leaves, numbers, plain, text_of, walks
 
 _NAME = re.compile(r"(?=.*\d)[\w.+:/#-]{4,}|[\w.+-]+@[\w-]+\.[\w.]+")
 """Ids, and addresses: what nobody makes up. Plain numbers and dates can be worked out."""
@@ -42,7 +42,7 @@ _WORKED_OUT = names(
 """Words from which a number follows that nobody says."""
 _SIBLINGS = 4
 """Tasks that must be told what one is not."""
-_MOST = 4
+_MAX_SEARCHED_VALUES = 4
 """Values that are searched for: a search costs seconds."""
 
 
@@ -57,7 +57,7 @@ class Untold(msgspec.Struct, frozen=True):
         sure: Nothing but a tool or a prompt can tell it, so that a search that does not find it is a proof.
     """
 
-    walk: Walk
+    solution_run: SolutionRun
     place: int
     path: tuple[str, ...]
     value: Any
@@ -67,33 +67,37 @@ class Untold(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> tuple[str, str]:
-        return self.walk.ops[self.place].name or "the answer", _named(self.path)
+        return self.solution_run.ops[self.place].name or "the answer", _named(self.path)
 
 
 @check("x.provenance", "unsolvable", needs=("oracle", "tasks", "tools"), value=58)
-def provenance(lab: Lab) -> Iterator[Finding | None]:
+def provenance(ctx: AuditContext) -> Iterator[Finding | None]:
     """Each value that the solution uses can be found by the agent before it is used, or worked out."""
-    there = walks(lab)
-    lab.looking(len(there))
+    there = solution_runs(ctx)
+    ctx.count_comparisons(len(there))
     by_key: dict[tuple[str, str], list[Untold]] = defaultdict(list)
-    for one in _untold(lab, there):
+    for one in _untold(ctx, there):
         by_key[one.key].append(one)
-    for key in list(by_key)[:_MOST]:
-        found = [one for one in by_key[key][:2] if not _found(lab, one)]
+    for key in list(by_key)[:_MAX_SEARCHED_VALUES]:
+        found = [one for one in by_key[key][:2] if not _found(ctx, one)]
         if found:
-            yield _told(lab, found[0], [one.walk.task for one in by_key[key]])
+            yield _told(ctx, found[0], [one.solution_run.task for one in by_key[key]])
 
 
-def _told(lab: Lab, one: Untold, tasks: Sequence[str]) -> Finding | None:
+def _told(ctx: AuditContext, one: Untold, tasks: Sequence[str]) -> Finding | None:
     tool, key = one.key
-    other = _with(one.walk.ops, one)
-    probes: tuple[Probe, ...] = (_search(lab, one), solves(one.walk.task, one.walk.ops), solves(one.walk.task, other))
-    claim = Evidence(f"{__name__}:untold", ("ask", "score"), one.walk.full)
-    if not lab.shown(probes, claim):
+    other = _with(one.solution_run.ops, one)
+    probes: tuple[Probe, ...] = (
+        _search(ctx, one),
+        solves(one.solution_run.task, one.solution_run.ops),
+        solves(one.solution_run.task, other),
+    )
+    claim = Evidence(f"{__name__}:untold", ("ask", "score"), one.solution_run.full)
+    if not ctx.holds(probes, claim):
         if not one.opens:
             return None  # Any value would do.
-        probes, claim = probes[:2], Evidence(f"{__name__}:unfound", ("ask", "score"), one.walk.full)
-    return lab.finding(
+        probes, claim = probes[:2], Evidence(f"{__name__}:unfound", ("ask", "score"), one.solution_run.full)
+    return ctx.finding(
         f"{tool} is given a {key} that the agent has no way to know",
         *probes,
         relation=claim.relation,
@@ -132,39 +136,43 @@ def unfound(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 Key = tuple[str, str]
-Place = tuple[Walk, int, tuple[str, ...], Any]
+Place = tuple[SolutionRun, int, tuple[str, ...], Any]
 
 
-def _untold(lab: Lab, there: Sequence[Walk]) -> Iterator[Untold]:
-    schemas = plain(repr([(tool.description, tool.parameters) for tool in lab.about.tools]))
+def _untold(ctx: AuditContext, there: Sequence[SolutionRun]) -> Iterator[Untold]:
+    schemas = plain(repr([(tool.description, tool.parameters) for tool in ctx.about.tools]))
     told, missing = _sorted_out(there)
     for key, places in missing.items():
         siblings = told[key]
         contrast = len(siblings) >= max(_SIBLINGS, 3 * len(places))
-        for walk, place, path, value in places:
+        for solution_run, place, path, value in places:
             is_name = _is_name(value)
             if not contrast and (not is_name or plain(str(value)) in schemas):
                 continue
             if (
                 contrast
                 and not is_name
-                and not _silent(walk, value, siblings=[one[0] for one in siblings], until=place)
+                and not _silent(solution_run, value, siblings=[one[0] for one in siblings], until=place)
             ):
                 continue
-            op = walk.ops[place]
-            instead = _instead(lab, op, path, value=value, siblings=[one[-1] for one in siblings])
-            sure = instead is not None and not _works_out(lab, walk, place) and (reads_by_name(op) or not submits(op))
-            sure = sure and (contrast or _made_by_nobody(str(value), walk.before(place)))
-            yield Untold(walk, place, path, value, instead, sure, contrast and _opens(walk, place))
+            op = solution_run.ops[place]
+            instead = _instead(ctx, op, path, value=value, siblings=[one[-1] for one in siblings])
+            sure = (
+                instead is not None
+                and not _works_out(ctx, solution_run, place)
+                and (reads_by_name(op) or not submits(op))
+            )
+            sure = sure and (contrast or _made_by_nobody(str(value), solution_run.before(place)))
+            yield Untold(solution_run, place, path, value, instead, sure, contrast and _opens(solution_run, place))
 
 
-def _opens(walk: Walk, place: int) -> bool:
+def _opens(solution_run: SolutionRun, place: int) -> bool:
     """Whether a look tells what a later call needs, and nothing else that was read does."""
-    if not reads_by_name(walk.ops[place]) or walk.said[place].is_error:
+    if not reads_by_name(solution_run.ops[place]) or solution_run.said[place].is_error:
         return False
-    here = text_of(walk.said[place])
-    used = [value for op in walk.ops[place + 1 :] for _, value in leaves(op.value) if len(str(value)) >= 3]
-    other = "\n".join([walk.told, *(text_of(one) for at, one in enumerate(walk.said) if at != place)])
+    here = text_of(solution_run.said[place])
+    used = [value for op in solution_run.ops[place + 1 :] for _, value in leaves(op.value) if len(str(value)) >= 3]
+    other = "\n".join([solution_run.told, *(text_of(one) for at, one in enumerate(solution_run.said) if at != place)])
     return any(_stands(value, here) and not _stands(value, other) for value in used)
 
 
@@ -175,18 +183,18 @@ def _is_name(value: Any) -> bool:
     return bool(_NAME.fullmatch(value) or _PERSON.fullmatch(value))
 
 
-def _sorted_out(there: Sequence[Walk]) -> tuple[dict[Key, list[Place]], dict[Key, list[Place]]]:
+def _sorted_out(there: Sequence[SolutionRun]) -> tuple[dict[Key, list[Place]], dict[Key, list[Place]]]:
     """By tool and parameter, values at their first use: those that stood somewhere before, and those that did not."""
     told: dict[Key, list[Place]] = defaultdict(list)
     missing: dict[Key, list[Place]] = defaultdict(list)
-    for walk in there:
+    for solution_run in there:
         seen: set[str] = set()
-        for place, op in enumerate(walk.ops):
+        for place, op in enumerate(solution_run.ops):
             for path, value in _told_apart(op):
                 if str(value) not in seen:
                     seen.add(str(value))
-                    sort = told if _stands(value, walk.before(place)) else missing
-                    sort[op.name, _named(path)].append((walk, place, path, value))
+                    sort = told if _stands(value, solution_run.before(place)) else missing
+                    sort[op.name, _named(path)].append((solution_run, place, path, value))
     return told, missing
 
 
@@ -212,10 +220,10 @@ def _stands(value: Any, text: str) -> bool:
     return len(plain(str(value))) < 3 or plain(str(value)) in plain(text)
 
 
-def _works_out(lab: Lab, walk: Walk, place: int) -> bool:
+def _works_out(ctx: AuditContext, solution_run: SolutionRun, place: int) -> bool:
     """Whether some tool can compute whatever is asked."""
-    own = {op.name for op in walk.ops[place:]}
-    return any(_RUNS & set(words(tool.name)) and tool.properties for tool in lab.about.tools if tool.name not in own)
+    own = {op.name for op in solution_run.ops[place:]}
+    return any(_RUNS & set(words(tool.name)) and tool.properties for tool in ctx.about.tools if tool.name not in own)
 
 
 def _made_by_nobody(value: str, text: str) -> bool:
@@ -227,11 +235,11 @@ def _made_by_nobody(value: str, text: str) -> bool:
     return any(part.lstrip("0") not in near for part in strange)
 
 
-def _silent(walk: Walk, value: Any, *, siblings: Sequence[Walk], until: int) -> bool:
+def _silent(solution_run: SolutionRun, value: Any, *, siblings: Sequence[SolutionRun], until: int) -> bool:
     """Whether a task says nothing that its siblings do not say, which could stand for a value."""
-    before = walk.before(until)
-    names_ = {word.lower() for word in re.findall(r"\b[A-Z][^\W\d_]*", walk.told)}
-    new = common_words([walk.told]) - common_words([one.told for one in siblings]) - names_
+    before = solution_run.before(until)
+    names_ = {word.lower() for word in re.findall(r"\b[A-Z][^\W\d_]*", solution_run.told)}
+    new = common_words([solution_run.told]) - common_words([one.told for one in siblings]) - names_
     as_number = decimal(value)
     if as_number is not None:
         return not (new & _WORKED_OUT) and not computed(as_number, numbers(before, alone=True))
@@ -242,9 +250,9 @@ def _silent(walk: Walk, value: Any, *, siblings: Sequence[Walk], until: int) -> 
     return not new and not (isinstance(value, str) and len(value.split()) > 3)  # A sentence is its writer's.
 
 
-def _instead(lab: Lab, op: Op, path: tuple[str, ...], *, value: Any, siblings: Sequence[Any]) -> Any:
+def _instead(ctx: AuditContext, op: Op, path: tuple[str, ...], *, value: Any, siblings: Sequence[Any]) -> Any:
     """Another value of the same kind."""
-    spec = next((tool for tool in lab.about.tools if tool.name == op.name), ToolSpec(op.name))
+    spec = next((tool for tool in ctx.about.tools if tool.name == op.name), ToolSpec(op.name))
     schema: Any = spec.properties.get(path[0], {}) if path else {}
     schema = schema if is_dict(schema) else {}
     if schema.get("enum"):
@@ -258,40 +266,40 @@ def _instead(lab: Lab, op: Op, path: tuple[str, ...], *, value: Any, siblings: S
 def _with(ops: Sequence[Op], one: Untold) -> tuple[Op, ...]:
     """The solution with another value, wherever this one stands."""
 
-    def walk(value: Any) -> Any:
+    def solution_run(value: Any) -> Any:
         if is_dict(value):
-            return {key: walk(item) for key, item in value.items()}
+            return {key: solution_run(item) for key, item in value.items()}
         if is_list(value):
-            return [walk(item) for item in value]
+            return [solution_run(item) for item in value]
         if isinstance(value, str) and isinstance(one.value, str) and isinstance(one.instead, str):
             return value.replace(one.value, one.instead) if len(value.split()) > 3 or value == one.value else value
         return one.instead if type(value) is type(one.value) and value == one.value else value
 
     acts = ("call", "answer")
-    return tuple(msgspec.structs.replace(op, value=walk(op.value)) if op.do in acts else op for op in ops)
+    return tuple(msgspec.structs.replace(op, value=solution_run(op.value)) if op.do in acts else op for op in ops)
 
 
 # --- the search ---
 
 
-def _found(lab: Lab, one: Untold) -> bool:
+def _found(ctx: AuditContext, one: Untold) -> bool:
     """Whether a search finds it; what cannot be searched counts as found."""
-    seen = lab.play_probe(_search(lab, one)).at("ask")
+    seen = ctx.play_probe(_search(ctx, one)).at("ask")
     return not seen.fine or bool(seen.value["found"]) or not seen.value["wholly"]
 
 
-def _search(lab: Lab, one: Untold) -> Probe:
-    writers = set(lab.survey.writers)
+def _search(ctx: AuditContext, one: Untold) -> Probe:
+    writers = set(ctx.discovery.writers)
     looking = [
         tool
-        for tool in lab.about.tools
+        for tool in ctx.about.tools
         if reads_by_name(op := Op("call", name=tool.name)) or (tool.name not in writers and not writes_by_name(op))
     ]
-    asks = [op for op in one.walk.ops if op.do == "call" and op.name in {tool.name for tool in looking}]
+    asks = [op for op in one.solution_run.ops if op.do == "call" and op.name in {tool.name for tool in looking}]
     value = {
-        "task": one.walk.task,
+        "task": one.solution_run.task,
         "wanted": one.value if isinstance(one.value, str) else repr(one.value),
-        "told": one.walk.told,
+        "told": one.solution_run.told,
         "tools": msgspec.to_builtins(looking[:60]),
         "asks": msgspec.to_builtins(asks),
     }

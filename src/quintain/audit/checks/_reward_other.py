@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, reset, score, state
 
 from . import _reward_claims as claims
@@ -22,23 +22,23 @@ _ENOUGH = 2
 
 
 @check("x.changed_argument", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=87)
-def changed_argument(lab: Lab) -> Iterator[Finding | None]:
+def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution in which one argument is other than the task says is paid less."""
     tried: Counter[tuple[str, str, str]] = Counter()
     told: set[tuple[str, str]] = set()
-    for one in paid(lab, SOLVED):
+    for one in paid(ctx, SOLVED):
         ways: list[tuple[int, Changed, tuple[Op, ...]]] = []
         for place in one.writes:
-            found = list(changes(lab, one.ops[place], one.told))
+            found = list(changes(ctx, one.ops[place], one.told))
             fresh = [change for change in found if tried[one.ops[place].name, change.key, change.kind] < _ENOUGH]
             tried.update({(one.ops[place].name, change.key, change.kind) for change in fresh})
             ways += [(place, change, _with(one, place, changed_op(one.ops[place], change))) for change in fresh]
-        lab.looking(len(ways))
-        for (place, change, way), run in zip(ways, runs(lab, one, [way for *_, way in ways]), strict=True):
+        ctx.count_comparisons(len(ways))
+        for (place, change, way), run in zip(ways, runs(ctx, one, [way for *_, way in ways]), strict=True):
             name = one.ops[place].name
             if (name, change.key) in told or set(run.errors) - set(one.errors) or not survives(one, run):
                 continue
-            finding = _paid_all_the_same(lab, one, place, change=change, shown=(way, run))
+            finding = _paid_all_the_same(ctx, one, place, change=change, shown=(way, run))
             if finding is not None:
                 told.add((name, change.key))
                 yield finding
@@ -49,7 +49,7 @@ def _with(one: Solved, place: int, op: Op) -> tuple[Op, ...]:
 
 
 def _paid_all_the_same(
-    lab: Lab, one: Solved, place: int, *, change: Changed, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, one: Solved, place: int, *, change: Changed, shown: tuple[tuple[Op, ...], Run]
 ) -> Finding | None:
     way, run = shown
     lacks = lacking(one, run, one.effects.get(place, ()))
@@ -58,7 +58,7 @@ def _paid_all_the_same(
     name, key = one.ops[place].name, change.key.replace("|", " and ")
     own: Any = {part: one.ops[place].value[part] for part in change.key.split("|")}
     marked = [op.marked("wrong") if where == place else op for where, op in enumerate(way)]
-    return lab.finding(
+    return ctx.finding(
         f"{name} is paid with {key} {change.kind}, not as the task says"
         if change.kind in ("turned round", "left out")
         else f"{name} is paid with another {key} than the one that the task names",

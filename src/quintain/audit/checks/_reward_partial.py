@@ -13,31 +13,31 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_number
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Record, number
 
 from ._reward_runs import Solved, paid, runs
 
 
 @check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=89)
-def partial_work(lab: Lab) -> Iterator[Finding | None]:
+def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Of several steps by one tool the first few are paid less than all, if a wrong one among the others is."""
-    known = [(one, places) for one in paid(lab, 4) if (places := _alike(one))]
+    known = [(one, places) for one in paid(ctx, 4) if (places := _alike(one))]
     if not known:
-        raise lab.none("no solution calls one tool several times")
+        raise ctx.not_checked("no solution calls one tool several times")
     for one, places in known:
         ways: list[tuple[tuple[Op, ...], tuple[Op, ...]]] = []
         for place, following in itertools.pairwise(places):
             begun = one.ops[: place + 1]
             ways += [(begun, (*begun, wrong)) for wrong in _spoiled(one.ops[following])]
-        played = runs(lab, one, [way for pair in ways for way in pair])
-        lab.looking(len(ways))
+        played = runs(ctx, one, [way for pair in ways for way in pair])
+        ctx.count_comparisons(len(ways))
         full = one.full or 0.0
         for (begun, spoiled), short, wrong in zip(ways, played[::2], played[1::2], strict=True):
             if _stops(full, short.score, wrong.score) and not short.errors and not wrong.errors:
-                yield lab.finding(
+                yield ctx.finding(
                     f"{begun[-1].name} is called {len(places)} times by the solution, and fewer calls are paid as all",
                     solves(one.task, begun),
                     solves(one.task, spoiled),

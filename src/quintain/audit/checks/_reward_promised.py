@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, reset, state
 
 from ._reward_acts import MISSING, at, differences, is_bookkeeping
-from ._reward_kin import Family, Kin, families
 from ._reward_redirect import translated
+from ._reward_related import Family, RelatedRow, families
 from ._reward_runs import Solved, solve
 
 SOLVED = 5
@@ -29,17 +29,17 @@ WORKED = "quintain.audit.checks._reward_promised:worked"
 
 
 @check("x.status_stops", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=74)
-def status_stops(lab: Lab) -> Iterator[Finding | None]:
+def status_stops(ctx: AuditContext) -> Iterator[Finding | None]:
     """A tool that is for things of one status, as its description says, refuses those of another."""
     told: set[tuple[str, str]] = set()
-    for one in solve(lab, lab.some(SOLVED)):
-        known = families(lab, one)
+    for one in solve(ctx, ctx.sample_tasks(SOLVED)):
+        known = families(ctx, one)
         for place in one.writes:
-            for key, family, field in _promises(lab, one, one.ops[place], known=known):
+            for key, family, field in _promises(ctx, one, one.ops[place], known=known):
                 if (one.ops[place].name, field) in told:
                     continue
                 told.add((one.ops[place].name, field))
-                yield _broken_promise(lab, one, place, about=(key, family, field))
+                yield _broken_promise(ctx, one, place, about=(key, family, field))
 
 
 def _moves(one: Solved, name: str, field: str) -> bool:
@@ -52,9 +52,9 @@ def _said(spec: ToolSpec, key: str) -> str:
     return f"{spec.description} {spec.properties.get(key, {}).get('description', '')}".lower()
 
 
-def _promises(lab: Lab, one: Solved, op: Op, *, known: dict[str, Family]) -> Iterator[tuple[str, Family, str]]:
+def _promises(ctx: AuditContext, one: Solved, op: Op, *, known: dict[str, Family]) -> Iterator[tuple[str, Family, str]]:
     """Arguments that name a row, and its field whose value the description demands."""
-    spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+    spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     for key, value in op.value.items() if spec else ():
         family = known.get(str(value))
         if spec is None or family is None:
@@ -63,35 +63,43 @@ def _promises(lab: Lab, one: Solved, op: Op, *, known: dict[str, Family]) -> Ite
         for field, own in family.own.items():
             if not (isinstance(own, str) and own.isalpha() and len(own) >= 3):
                 continue
-            others = {other for kin in family.others if isinstance(other := kin.row.get(field), str)} - {own}
+            others = {
+                other for related_row in family.others if isinstance(other := related_row.row.get(field), str)
+            } - {own}
             if len(others) <= _KINDS and (others or _moves(one, str(value), field)):
                 noun = re.escape(family.table.lower().rstrip("s")[:-1])
                 if re.search(rf"\b{re.escape(own.lower())} (\w+ )?{noun}\w*", said):
                     yield key, family, field
 
 
-def _broken_promise(lab: Lab, one: Solved, place: int, *, about: tuple[str, Family, str]) -> Finding | None:
+def _broken_promise(ctx: AuditContext, one: Solved, place: int, *, about: tuple[str, Family, str]) -> Finding | None:
     key, family, field = about
     op, right = one.ops[place], family.own[field]
-    said = next((_said(tool, key) for tool in lab.about.tools if tool.name == op.name), "")
-    strange = [kin for kin in family.others if kin.row.get(field) not in (right, None, MISSING)]
+    said = next((_said(tool, key) for tool in ctx.about.tools if tool.name == op.name), "")
+    strange = [related_row for related_row in family.others if related_row.row.get(field) not in (right, None, MISSING)]
     # "a labelled shipment, or one in transit": what is named, too, is meant, too.
-    strange = [kin for kin in strange if str(kin.row[field]).lower().replace("_", " ") not in said]
-    strange = sorted(strange, key=lambda kin: -_alike(kin, family))[:_TRIED]
-    tried: list[tuple[Kin, tuple[Op, ...]]] = [(kin, ()) for kin in strange]
+    strange = [
+        related_row for related_row in strange if str(related_row.row[field]).lower().replace("_", " ") not in said
+    ]
+    strange = sorted(strange, key=lambda related_row: -_alike(related_row, family))[:_TRIED]
+    tried: list[tuple[RelatedRow, tuple[Op, ...]]] = [(related_row, ()) for related_row in strange]
     own = op.value[key]
     if _moves(one, str(own), field):
         after = next(new for path, (_, new) in one.changed.items() if path[-1] == field and str(own) in path[:2])
-        tried.insert(0, (Kin(own, family.own | {field: after}), one.ops))
-    calls = ((kin, before, wrong) for kin, before in tried for wrong in _calls(one, place, (key, family, kin)))
-    for kin, before, wrong in calls:
+        tried.insert(0, (RelatedRow(own, family.own | {field: after}), one.ops))
+    calls = (
+        (related_row, before, wrong)
+        for related_row, before in tried
+        for wrong in _calls(one, place, (key, family, related_row))
+    )
+    for related_row, before, wrong in calls:
         probe = Probe((reset(one.task), *before, state(mark="before"), wrong.marked("wrong"), state(mark="after")))
-        lab.looking()
-        row = _row(lab.play_probe(probe), kin)
+        ctx.count_comparisons()
+        row = _row(ctx.play_probe(probe), related_row)
         evidence = {"row": row, "field": field, "right": right}
-        if not row or not worked([lab.play_probe(probe)], Evidence(WORKED, data=evidence)):
+        if not row or not worked([ctx.play_probe(probe)], Evidence(WORKED, data=evidence)):
             continue
-        return lab.finding(
+        return ctx.finding(
             f"{op.name} works on what is not {right}, though it is for what is {right} as its description says",
             probe,
             relation=WORKED,
@@ -99,33 +107,37 @@ def _broken_promise(lab: Lab, one: Solved, place: int, *, about: tuple[str, Fami
             data=evidence,
             minimise=0,
             part="S",
-            expected=f"{op.name} of {kin.name}, whose {field} is {kin.row.get(field)!r}, is refused",
+            expected=f"{op.name} of {related_row.name}, whose {field} is {related_row.row.get(field)!r}, is refused",
             observed=f"it works, and {'/'.join(row)} is another one afterwards",
             teaches=f"that {field} means nothing: to set it resolves nothing",
         )
     return None
 
 
-def _calls(one: Solved, place: int, about: tuple[str, Family, Kin]) -> list[Op]:
+def _calls(one: Solved, place: int, about: tuple[str, Family, RelatedRow]) -> list[Op]:
     """The call on another row: all else as it was, and all else as it is with that row."""
-    key, family, kin = about
+    key, family, related_row = about
     op = one.ops[place]
-    named = msgspec.structs.replace(op, value=op.value | {key: kin.name})
-    there = [other for other in translated(one, str(op.value[key]), family.own, kin=kin) if other.name == op.name]
+    named = msgspec.structs.replace(op, value=op.value | {key: related_row.name})
+    there = [
+        other
+        for other in translated(one, str(op.value[key]), family.own, related_row=related_row)
+        if other.name == op.name
+    ]
     return [named, *(other for other in there[:1] if other != named)]
 
 
-def _alike(kin: Kin, family: Family) -> int:
-    return sum(1 for key, value in kin.row.items() if value == family.own.get(key))
+def _alike(related_row: RelatedRow, family: Family) -> int:
+    return sum(1 for key, value in related_row.row.items() if value == family.own.get(key))
 
 
-def _row(record: Record, kin: Kin) -> list[str]:
+def _row(record: Record, related_row: RelatedRow) -> list[str]:
     """The path of the row that the call changed."""
     before, after = record.at("before"), record.at("after")
     if record.at("wrong").is_error or not (before.fine and after.fine):
         return []
     changed = [path for path in differences(before.value, after.value) if not is_bookkeeping(path)]
-    rows: list[list[str]] = [list(path[:2]) for path in changed if str(kin.name) in path[:2]]
+    rows: list[list[str]] = [list(path[:2]) for path in changed if str(related_row.name) in path[:2]]
     return rows[0] if rows else []
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import parsed
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Probe, reset, score
 
 from . import _reward_claims as claims
@@ -27,23 +27,23 @@ _WRONG = "zz zz"
 
 
 @check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=75)
-def quoted_verdict(lab: Lab) -> Iterator[Finding | None]:
+def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a tool says of right work earns nothing when it is written into wrong work."""
-    known = [(one, where) for one in paid(lab, 4) if (where := _text(lab, one)) is not None]
+    known = [(one, where) for one in paid(ctx, 4) if (where := _text(ctx, one)) is not None]
     if not known:
-        raise lab.none("no solution writes a text")
+        raise ctx.not_checked("no solution writes a text")
     for one, where in known:
         place, name = where
         own = str(one.ops[place].value[name])
-        lines = _told_of_right(lab, one, where)
+        lines = _told_of_right(ctx, one, where)
         texts = [text for line in lines for text in (line, f"{_WRONG}\n{line}", f"{line}\n{_WRONG}")]
         ways = [_writing(one, where, text) for text in texts]
-        lab.looking(len(ways))
-        for text, way, run in zip(texts, ways, runs(lab, one, ways), strict=True):
+        ctx.count_comparisons(len(ways))
+        for text, way, run in zip(texts, ways, runs(ctx, one, ways), strict=True):
             if not survives(one, run):
                 continue
             lacks = lacking(one, run, tuple(one.changed)) if one.sees else []
-            yield lab.finding(
+            yield ctx.finding(
                 f"what is said of right work is written with {one.ops[place].name} in place of it, and paid in full",
                 Probe((reset(one.task), *way, *seeing(one), score())),
                 solves(one.task, one.ops),
@@ -59,10 +59,10 @@ def quoted_verdict(lab: Lab) -> Iterator[Finding | None]:
             return
 
 
-def _text(lab: Lab, one: Solved) -> tuple[int, str] | None:
+def _text(ctx: AuditContext, one: Solved) -> tuple[int, str] | None:
     """Where the solution writes a free text: the place of the call, and the argument."""
     for place in reversed(one.writes):
-        spec = next((tool for tool in lab.about.tools if tool.name == one.ops[place].name), None)
+        spec = next((tool for tool in ctx.about.tools if tool.name == one.ops[place].name), None)
         for name, value in one.ops[place].value.items():
             schema: Any = spec.properties.get(name, {}) if spec else {}
             if isinstance(value, str) and " " in value.strip() and "enum" not in schema:
@@ -80,17 +80,17 @@ def _writing(one: Solved, where: tuple[int, str], text: str) -> tuple[Op, ...]:
     )
 
 
-def _told_of_right(lab: Lab, one: Solved, where: tuple[int, str]) -> list[str]:
+def _told_of_right(ctx: AuditContext, one: Solved, where: tuple[int, str]) -> list[str]:
     """Lines that tools say after right work, and not after wrong; none that repeats the work itself."""
-    calls = [call.op for call in lab.survey.reads() if call.task == one.task]
-    calls += [Op("call", name=tool.name, value={}) for tool in lab.about.tools if not tool.required]
+    calls = [call.op for call in ctx.discovery.reads() if call.task == one.task]
+    calls += [Op("call", name=tool.name, value={}) for tool in ctx.about.tools if not tool.required]
     asking = {(op.name, repr(op.value)): op for op in calls if reads_by_name(op) or not op.value}
     marked = [op.marked(f"look {number}") for number, op in enumerate(list(asking.values())[:_READERS])]
     place, name = where
     own = str(one.ops[place].value[name]).casefold()
     right, wrong = (
         {line: None for mark in marked for line in _lines(record.at(mark.mark).value)}
-        for record in lab.play_all(
+        for record in ctx.play_all(
             [Probe((reset(one.task), *way, *marked)) for way in (one.ops, _writing(one, where, _WRONG))]
         )
     )

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.finding import Finding
 from quintain.audit.generate import Values, valid
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, call
 
 from ._reward_acts import reads_by_name
@@ -23,18 +23,18 @@ _SHARE = 0.3
 
 
 @check("x.aimless", "unsolvable", needs=("tasks", "tools"), value=66, severity="warning")
-def aimless(lab: Lab) -> Iterator[Finding | None]:
+def aimless(ctx: AuditContext) -> Iterator[Finding | None]:
     """Calls that are drawn at random do not solve tasks."""
-    tasks = [task for task in lab.some(4) if _is_known(lab, task)]
+    tasks = [task for task in ctx.sample_tasks(4) if _is_known(ctx, task)]
     if not tasks:
-        raise lab.none("no task is known to be paid more for its solution than for nothing")
+        raise ctx.not_checked("no task is known to be paid more for its solution than for nothing")
     solved: list[tuple[str, tuple[Op, ...]]] = []
     for task in tasks:
-        values = _seen(lab, task)
-        ways = [tuple(_draw(lab, values) for _ in range(_CALLS)) for _ in range(_TRIES)]
-        full = facts(lab)[task].full or 1.0
-        lab.looking(len(ways))
-        found = runs_of(lab, task, ways)
+        values = _seen(ctx, task)
+        ways = [tuple(_draw(ctx, values) for _ in range(_CALLS)) for _ in range(_TRIES)]
+        full = facts(ctx)[task].full or 1.0
+        ctx.count_comparisons(len(ways))
+        found = runs_of(ctx, task, ways)
         solved += [
             (task, way)
             for way, run in zip(ways, found, strict=True)
@@ -43,12 +43,12 @@ def aimless(lab: Lab) -> Iterator[Finding | None]:
     if len(solved) < _SHARE * _TRIES * len(tasks):
         return
     task, way = solved[0]
-    yield lab.finding(
+    yield ctx.finding(
         "calls that are drawn at random are paid in full",
         solves(task, way),
         relation="pays",
         marks=("score",),
-        data=facts(lab)[task].full or 1.0,
+        data=facts(ctx)[task].full or 1.0,
         part="V",
         at_most="likely",
         tasks=list(dict.fromkeys(task for task, _ in solved)),
@@ -58,15 +58,15 @@ def aimless(lab: Lab) -> Iterator[Finding | None]:
     )
 
 
-def _is_known(lab: Lab, task: str) -> bool:
-    fact = facts(lab)[task]
+def _is_known(ctx: AuditContext, task: str) -> bool:
+    fact = facts(ctx)[task]
     return bool(fact.full) and fact.floor is not None and fact.floor < (fact.full or 0.0) - 1e-9
 
 
-def _seen(lab: Lab, task: str) -> Values:
+def _seen(ctx: AuditContext, task: str) -> Values:
     """What an agent has seen of a task: its prompt, and what the reads of its solution tell."""
     values = Values()
-    for one in solve(lab, [task]):
+    for one in solve(ctx, [task]):
         values.take(one.first, "prompt")
         for op, seen in zip(one.ops, one.said, strict=True):
             if reads_by_name(op):
@@ -74,6 +74,6 @@ def _seen(lab: Lab, task: str) -> Values:
     return values
 
 
-def _draw(lab: Lab, values: Values) -> Op:
-    tool = lab.rng.choice(lab.about.tools)
-    return call(tool.name, valid(tool, values, lab.rng))
+def _draw(ctx: AuditContext, values: Values) -> Op:
+    tool = ctx.rng.choice(ctx.about.tools)
+    return call(tool.name, valid(tool, values, ctx.rng))

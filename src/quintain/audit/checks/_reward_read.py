@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
-from quintain.audit.opening import Source
+from quintain.audit.loader import Source
 
 _SCORES = re.compile(r"score|reward|grade|verif|judge|check|correct|evaluate|is_right|passes", re.IGNORECASE)
 _TOLD = re.compile(
@@ -20,13 +20,13 @@ _RIGHT = re.compile(r"gold|target|expected|truth|reference|solution|answer|label
 
 
 @check("x.scorer_code", "reward_hack", level="static", needs=("sources",), value=45, severity="warning")
-def scorer_code(lab: Lab) -> Iterator[Finding | None]:
+def scorer_code(ctx: AuditContext) -> Iterator[Finding | None]:
     """The scorer runs nothing that the agent said, and decides by more than an accident of its text."""
-    for source in lab.sources:
+    for source in ctx.sources:
         for function in scorers(source):
-            lab.looking()
+            ctx.count_comparisons()
             for line, said, why in faults(function):
-                yield lab.finding(
+                yield ctx.finding(
                     f"the scorer {said}",
                     part="V",
                     at_most="hint",

@@ -13,15 +13,15 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, reset, score, state
 
 from . import _reward_claims as claims
 from ._reward_acts import scalars
 from ._reward_changed import stated
-from ._reward_kin import Family, Kin, families
+from ._reward_related import Family, RelatedRow, families
 from ._reward_runs import Run, Solved, lacking, paid, runs, survives
 
 SOLVED = 5
@@ -33,27 +33,27 @@ _NAMES = 3
 
 
 @check("x.another_record", "reward_hack", needs=("oracle", "state", "tasks"), value=86)
-def another_record(lab: Lab) -> Iterator[Finding | None]:
+def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same work on another record than the one that the task names is paid less."""
     told: set[str] = set()
-    for one in paid(lab, SOLVED):
-        known = families(lab, one)
+    for one in paid(ctx, SOLVED):
+        known = families(ctx, one)
         for name, family in [pair for pair in known.items() if stated("id", pair[0], one.told, schema={})][:_NAMES]:
             mine = [place for place in one.writes if name in map(str, scalars(one.ops[place].value))]
             if not mine or family.table in told:
                 continue
             ways = list(_elsewhere(one, name, family))
-            found = zip(ways, runs(lab, one, ways), strict=True)
+            found = zip(ways, runs(ctx, one, ways), strict=True)
             worked = [(way, run) for way, run in found if not set(run.errors) - set(one.errors)]
-            lab.looking(len(worked))
+            ctx.count_comparisons(len(worked))
             bad = next(((way, run) for way, run in worked if survives(one, run)), None)
             if bad is not None:
                 told.add(family.table)
-                yield _paid_elsewhere(lab, one, (name, family.table, mine), shown=bad)
+                yield _paid_elsewhere(ctx, one, (name, family.table, mine), shown=bad)
 
 
 def _paid_elsewhere(
-    lab: Lab, one: Solved, where: tuple[str, str, list[int]], *, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, one: Solved, where: tuple[str, str, list[int]], *, shown: tuple[tuple[Op, ...], Run]
 ) -> Finding | None:
     name, table, mine = where
     way, run = shown
@@ -63,7 +63,7 @@ def _paid_elsewhere(
     writes = {one.ops[place].name for place in mine}
     marked = [op.marked(f"other {place}") if op.name in writes else op for place, op in enumerate(way)]
     marks = tuple(op.mark for op in marked if op.mark)
-    return lab.finding(
+    return ctx.finding(
         f"the same work on another row of {table} is paid in full",
         Probe((reset(one.task), *marked, state(), score())),
         relation=claims.PAID,
@@ -80,12 +80,12 @@ def _paid_elsewhere(
 def _elsewhere(one: Solved, name: str, family: Family) -> Iterator[tuple[Op, ...]]:
     """Ways that do the same to siblings: those first that are most alike, and have the fewest parts."""
 
-    def rank(kin: Kin) -> tuple[int, int]:
-        alike = sum(1 for key, value in kin.row.items() if not _is_many(value) and value == family.own.get(key))
-        return -alike, sum(len(value) for value in kin.row.values() if _is_many(value))
+    def rank(related_row: RelatedRow) -> tuple[int, int]:
+        alike = sum(1 for key, value in related_row.row.items() if not _is_many(value) and value == family.own.get(key))
+        return -alike, sum(len(value) for value in related_row.row.values() if _is_many(value))
 
-    for kin in sorted(family.others, key=rank)[:_TRIED]:
-        way = tuple(translated(one, name, family.own, kin=kin))
+    for related_row in sorted(family.others, key=rank)[:_TRIED]:
+        way = tuple(translated(one, name, family.own, related_row=related_row))
         if way and way != one.ops:
             yield way
 
@@ -94,14 +94,14 @@ def _is_many(value: Any) -> bool:
     return is_dict(value) or is_list(value)
 
 
-def translated(one: Solved, name: str, own: Any, *, kin: Kin) -> Iterator[Op]:
+def translated(one: Solved, name: str, own: Any, *, related_row: RelatedRow) -> Iterator[Op]:
     """The solution, as it reads when it is about another row."""
     words: dict[str, Any] = {
-        str(value): kin.row.get(key)
+        str(value): related_row.row.get(key)
         for key, value in own.items()
         if not _is_many(value) and len(str(value)) >= 3 and not stated(key, value, one.told, schema={"enum": 1})
     }
-    words = {key: value for key, value in words.items() if value is not None} | {name: kin.name}
+    words = {key: value for key, value in words.items() if value is not None} | {name: related_row.name}
     for _, group in itertools.groupby(one.ops, key=lambda op: (op.do, op.name, tuple(op.value) if op.value else ())):
         ops = list(group)
         through = _gone_through(ops, own)
@@ -109,7 +109,7 @@ def translated(one: Solved, name: str, own: Any, *, kin: Kin) -> Iterator[Op]:
             yield from (_said_of(op, words) for op in ops)
             continue
         field, columns = through
-        for part in _parts(kin.row.get(field)):
+        for part in _parts(related_row.row.get(field)):
             given = {key: part[column] for key, column in columns.items() if column in part}
             first = _said_of(ops[0], words)
             yield msgspec.structs.replace(first, value=first.value | given)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, reset, score
 
 from . import _reward_claims as claims
@@ -22,19 +22,19 @@ NOBODY = 987_654_321
 
 
 @check("x.refused_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=89)
-def refused_work(lab: Lab) -> Iterator[Finding | None]:
+def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution in which a call was refused is not paid as if it had worked."""
     told: set[str] = set()
-    for one in paid(lab, SOLVED):
+    for one in paid(ctx, SOLVED):
         tried = [(place, wrong) for place in one.writes if (wrong := misled(one.ops[place])) is not None]
         ways = [(*one.ops[:place], wrong, *one.ops[place + 1 :]) for place, wrong in tried]
-        lab.looking(len(ways))
-        for (place, wrong), way, run in zip(tried, ways, runs(lab, one, ways), strict=True):
+        ctx.count_comparisons(len(ways))
+        for (place, wrong), way, run in zip(tried, ways, runs(ctx, one, ways), strict=True):
             lacks = lacking(one, run, one.effects.get(place, ()))
             if wrong.name in told or not survives(one, run) or (one.sees and not lacks):
                 continue
             told.add(wrong.name)
-            yield lab.finding(
+            yield ctx.finding(
                 f"{wrong.name} of a thing that does not exist is paid like the real one",
                 Probe((reset(one.task), *way, *seeing(one), score())),
                 relation=claims.PAID,

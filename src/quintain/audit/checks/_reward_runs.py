@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.lab import Lab
+from quintain.audit.context import AuditContext
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Seen, ask, number, reset, score, state
+from quintain.audit.probe import Op, OpResult, Probe, ask, number, reset, score, state
 
 from ._reward_acts import (
     MISSING,
@@ -76,7 +76,7 @@ class Solved(msgspec.Struct, frozen=True):
     effects: dict[int, tuple[Path, ...]]
     changed: dict[Path, tuple[Any, Any]]
     sees: bool
-    said: tuple[Seen, ...]
+    said: tuple[OpResult, ...]
     first: Any
     told: str
     errors: tuple[int, ...]
@@ -99,30 +99,30 @@ class Solved(msgspec.Struct, frozen=True):
         return tuple(op for place, op in enumerate(self.ops) if place not in gone)
 
 
-def solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
+def solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
     """Walk the solutions of tasks; those that have none, or are not paid, are left out."""
-    memory = lab.once(("walked",), _nothing)
+    memory = ctx.once(("walked",), _nothing)
     missing = [task for task in tasks if task not in memory]
-    memory |= dict.fromkeys(missing) | {one.task: one for one in _solve(lab, missing)}
+    memory |= dict.fromkeys(missing) | {one.task: one for one in _solve(ctx, missing)}
     return [one for task in tasks if (one := memory[task]) is not None]
 
 
-def _nothing(_lab: Lab) -> dict[str, Solved | None]:
+def _nothing(_ctx: AuditContext) -> dict[str, Solved | None]:
     return {}
 
 
-def _solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
-    known = [(task, ops) for task in tasks if (ops := lab.oracle(task))]
+def _solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
+    known = [(task, ops) for task in tasks if (ops := ctx.oracle(task))]
     told: dict[str, Any] = {
-        "sees": "state" in lab.offers,
-        "told": "prompt" in lab.offers,
-        "volatile": list(lab.volatile),
+        "sees": "state" in ctx.offers,
+        "told": "prompt" in ctx.offers,
+        "volatile": list(ctx.volatile),
     }
     probes = [
         Probe((ask(f"{_HERE}:walk", told | {"task": task, "ops": msgspec.to_builtins(ops)}),)) for task, ops in known
     ]
     found: list[Solved] = []
-    for (task, ops), record in zip(known, lab.play_all(probes), strict=True):
+    for (task, ops), record in zip(known, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         if seen.fine and seen.value["full"] is not None:
             found.append(_solved(task, ops, seen.value, sees=told["sees"]))
@@ -130,7 +130,7 @@ def _solve(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
 
 
 def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool) -> Solved:
-    said = tuple(msgspec.convert(one, Seen) for one in walked["said"])
+    said = tuple(msgspec.convert(one, OpResult) for one in walked["said"])
     return Solved(
         task=task,
         ops=ops,
@@ -155,7 +155,7 @@ def walk(player: Player, on: str, value: Any) -> Any:
     first = player.do(reset(task, on=on)).value
     told = [first] + ([player.do(Op("prompt", on, task)).value] if value["told"] else [])
     looks = [player.do(state(on=on)).value] if value["sees"] else []
-    said: list[Seen] = []
+    said: list[OpResult] = []
     for op in ops:
         said.append(msgspec.structs.replace(player.do(op.moved(on)), seconds=0.0))
         looks += [player.do(state(on=on)).value] if value["sees"] else []
@@ -203,17 +203,17 @@ def _same_place(one: Path, other: Path) -> bool:
     return one[:short] == other[:short]
 
 
-def runs(lab: Lab, solved: Solved, ways: Sequence[Sequence[Op]], *, look: bool = False) -> list[Run]:
+def runs(ctx: AuditContext, solved: Solved, ways: Sequence[Sequence[Op]], *, look: bool = False) -> list[Run]:
     """Try ways on the task of a solution; a way that broke its child has no score.
 
     The world is looked at behind those that are paid in full, or behind all: to look costs more than to play.
     """
     full = float("-inf") if look else solved.full or 0.0
-    return runs_of(lab, solved.task, ways, changed=solved.changed, full=full)
+    return runs_of(ctx, solved.task, ways, changed=solved.changed, full=full)
 
 
 def runs_of(
-    lab: Lab,
+    ctx: AuditContext,
     task: str,
     ways: Sequence[Sequence[Op]],
     *,
@@ -222,27 +222,27 @@ def runs_of(
 ) -> list[Run]:
     """The same for a task whose solution nobody knows."""
     wanted = [[list(path), pair[1]] for path, pair in (changed or {}).items()]
-    told = {"task": task, "wanted": wanted, "volatile": list(lab.volatile), "full": full}
-    return _several(lab, told, [ways[start : start + _PART] for start in range(0, len(ways), _PART)])
+    told = {"task": task, "wanted": wanted, "volatile": list(ctx.volatile), "full": full}
+    return _several(ctx, told, [ways[start : start + _PART] for start in range(0, len(ways), _PART)])
 
 
-def _several(lab: Lab, told: dict[str, Any], parts: Sequence[Sequence[Sequence[Op]]]) -> list[Run]:
+def _several(ctx: AuditContext, told: dict[str, Any], parts: Sequence[Sequence[Sequence[Op]]]) -> list[Run]:
     """Each part in a child of its own; where one way breaks the child, each of its part is tried alone."""
     probes = [Probe((ask(f"{_HERE}:try_ways", told | {"ways": msgspec.to_builtins(part)}),)) for part in parts]
     found: list[Run] = []
-    for part, record in zip(parts, lab.play_all(probes, _LIMIT_S), strict=True):
+    for part, record in zip(parts, ctx.play_all(probes, _LIMIT_S), strict=True):
         seen = record.at("ask")
         if seen.fine:
             found += msgspec.convert(seen.value, list[Run])
         else:
-            found += _several(lab, told, [[way] for way in part]) if len(part) > 1 else [Run(None)]
+            found += _several(ctx, told, [[way] for way in part]) if len(part) > 1 else [Run(None)]
     return found
 
 
 def try_ways(player: Player, on: str, value: Any) -> list[Any]:
     """In the child: each way, from the start of the task or from the last moment that it shares with the one before."""
     ways = msgspec.convert(value["ways"], list[list[Op]])
-    offers = player.handle(on).offers
+    offers = player.adapter(on).offers
     track = _Track(player, on, value, returns={"snapshot", "restore"} <= offers)
     found: list[Run] = []
     for place, way in enumerate(ways):
@@ -262,7 +262,7 @@ class _Track:
 
     def __init__(self, player: Player, on: str, value: Any, *, returns: bool) -> None:
         self.player, self.on, self.value, self.returns = player, on, value, returns
-        self.sees = "state" in player.handle(on).offers and bool(value["wanted"])
+        self.sees = "state" in player.adapter(on).offers and bool(value["wanted"])
         self.start: Any = None
         self.kept: tuple[str, int, tuple[int, ...]] | None = None
         self.before: Sequence[Op] = ()
@@ -299,7 +299,7 @@ class _Track:
                 return depth, errors
         self.kept = None
         self.player.do(Op("close", self.on))
-        self.player.handles.pop(self.on, None)
+        self.player.adapters.pop(self.on, None)
         if self.player.do(reset(self.value["task"], on=self.on)).how:
             return None
         if self.sees and self.start is None:
@@ -314,17 +314,17 @@ class _Track:
         return lacks, tuple(touched), tuple(path for path, (old, _) in touched.items() if old == MISSING)
 
 
-def paid(lab: Lab, count: int) -> list[Solved]:
+def paid(ctx: AuditContext, count: int) -> list[Solved]:
     """Walked solutions that are paid, and more than nothing is."""
-    return paid_of(lab, lab.some(count))
+    return paid_of(ctx, ctx.sample_tasks(count))
 
 
-def paid_of(lab: Lab, tasks: Sequence[str]) -> list[Solved]:
+def paid_of(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
     """The same of these tasks."""
-    found = [one for one in solve(lab, tasks) if one.full and one.full > 0]
+    found = [one for one in solve(ctx, tasks) if one.full and one.full > 0]
     found = [one for one in found if one.floor is None or one.full is None or one.floor < one.full - 1e-9]
     if not found:
-        raise lab.none("no solution is known that is paid more than nothing")
+        raise ctx.not_checked("no solution is known that is paid more than nothing")
     return found
 
 

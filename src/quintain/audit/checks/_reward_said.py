@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_number, parsed
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Record
-from quintain.audit.trials import Trial, changed
+from quintain.audit.variations import Variation, changed
 
 from ._drift_told import Series, Slots, holds, series_of, slots_of, takes
 from ._reward_acts import reads_by_name, words
@@ -30,17 +30,17 @@ _LEAST = 3
 
 
 @check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=74)
-def answers_are_true(lab: Lab) -> Iterator[Finding | None]:
+def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
     """What an answer says was done with a sum or a text is to be found in the world."""
     told: set[tuple[str, str]] = set()
     looked = False
-    for series in series_of(lab):
-        tool = series.trials[0].tool
-        if (tool.name, series.name) in told or reads_by_name(series.trials[0].op):
+    for series in series_of(ctx):
+        tool = series.variations[0].tool
+        if (tool.name, series.name) in told or reads_by_name(series.variations[0].op):
             continue
         looked = True
-        lab.looking()
-        for finding in (_unpaid(lab, series), _unkept(lab, series)):
+        ctx.count_comparisons()
+        for finding in (_unpaid(ctx, series), _unkept(ctx, series)):
             if finding is not None:
                 told.add((tool.name, series.name))
                 yield finding
@@ -49,38 +49,38 @@ def answers_are_true(lab: Lab) -> Iterator[Finding | None]:
 
 
 def _described(series: Series) -> str:
-    tool = series.trials[0].tool
+    tool = series.variations[0].tool
     return f"{tool.description} {tool.properties[series.name].get('description') or ''}"
 
 
 # --- sums ---
 
 
-def _unpaid(lab: Lab, series: Series) -> Finding | None:
+def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
     """A number that is told as done, whatever it is, and changes nothing in the world."""
     told = [
-        (trial, slots, field)
-        for trial, slots, asked in zip(series.trials, series.slots, series.asked, strict=True)
+        (variation, slots, field)
+        for variation, slots, asked in zip(series.variations, series.slots, series.asked, strict=True)
         for field in _fields(slots, asked)
     ]
-    trials = [trial for trial, _, field in told if field == told[0][2]]
-    if len({str(one.arguments[series.name]) for one in trials}) < _LEAST or LATER.search(_described(series)):
+    variations = [variation for variation, _, field in told if field == told[0][2]]
+    if len({str(one.arguments[series.name]) for one in variations}) < _LEAST or LATER.search(_described(series)):
         return None
     worlds = [_world(slots) for _, slots, _ in told]
-    sibling = _sibling(lab, trials[0]) if worlds[0] and all(one == worlds[0] for one in worlds) else None
+    sibling = _sibling(ctx, variations[0]) if worlds[0] and all(one == worlds[0] for one in worlds) else None
     if sibling is None:
         return None
     field = told[0][2]
-    return lab.finding(
-        f"{trials[0].tool.name} answers that its {series.name} is {field}, and nothing in the world depends on it",
-        *(one.probe(looks=True) for one in (*trials[:_LEAST], sibling)),
+    return ctx.finding(
+        f"{variations[0].tool.name} answers that its {series.name} is {field}, and nothing in the world depends on it",
+        *(one.probe(looks=True) for one in (*variations[:_LEAST], sibling)),
         relation=f"{HERE}unpaid",
         marks=("call",),
         data={"name": series.name, "field": field},
         minimise=0,
         part="S",
         expected=f"the world shows what {series.name} = {series.asked[0]} does, as it does after {sibling.tool.name}",
-        observed={"answer": trials[0].seen.value, "changes": list(worlds[0])},
+        observed={"answer": variations[0].seen.value, "changes": list(worlds[0])},
         teaches="that it is enough for an answer to say that something is done",
     )
 
@@ -106,10 +106,10 @@ def _world(slots: Slots) -> Slots:
     return {slot: pair for slot, pair in slots.items() if not slot.startswith("answer/")}
 
 
-def _sibling(lab: Lab, trial: Trial) -> Trial | None:
+def _sibling(ctx: AuditContext, variation: Variation) -> Variation | None:
     """A call of another tool whose answer tells a sum that is then in the world."""
-    for tool in lab.about.tools:
-        for one in lab.trials.of(tool.name) if tool.name != trial.tool.name else ():
+    for tool in ctx.about.tools:
+        for one in ctx.variations.of(tool.name) if tool.name != variation.tool.name else ():
             if one.kind == "good" and one.works and _is_kept(slots_of(one.changes, one.seen.value)):
                 return one
     return None
@@ -147,18 +147,18 @@ def _called(record: Record) -> Op:
 # --- texts ---
 
 
-def _unkept(lab: Lab, series: Series) -> Finding | None:
+def _unkept(ctx: AuditContext, series: Series) -> Finding | None:
     """A text that is answered like one that was kept, and is not."""
     if _EXCUSED.search(_described(series)) or LATER.search(_described(series)):
         return None
-    pairs = list(zip(series.trials, series.slots, strict=True))
+    pairs = list(zip(series.variations, series.slots, strict=True))
     kept = [one for one, slots in pairs if one.kind != "unknown" and _keeps(slots, one.arguments[series.name])]
     lost = [one for one, slots in pairs if one.kind == "unknown" and one.changes is not None and not _world(slots)]
     for bad in lost:
         good = next((one for one in kept if _said(one.seen.value, one.arguments[series.name])
                      == _said(bad.seen.value, bad.arguments[series.name])), None)  # fmt: skip
         if good is not None:
-            return lab.finding(
+            return ctx.finding(
                 f"{bad.tool.name} answers as if it had kept a {series.name}, and nothing in the world is another one",
                 bad.probe(looks=True),
                 good.probe(looks=True),

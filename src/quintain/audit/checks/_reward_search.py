@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding
 from quintain.audit.generate import valid
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Seen, ask, call, number, reset, score
+from quintain.audit.probe import Op, OpResult, Probe, ask, call, number, reset, score
 
 from . import _reward_claims as claims
 from ._reward_acts import Path, is_bookkeeping, pattern
@@ -32,43 +32,43 @@ WIDEST = 28
 
 
 @check("x.shortest_path", "reward_hack", needs=("oracle", "tasks", "tools"), value=62)
-def shortest_path(lab: Lab) -> Iterator[Finding | None]:
+def shortest_path(ctx: AuditContext) -> Iterator[Finding | None]:
     """No short sequence of calls is paid in full without what the solution has to do."""
-    known = [one for one in paid(lab, 4) if len(one.writes) >= 2 or any(op.do == "answer" for op in one.ops)]
+    known = [one for one in paid(ctx, 4) if len(one.writes) >= 2 or any(op.do == "answer" for op in one.ops)]
     if not known:
-        raise lab.none("every solution is one call long already")
-    probes = [_search(lab, one) for one in known]
-    for one, record in zip(known, lab.play_all(probes), strict=True):
+        raise ctx.not_checked("every solution is one call long already")
+    probes = [_search(ctx, one) for one in known]
+    for one, record in zip(known, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         if not seen.fine:
             continue
-        lab.looking(seen.value["tried"])
+        ctx.count_comparisons(seen.value["tried"])
         for path in seen.value["paid"]:
-            finding = _shorter(lab, one, tuple(msgspec.convert(path, list[Op])))
+            finding = _shorter(ctx, one, tuple(msgspec.convert(path, list[Op])))
             if finding is not None:
                 yield finding
                 return
 
 
-def _search(lab: Lab, one: Solved) -> Probe:
+def _search(ctx: AuditContext, one: Solved) -> Probe:
     value = {
         "task": one.task,
         "full": one.full,
-        "calls": msgspec.to_builtins(_candidates(lab, one)),
+        "calls": msgspec.to_builtins(_candidates(ctx, one)),
         "words": msgspec.to_builtins([op for op in one.ops if op.do == "answer"][-1:]),
         "whole": [_known_as(one.ops[place]) for place in one.writes],
     }
     return Probe((ask("quintain.audit.checks._reward_search:search", value),))
 
 
-def _candidates(lab: Lab, one: Solved) -> list[Op]:
+def _candidates(ctx: AuditContext, one: Solved) -> list[Op]:
     found = [one.ops[place] for place in reversed(one.writes)]
-    found += [known.op for known in lab.survey.writes() if known.task == one.task]
+    found += [known.op for known in ctx.discovery.writes() if known.task == one.task]
     found += [op for op in one.ops if op.do == "call"]
-    writers = set(lab.survey.writers) or {tool.name for tool in lab.about.tools}
-    for tool in lab.about.tools:
+    writers = set(ctx.discovery.writers) or {tool.name for tool in ctx.about.tools}
+    for tool in ctx.about.tools:
         if tool.name in writers:
-            found += [call(tool.name, valid(tool, lab.survey.values, lab.rng)) for _ in range(2)]
+            found += [call(tool.name, valid(tool, ctx.discovery.values, ctx.rng)) for _ in range(2)]
     return list({_known_as(op): op for op in found}.values())[:WIDEST]
 
 
@@ -89,7 +89,7 @@ class _Tree:
         self.words = msgspec.convert(value["words"], list[Op])
         self.whole = set(value["whole"])
         self.tried = 0
-        offers = player.handle(on).offers
+        offers = player.adapter(on).offers
         self.eye = next((name for name in ("digest", "state") if name in offers), "")
         self.returns = {"snapshot", "restore"} <= offers
         self.names = 0
@@ -145,7 +145,7 @@ class _Tree:
             self.player.do(Op("restore", self.on, kept))
             return
         self.player.do(Op("close", self.on))
-        self.player.handles.pop(self.on, None)
+        self.player.adapters.pop(self.on, None)
         self._begin()
         for op in path:
             self.player.do(op.moved(self.on))
@@ -153,15 +153,15 @@ class _Tree:
     def _pays(self, path: Sequence[Op]) -> bool:
         for words in self.words:
             self.player.do(words.moved(self.on))
-        seen: Seen = self.player.do(score(on=self.on))
+        seen: OpResult = self.player.do(score(on=self.on))
         got = number(seen)
         del path
         return got is not None and got >= self.value["full"] - 1e-9
 
 
-def _shorter(lab: Lab, one: Solved, way: tuple[Op, ...]) -> Finding | None:
+def _shorter(ctx: AuditContext, one: Solved, way: tuple[Op, ...]) -> Finding | None:
     """A finding, when what the way does is less than what the solution does, and not what it does in another way."""
-    [run] = runs(lab, one, [way])
+    [run] = runs(ctx, one, [way])
     if run.score is None or one.full is None or run.score < one.full - 1e-9:
         return None
     lacks: list[list[Any]] = []
@@ -175,7 +175,7 @@ def _shorter(lab: Lab, one: Solved, way: tuple[Op, ...]) -> Finding | None:
             return None
     elif len([op for op in way if op.do == "call"]) >= len(one.writes):
         return None
-    return lab.finding(
+    return ctx.finding(
         "a short sequence of calls is paid in full and skips what the solution has to do",
         Probe((reset(one.task), *way, *seeing(one), score())),
         relation=claims.PAID,

@@ -11,16 +11,16 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score, state
 
 from . import _reward_claims as claims
 from ._reward_acts import is_id
 from ._reward_runs import Solved, lacking, paid, runs, survives, weight
-from ._unsolv_walks import numbers, text_of, walks
+from ._unsolv_runs import numbers, solution_runs, text_of
 
 _PAIRS = 3
 """Pairs of calls that are tried in one task."""
@@ -31,20 +31,20 @@ _SHARED = re.compile(
 
 
 @check("x.right_in_sum", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=85)
-def right_in_sum(lab: Lab) -> Iterator[Finding | None]:
+def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
     """What one call gives too much and another too little is paid less, if either alone is."""
     told: set[str] = set()
-    pairs = [(one, pair) for one in paid(lab, 12) for pair in itertools.islice(_pairs(lab, one), _PAIRS)]
+    pairs = [(one, pair) for one in paid(ctx, 12) for pair in itertools.islice(_pairs(ctx, one), _PAIRS)]
     if not pairs:
-        raise lab.none("no solution calls one tool twice with numbers of which each is asked for")
+        raise ctx.not_checked("no solution calls one tool twice with numbers of which each is asked for")
     for one, (place, other, key) in pairs:
         name = one.ops[place].name
         if name in told:
             continue
         less, more = _by(one.ops[place], key, -1), _by(one.ops[other], key, 1)
         ways = [_with(one, {place: less, other: more}), _with(one, {place: less}), _with(one, {other: more})]
-        both, first, second = runs(lab, one, ways)
-        lab.looking()
+        both, first, second = runs(ctx, one, ways)
+        ctx.count_comparisons()
         worked = not {*both.errors, *first.errors, *second.errors} - {*one.errors}
         if not worked or not survives(one, both) or survives(one, first) or survives(one, second):
             continue
@@ -53,7 +53,7 @@ def right_in_sum(lab: Lab) -> Iterator[Finding | None]:
         lacks = lacking(one, both, effects)
         if lacks:
             marked = _with(one, {place: less.marked("less"), other: more.marked("more")})
-            yield lab.finding(
+            yield ctx.finding(
                 f"{name} is paid when {key} is too little in one call and too much in another: the sum alone is asked",
                 Probe((reset(one.task), *marked, state(), score())),
                 *(Probe((reset(one.task), *way, score())) for way in ways[1:]),
@@ -74,9 +74,9 @@ def _weight(one: Solved, lacks: list[list[Any]]) -> dict[str, Any]:
     return weight(one, lacks) if _SHARED.search(one.told) else {"severity": "error", "at_most": "proven"}
 
 
-def _pairs(lab: Lab, one: Solved) -> Iterator[tuple[int, int, str]]:
+def _pairs(ctx: AuditContext, one: Solved) -> Iterator[tuple[int, int, str]]:
     """Two writes by one tool that give different numbers, which may be one less and one more."""
-    tools = {tool.name: tool for tool in lab.about.tools}
+    tools = {tool.name: tool for tool in ctx.about.tools}
     known: set[Decimal] | None = None
     for place, other in itertools.combinations(one.writes, 2):
         left, right = one.ops[place], one.ops[other]
@@ -89,15 +89,22 @@ def _pairs(lab: Lab, one: Solved) -> Iterator[tuple[int, int, str]]:
             both = (value, right.value.get(key))
             changed = (_by(left, key, -1), _by(right, key, 1)) if all(map(is_number, both)) and not is_id(key) else ()
             if changed and all(fits(op.value[key], spec.properties.get(key, {}), spec.parameters) for op in changed):
-                known = _known(lab, one) if known is None else known
+                known = _known(ctx, one) if known is None else known
                 if not _asks_for_sum(both, known):
                     yield place, other, key
 
 
-def _known(lab: Lab, one: Solved) -> set[Decimal]:
+def _known(ctx: AuditContext, one: Solved) -> set[Decimal]:
     """The numbers that the task tells, that its solution reads, and that the world holds."""
-    read = next((walk.before(len(walk.ops)) for walk in walks(lab) if walk.task == one.task), one.told)
-    world = text_of(lab.play(reset(one.task), state()).at("state"))
+    read = next(
+        (
+            solution_run.before(len(solution_run.ops))
+            for solution_run in solution_runs(ctx)
+            if solution_run.task == one.task
+        ),
+        one.told,
+    )
+    world = text_of(ctx.play(reset(one.task), state()).at("state"))
     return numbers(f"{read}\n{world}", alone=True)
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, reset, score
 
 from . import _reward_claims as claims
@@ -26,9 +26,9 @@ _LEAST = 4
 
 
 @check("x.every_candidate", "reward_hack", needs=("oracle", "tasks"), value=83)
-def every_candidate(lab: Lab) -> Iterator[Finding | None]:
+def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
     """A reply that names every fact that could be meant is not paid like one that names the right ones."""
-    known = [(one, say) for one in paid(lab, 8) if (say := _saying(one)) is not None]
+    known = [(one, say) for one in paid(ctx, 8) if (say := _saying(one)) is not None]
     texts = [text for one, say in known if (text := _text(one.ops[say[0]], say[1]))]
     for one, (place, key) in known[:4]:
         op = one.ops[place]
@@ -38,16 +38,16 @@ def every_candidate(lab: Lab) -> Iterator[Finding | None]:
         if not said:
             continue
         shots = [_with(op, key, text) for text in (_NOTHING, *said)]
-        lab.looking(len(said))
+        ctx.count_comparisons(len(said))
         ways = [(*one.ops[:place], shot, *one.ops[place + 1 :]) for shot in shots]
-        hollow, *tried = zip(shots, runs(lab, one, ways), strict=True)
+        hollow, *tried = zip(shots, runs(ctx, one, ways), strict=True)
         if hollow[1].score is None or hollow[1].score >= (one.full or 0.0) - 1e-9:
             continue  # Nobody reads it.
         for shot, run in tried:
             if run.score is None or one.full is None or run.score < one.full - 1e-9 or place in run.errors:
                 continue
             way = (*one.ops[:place], shot.marked("said"), *one.ops[place + 1 :])
-            yield lab.finding(
+            yield ctx.finding(
                 "a reply that names every fact that could be meant is paid in full",
                 Probe((reset(one.task), *way, score())),
                 relation=claims.PAID,

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import parsed
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset, score
 
 from . import _reward_claims as claims
@@ -22,41 +22,41 @@ _SEEN = 400
 
 
 @check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=91)
-def undone_in_sight(lab: Lab) -> Iterator[Finding | None]:
+def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
     """What the tools that read show as undone, though the task speaks of it, is not paid in full."""
-    known = [one for one in paid(lab, 6) if not one.sees]
+    known = [one for one in paid(ctx, 6) if not one.sees]
     if not known:
-        raise lab.none("the world can be looked into: other checks do")
+        raise ctx.not_checked("the world can be looked into: other checks do")
     told: set[str] = set()
     for one in known:
         places = [place for place in one.writes if writes_by_name(one.ops[place])]
-        places = [place for place in places if is_spoken_of(lab, one, place, known=known)]
+        places = [place for place in places if is_spoken_of(ctx, one, place, known=known)]
         ways = [one.without(place) for place in places if len(one.ops) > 1]
-        lab.looking(len(ways))
-        for place, way, run in zip(places, ways, runs(lab, one, ways), strict=False):
+        ctx.count_comparisons(len(ways))
+        for place, way, run in zip(places, ways, runs(ctx, one, ways), strict=False):
             name = one.ops[place].name
             if name in told or not survives(one, run):
                 continue
-            finding = _left_undone(lab, one, place, way=way)
+            finding = _left_undone(ctx, one, place, way=way)
             if finding is not None:
                 told.add(name)
                 yield finding
 
 
-def looks_of(lab: Lab, one: Solved) -> list[Op]:
+def looks_of(ctx: AuditContext, one: Solved) -> list[Op]:
     """Calls that read, by their names: those of the solution, those that need no argument, and of things it names."""
     named = list(dict.fromkeys(
         value for op in one.ops if op.do == "call" for value in op.value.values() if isinstance(value, str) and value
     ))  # fmt: skip
     found = [op for op in one.ops if reads_by_name(op) and not writes_by_name(op)]
-    for tool in lab.about.tools:
+    for tool in ctx.about.tools:
         if reads_by_name(call(tool.name)) and {"wait", "sleep", "advance", "ask"}.isdisjoint(words(tool.name)):
             found += [call(tool.name)] if not tool.required else []
             found += [call(tool.name, {tool.required[0]: name}) for name in named[:4] if len(tool.required) == 1]
     return list({f"{op.name} {op.value}": op.marked("") for op in found}.values())[:_LOOKS]
 
 
-def is_spoken_of(lab: Lab, one: Solved, place: int, *, known: Sequence[Solved]) -> bool:
+def is_spoken_of(ctx: AuditContext, one: Solved, place: int, *, known: Sequence[Solved]) -> bool:
     """Whether a task asks for a call: for its verb or a value, or for a thing that this tool alone is named after.
 
     A thing counts that the prompts of some tasks do not speak of, so that it is not what the world is about.
@@ -64,7 +64,7 @@ def is_spoken_of(lab: Lab, one: Solved, place: int, *, known: Sequence[Solved]) 
     op = one.ops[place]
     if asked_for(op, one.told):
         return True
-    others = {word for tool in lab.about.tools if tool.name != op.name for word in words(tool.name)}
+    others = {word for tool in ctx.about.tools if tool.name != op.name for word in words(tool.name)}
     for word in words(op.name)[1:]:
         is_said = [re.search(rf"\b{re.escape(word)}", each.told, re.IGNORECASE) is not None for each in known]
         here = is_said[known.index(one)]
@@ -73,16 +73,16 @@ def is_spoken_of(lab: Lab, one: Solved, place: int, *, known: Sequence[Solved]) 
     return False
 
 
-def _left_undone(lab: Lab, one: Solved, place: int, *, way: Sequence[Op]) -> Finding | None:
+def _left_undone(ctx: AuditContext, one: Solved, place: int, *, way: Sequence[Op]) -> Finding | None:
     """The way is paid: what the readers show of the write, and show no more when it is left out."""
-    looks = looks_of(lab, one)
+    looks = looks_of(ctx, one)
     marked = [op.marked(f"look {number}") for number, op in enumerate(looks)]
     plays = ((), one.ops, one.ops, tuple(way))
-    start, end, again, short = lab.play_all([Probe((reset(one.task), *ops, *marked)) for ops in plays])
+    start, end, again, short = ctx.play_all([Probe((reset(one.task), *ops, *marked)) for ops in plays])
     for op in marked:
-        undone = _shown(op.mark, (start, end, again, short), lab.volatile)
+        undone = _shown(op.mark, (start, end, again, short), ctx.volatile)
         if undone:
-            return _told(lab, one, place, way=way, look=op.marked("state"), undone=undone)
+            return _told(ctx, one, place, way=way, look=op.marked("state"), undone=undone)
     return None
 
 
@@ -101,11 +101,17 @@ def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> lis
 
 
 def _told(
-    lab: Lab, one: Solved, place: int, *, way: Sequence[Op], look: Op, undone: list[tuple[Path, object, object]]
+    ctx: AuditContext,
+    one: Solved,
+    place: int,
+    *,
+    way: Sequence[Op],
+    look: Op,
+    undone: list[tuple[Path, object, object]],
 ) -> Finding | None:
     op = one.ops[place]
     where = ", ".join("/".join(path) for path, *_ in undone[:4])
-    return lab.finding(
+    return ctx.finding(
         f"{op.name} is left out, {look.name} shows that nothing of it is done, and that is paid in full",
         Probe((reset(one.task), *way, look, score())),
         relation=claims.PAID,

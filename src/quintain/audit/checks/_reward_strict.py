@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_number
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op
 
 from . import _reward_claims as claims
@@ -21,34 +21,38 @@ from ._reward_battery import numeric
 from ._reward_runs import Solved, runs, runs_of, solve
 from ._reward_tasks import Asked, asked
 from ._unsolv_looks import Variant, looks
-from ._unsolv_walks import walks
+from ._unsolv_runs import solution_runs
 
 
 @check("x.strictness", "unsolvable", needs=("oracle|hidden", "tasks"), value=70, severity="warning")
-def strictness(lab: Lab) -> Iterator[Finding | None]:
+def strictness(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same work in another order or spelling, and more looks than needed, are paid the same."""
     told: set[str] = set()
-    for one in [one for one in solve(lab, lab.some(4)) if one.full and one.full > 0]:
-        yield from _judged(lab, (one.task, one.ops, one.full or 0.0), list(_done_otherwise(lab, one)), told=told)
-    answers = asked(lab, 8)[:8]
-    read = {walk.task: walk.before(len(walk.said)) for walk in walks(lab)} if answers else {}
+    for one in [one for one in solve(ctx, ctx.sample_tasks(4)) if one.full and one.full > 0]:
+        yield from _judged(ctx, (one.task, one.ops, one.full or 0.0), list(_done_otherwise(ctx, one)), told=told)
+    answers = asked(ctx, 8)[:8]
+    read = (
+        {solution_run.task: solution_run.before(len(solution_run.said)) for solution_run in solution_runs(ctx)}
+        if answers
+        else {}
+    )
     for said in answers:
         ways = [*_said_otherwise(said), *_as_it_is_written(said, read.get(said.task, ""))]
-        yield from _judged(lab, (said.task, (said.say,), said.full), ways, told=told)
+        yield from _judged(ctx, (said.task, (said.say,), said.full), ways, told=told)
 
 
 def _judged(
-    lab: Lab, plain: tuple[str, tuple[Op, ...], float], variants: Sequence[Variant], *, told: set[str]
+    ctx: AuditContext, plain: tuple[str, tuple[Op, ...], float], variants: Sequence[Variant], *, told: set[str]
 ) -> Iterator[Finding | None]:
     """Variants of a plain way: its task, its ops, and what they are paid."""
     task, ops, full = plain  # fmt: skip
     fresh = [variant for variant in variants if variant.said not in told]
-    for variant, run in zip(fresh, runs_of(lab, task, [list(one.ops) for one in fresh]), strict=True):
-        lab.looking()
+    for variant, run in zip(fresh, runs_of(ctx, task, [list(one.ops) for one in fresh]), strict=True):
+        ctx.count_comparisons()
         if run.errors or run.score is None or run.score >= full - 1e-9 or variant.said in told:
             continue
         told.add(variant.said)
-        yield lab.finding(
+        yield ctx.finding(
             f"a right solution with {variant.said} is paid less",
             solves(task, variant.ops),
             solves(task, ops),
@@ -65,19 +69,19 @@ def _judged(
         )
 
 
-def _done_otherwise(lab: Lab, one: Solved) -> Iterator[Variant]:
-    yield from looks(lab, one)
+def _done_otherwise(ctx: AuditContext, one: Solved) -> Iterator[Variant]:
+    yield from looks(ctx, one)
     for place, following in zip(one.writes, one.writes[1:], strict=False):
         if following == place + 1 and _commute(one, place):
             ops = [*one.ops[:place], one.ops[following], one.ops[place], *one.ops[following + 1 :]]
-            if one.sees and not _ends_alike(lab, one, ops):
+            if one.sees and not _ends_alike(ctx, one, ops):
                 continue
             yield Variant("two independent writes in the other order", tuple(ops), "error", "proven")
-    turn = turned_lists(lab, one.task)
+    turn = turned_lists(ctx, one.task)
     turned = tuple(turn(op, None) for op in one.ops)
     if repr(turned) != repr(one.ops):
         yield Variant("lists that are sets in another order", turned, "error", "proven")
-    yield from _as_float(lab, one)
+    yield from _as_float(ctx, one)
 
 
 def _commute(one: Solved, place: int) -> bool:
@@ -92,15 +96,15 @@ def _commute(one: Solved, place: int) -> bool:
     )
 
 
-def _ends_alike(lab: Lab, one: Solved, ops: Sequence[Op]) -> bool:
-    [run] = runs(lab, one, [ops], look=True)
+def _ends_alike(ctx: AuditContext, one: Solved, ops: Sequence[Op]) -> bool:
+    [run] = runs(ctx, one, [ops], look=True)
     return not run.lacks
 
 
-def _as_float(lab: Lab, one: Solved) -> Iterator[Variant]:
+def _as_float(ctx: AuditContext, one: Solved) -> Iterator[Variant]:
     for place in one.writes:
         op = one.ops[place]
-        spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+        spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
         for key, value in op.value.items() if spec else ():
             schema: Any = spec.properties.get(key, {}) if spec else {}
             if schema.get("type") != "number" or not is_number(value) or value != int(value) or abs(value) > 1e15:

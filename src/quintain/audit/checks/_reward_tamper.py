@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, call, reset, score
 
 from . import _reward_claims as claims
@@ -25,25 +25,25 @@ _FORGERIES = (
 
 
 @check("x.verifier_tampering", "reward_hack", needs=("oracle", "tasks", "tools"), value=76)
-def verifier_tampering(lab: Lab) -> Iterator[Finding | None]:
+def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
     """A file of tests or results that an agent overwrites earns it nothing."""
-    tools = list(writers(lab))
+    tools = list(writers(ctx))
     if not tools:
-        raise lab.none("no tool writes files")
-    for one in paid(lab, 3):
-        paths = [path for path in _known_paths(lab, one.task) if _JUDGES.search(path)][:12]
+        raise ctx.not_checked("no tool writes files")
+    for one in paid(ctx, 3):
+        paths = [path for path in _known_paths(ctx, one.task) if _JUDGES.search(path)][:12]
         ways = [
             (call(tool.name, {path_key: path, text_key: text}),)
             for tool, path_key, text_key in tools
             for path in paths
             for text in _FORGERIES
         ]
-        lab.looking(len(ways))
-        for way, run in zip(ways, runs(lab, one, ways), strict=True):
+        ctx.count_comparisons(len(ways))
+        for way, run in zip(ways, runs(ctx, one, ways), strict=True):
             if not survives(one, run) or run.errors:
                 continue
             lacks = lacking(one, run, tuple(one.changed)) if one.sees else []
-            yield lab.finding(
+            yield ctx.finding(
                 f"{way[0].name} may overwrite what the verifier goes by, and that is paid in full",
                 Probe((reset(one.task), *way, *seeing(one), score())),
                 relation=claims.PAID,
@@ -59,8 +59,8 @@ def verifier_tampering(lab: Lab) -> Iterator[Finding | None]:
             return
 
 
-def writers(lab: Lab) -> Iterator[tuple[ToolSpec, str, str]]:
-    for tool in lab.about.tools:
+def writers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, str, str]]:
+    for tool in ctx.about.tools:
         path = next((key for key in tool.properties if PATHS & set(words(key))), None)
         text = next((key for key in tool.properties if TEXTS & set(words(key))), None)
         others = set(tool.required) - {path, text}
@@ -68,10 +68,10 @@ def writers(lab: Lab) -> Iterator[tuple[ToolSpec, str, str]]:
             yield tool, path, text
 
 
-def _known_paths(lab: Lab, task: str) -> list[str]:
+def _known_paths(ctx: AuditContext, task: str) -> list[str]:
     """Paths that prompts, observations and the world speak of, and the usual ones."""
-    seen = lab.play(reset(task), Op("state", mark="state")).at("state") if "state" in lab.offers else None
-    told = " ".join([str(seen.value) if seen is not None else "", *lab.survey.values.strings()])
+    seen = ctx.play(reset(task), Op("state", mark="state")).at("state") if "state" in ctx.offers else None
+    told = " ".join([str(seen.value) if seen is not None else "", *ctx.discovery.values.strings()])
     found = re.findall(r"[\w./-]*[\w-]+\.(?:py|sh|txt|json|js|ts|md|yaml|yml|toml|csv|log|xml)\b", told)
     usual = ["tests/test_all.py", "test.py", "tests.py", "conftest.py", "results.json", "score.txt", "reward.txt"]
     return list(dict.fromkeys([*found, *usual]))

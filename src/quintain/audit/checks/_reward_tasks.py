@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from quintain.audit.lab import Lab
+from quintain.audit.context import AuditContext
 from quintain.audit.probe import Op, Probe, answer, number, reset, score
 
 from ._reward_acts import submits
@@ -42,16 +42,16 @@ class Asked(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self.say, value=self.say.value | {self.key: text})
 
 
-def asked(lab: Lab, most: int) -> list[Asked]:
+def asked(ctx: AuditContext, most: int) -> list[Asked]:
     """Tasks in which words alone are worth what the whole solution is; of all when any of the first few is such."""
-    first = lab.some(min(5, most))
-    found = _asked(lab, first)
-    return [*found, *_asked(lab, [task for task in lab.some(most) if task not in first])] if found else []
+    first = ctx.sample_tasks(min(5, most))
+    found = _asked(ctx, first)
+    return [*found, *_asked(ctx, [task for task in ctx.sample_tasks(most) if task not in first])] if found else []
 
 
-def _asked(lab: Lab, tasks: Sequence[str]) -> list[Asked]:
-    found = [(task, *way) for task in tasks if (way := _way(lab, task)) is not None]
-    told = {"prompt"} <= lab.offers
+def _asked(ctx: AuditContext, tasks: Sequence[str]) -> list[Asked]:
+    found = [(task, *way) for task in tasks if (way := _way(ctx, task)) is not None]
+    told = {"prompt"} <= ctx.offers
     probes = [
         Probe(
             (
@@ -66,9 +66,9 @@ def _asked(lab: Lab, tasks: Sequence[str]) -> list[Asked]:
         for task, say, _, _ in found
     ]
     known: list[Asked] = []
-    for (task, say, key, own), record in zip(found, lab.play_all(probes), strict=True):
+    for (task, say, key, own), record in zip(found, ctx.play_all(probes), strict=True):
         paid = number(record.at("score"))
-        solved = facts(lab)[task].full if lab.oracle(task) else paid
+        solved = facts(ctx)[task].full if ctx.oracle(task) else paid
         if paid is None or paid <= 0 or solved is None or paid < solved - 1e-9:
             continue
         first = record.at("told" if told else "first").value
@@ -79,9 +79,9 @@ def _asked(lab: Lab, tasks: Sequence[str]) -> list[Asked]:
     return known
 
 
-def _way(lab: Lab, task: str) -> tuple[Op, str, str] | None:
+def _way(ctx: AuditContext, task: str) -> tuple[Op, str, str] | None:
     """The op that says the answer, the argument that holds it, and the answer."""
-    ops = lab.oracle(task)
+    ops = ctx.oracle(task)
     if ops:
         last = ops[-1]
         if last.do == "answer":
@@ -91,8 +91,8 @@ def _way(lab: Lab, task: str) -> tuple[Op, str, str] | None:
             if len(texts) == 1:
                 return last, texts[0][0], str(texts[0][1])
         return None
-    if "hidden" in lab.offers and "answer" in lab.offers:
-        seen = lab.play(reset(task), Op("hidden", name=task, mark="hidden")).at("hidden")
+    if "hidden" in ctx.offers and "answer" in ctx.offers:
+        seen = ctx.play(reset(task), Op("hidden", name=task, mark="hidden")).at("hidden")
         gold = gold_of(seen.value) if seen.fine else None
         return (answer(gold), "", gold) if gold else None
     return None

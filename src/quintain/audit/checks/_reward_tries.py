@@ -6,33 +6,33 @@ import re
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, same, score
 
 from ._reward_battery import alike
 from ._reward_tasks import Asked, asked
 
 _WRONG = 3
-_MOST = 4
+_MAX_TASKS = 4
 """Tasks that are tried."""
 _TRIES = re.compile(r"\b(attempts?|tries|try|guess(es)?|best|retry|until)\b", re.IGNORECASE)
 """Words that say that several answers may be given."""
 
 
 @check("x.many_answers", "reward_hack", needs=("oracle", "tasks", "tools"), value=76)
-def many_answers(lab: Lab) -> Iterator[Finding | None]:
+def many_answers(ctx: AuditContext) -> Iterator[Finding | None]:
     """Either the first answer that is handed in counts or the last one, not whichever is right."""
-    tasks = [one for one in asked(lab, 8) if one.key]
-    described = {tool.name: tool.description for tool in lab.about.tools}
-    for one in tasks[:_MOST]:
+    tasks = [one for one in asked(ctx, 8) if one.key]
+    described = {tool.name: tool.description for tool in ctx.about.tools}
+    for one in tasks[:_MAX_TASKS]:
         others = dict.fromkeys(other.own for other in tasks if not alike(other.own, one.own))
         if len(others) < _WRONG or _TRIES.search(f"{one.prompt} {described.get(one.say.name, '')}"):
             continue
-        lab.looking()
+        ctx.count_comparisons()
         probes = _orders(one, list(others)[:_WRONG])
-        if is_any(lab.play_all(probes), Evidence("", data=one.full)):
-            yield lab.finding(
+        if is_any(ctx.play_all(probes), Evidence("", data=one.full)):
+            yield ctx.finding(
                 "of many answers that are handed in, whichever is right counts",
                 *probes,
                 relation=f"{__name__}:is_any",

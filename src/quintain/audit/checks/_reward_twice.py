@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_number
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Probe, reset, score, state
 
 from . import _reward_claims as claims
@@ -22,15 +22,15 @@ _SAID = names("note log comment reply message notify send say tell email mail po
 
 
 @check("x.done_twice", "reward_hack", needs=("oracle", "state", "tasks"), value=79)
-def done_twice(lab: Lab) -> Iterator[Finding | None]:
+def done_twice(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution of which a step is done twice, so that twice as much is moved or made, is paid less."""
     told: set[str] = set()
-    for one in paid(lab, SOLVED):
+    for one in paid(ctx, SOLVED):
         places = [place for place in one.demanded if one.ops[place].name not in told]
         ways = [(*one.ops[: place + 1], one.ops[place].marked("again"), *one.ops[place + 1 :]) for place in places]
-        lab.looking(len(ways))
+        ctx.count_comparisons(len(ways))
         plain = [tuple(op.marked("") for op in way) for way in ways]
-        for place, way, run in zip(places, ways, runs(lab, one, plain), strict=True):
+        for place, way, run in zip(places, ways, runs(ctx, one, plain), strict=True):
             op = one.ops[place]
             if set(run.errors) - set(one.errors) or not survives(one, run) or _SAID & set(words(op.name)):
                 continue
@@ -38,7 +38,7 @@ def done_twice(lab: Lab) -> Iterator[Finding | None]:
             if not lacks:
                 continue
             told.add(op.name)
-            yield lab.finding(
+            yield ctx.finding(
                 f"{op.name} done twice is paid like once",
                 Probe((reset(one.task), *way, state(), score())),
                 relation=claims.PAID,

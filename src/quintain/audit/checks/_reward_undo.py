@@ -10,17 +10,17 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, number, reset, score, state
 
 from . import _reward_claims as claims
 from ._reward_acts import MISSING, Path, differences, is_bookkeeping, names, reads_by_name, scalars, words
 from ._reward_runs import Run, Solved, paid, runs, weight
 
-KNOWN, SOLVED = 8, 3
+MAX_SOLUTIONS, SOLVED = 8, 3
 """Solutions that are walked, and those of them whose work is taken back."""
 _PAIRS, _MIDWAY = 2, 2
 """Pairs of a write and a later one that may take over what it set; solutions in which such pairs, and steps that are
@@ -29,7 +29,7 @@ _TAKES_BACK = names(
     "cancel delete remove undo revert reopen unassign unmark restore return withdraw revoke void unbook "
     "refund reset rollback unlink unlock lock disable enable deactivate activate reactivate"
 )
-_MOST = 14
+_MAX_INVERSES = 14
 """Ways back that are tried for one write."""
 _FEWER = 8
 """The same for a write after which the solution goes on."""
@@ -38,20 +38,20 @@ _OWN = 2
 
 
 @check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=82)
-def undo(lab: Lab) -> Iterator[Finding | None]:
+def undo(ctx: AuditContext) -> Iterator[Finding | None]:
     """Work that is done and then taken back is not paid in full."""
     told: set[str] = set()
     settled: set[str] = set()
-    known = paid(lab, KNOWN)
+    known = paid(ctx, MAX_SOLUTIONS)
     chosen = _each_kind(known)
     for one in chosen:
-        yield from _at_the_end(lab, one, told, settled=settled)
+        yield from _at_the_end(ctx, one, told, settled=settled)
     for one in chosen[:_MIDWAY]:
-        yield from _overtaken(lab, one, told)
-        yield from _halfway(lab, one, told)
+        yield from _overtaken(ctx, one, told)
+        yield from _halfway(ctx, one, told)
     for one in known:
         if one not in chosen:  # What could not be taken back in one task may be in another.
-            yield from _at_the_end(lab, one, told, settled=settled, again=True)
+            yield from _at_the_end(ctx, one, told, settled=settled, again=True)
 
 
 def _each_kind(known: Sequence[Solved]) -> list[Solved]:
@@ -64,12 +64,12 @@ def _each_kind(known: Sequence[Solved]) -> list[Solved]:
 
 
 def _at_the_end(
-    lab: Lab, one: Solved, told: set[str], *, settled: set[str], again: bool = False
+    ctx: AuditContext, one: Solved, told: set[str], *, settled: set[str], again: bool = False
 ) -> Iterator[Finding | None]:
     """Each write is taken back once all is done.
 
     Args:
-        lab: Plays it.
+        ctx: Plays it.
         one: The solution.
         told: Gets the tools of which it is said.
         settled: Gets those that took back what they did themselves.
@@ -81,38 +81,38 @@ def _at_the_end(
         name, effects = one.ops[place].name, one.effects.get(place, ())
         if name in told or (again and name in settled):
             continue
-        back = [op for op in _ways_back(lab, one, place) if op.name == name or not again]
-        back = back[: _OWN if again else _MOST]
+        back = [op for op in _ways_back(ctx, one, place) if op.name == name or not again]
+        back = back[: _OWN if again else _MAX_INVERSES]
         guess = None if _fields(one, place).keys() & one.ops[place].value.keys() else _with_old_values(one, place)
-        tried = runs(lab, one, [(*acts, op, *said) for op in back])
-        lab.looking(len(back))
+        tried = runs(ctx, one, [(*acts, op, *said) for op in back])
+        ctx.count_comparisons(len(back))
         if any(op.name == name and len(acts) not in run.errors for op, run in zip(back, tried, strict=True)):
             settled.add(name)
         for op, run in zip(back, tried, strict=True):
             gone = [path for path in _gone(run.lacks) if any(_inside(path, effect) for effect in effects)]
             if run.score is None or one.full is None or run.score < one.full - 1e-9 or not gone:
                 continue
-            found = _taken_back(lab, one, (acts, (op,), said), gone=gone, later=place)
+            found = _taken_back(ctx, one, (acts, (op,), said), gone=gone, later=place)
             if found is None and op != guess:
-                found = _voided(lab, one, (acts, op, said), gone=gone)
+                found = _voided(ctx, one, (acts, op, said), gone=gone)
             if found is not None:
                 told.add(name)
                 yield found
                 break
 
 
-def _halfway(lab: Lab, one: Solved, told: set[str]) -> Iterator[Finding | None]:
+def _halfway(ctx: AuditContext, one: Solved, told: set[str]) -> Iterator[Finding | None]:
     """A step that is paid for by itself is taken back before the solution goes on, as it may not be at its end."""
-    steps = runs(lab, one, [one.ops[:place] for place in range(len(one.ops))])
+    steps = runs(ctx, one, [one.ops[:place] for place in range(len(one.ops))])
     for place in one.writes:
         less, more = steps[place].score, steps[place + 1].score if place + 1 < len(steps) else one.full
         name = one.ops[place].name
         if name in told or less is None or more is None or more <= less + 1e-9 or more >= (one.full or 0.0) - 1e-9:
             continue  # What is paid in full has been taken back at the solution's end.
         done = one.ops[: place + 1]
-        back = list(_ways_back(lab, one, place))[:_FEWER]
-        tried = zip(back, runs(lab, one, [(*done, op) for op in back]), strict=True)
-        lab.looking(len(back))
+        back = list(_ways_back(ctx, one, place))[:_FEWER]
+        tried = zip(back, runs(ctx, one, [(*done, op) for op in back]), strict=True)
+        ctx.count_comparisons(len(back))
         kept = [
             op
             for op, run in tried
@@ -120,15 +120,15 @@ def _halfway(lab: Lab, one: Solved, told: set[str]) -> Iterator[Finding | None]:
         ]
         if not kept:
             continue
-        before, *found = runs(lab, one, [done[:-1], *((*done, op) for op in kept)], look=True)
+        before, *found = runs(ctx, one, [done[:-1], *((*done, op) for op in kept)], look=True)
         alike = [op for op, run in zip(kept, found, strict=True) if _touched(run) == _touched(before)]
-        finding = next(filter(None, (_still_paid(lab, one, place, back=op) for op in alike)), None)
+        finding = next(filter(None, (_still_paid(ctx, one, place, back=op) for op in alike)), None)
         if finding is not None:
             told.add(name)
             yield finding
 
 
-def _overtaken(lab: Lab, one: Solved, told: set[str]) -> Iterator[Finding | None]:
+def _overtaken(ctx: AuditContext, one: Solved, told: set[str]) -> Iterator[Finding | None]:
     """What a later write took over is old again, and only what it was taken from is as it should be.
 
     The earlier write is taken back, the later one repeated, and the earlier one done anew: what was set, and has to be
@@ -142,14 +142,14 @@ def _overtaken(lab: Lab, one: Solved, told: set[str]) -> Iterator[Finding | None
         if old is not None and one.ops[later].name not in {*told, old.name}:
             tried.append((later, (old, one.ops[later], one.ops[first])))
     tried = tried[:_PAIRS]
-    lab.looking(len(tried))
-    for (later, back), run in zip(tried, runs(lab, one, [(*acts, *way, *said) for _, way in tried]), strict=True):
+    ctx.count_comparisons(len(tried))
+    for (later, back), run in zip(tried, runs(ctx, one, [(*acts, *way, *said) for _, way in tried]), strict=True):
         effects, name = one.effects.get(later, ()), one.ops[later].name
         gone = [path for path in _gone(run.lacks) if any(_inside(path, effect) for effect in effects)]
         worked = not {len(acts), len(acts) + 1, len(acts) + 2} & set(run.errors)
         if run.score is None or run.score < (one.full or 0.0) - 1e-9 or not gone or not worked or name in told:
             continue
-        found = _taken_back(lab, one, (acts, back, said), gone=gone, later=later)
+        found = _taken_back(ctx, one, (acts, back, said), gone=gone, later=later)
         if found is not None:
             told.add(name)
             yield found
@@ -174,9 +174,9 @@ def _touched(run: Run) -> set[Path]:
     return {path for path in run.touched if not is_bookkeeping(path)}
 
 
-def _still_paid(lab: Lab, one: Solved, place: int, *, back: Op) -> Finding | None:
+def _still_paid(ctx: AuditContext, one: Solved, place: int, *, back: Op) -> Finding | None:
     done, name = one.ops[: place + 1], one.ops[place].name
-    return lab.finding(
+    return ctx.finding(
         f"what {name} did is taken back by {back.name}, and paid for all the same",
         Probe((reset(one.task), *done, back.marked("back"), state(), score())),
         Probe((reset(one.task), *done[:-1], state(), score())),
@@ -211,12 +211,12 @@ def paid_for_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _voided(
-    lab: Lab, one: Solved, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], *, gone: list[Path]
+    ctx: AuditContext, one: Solved, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], *, gone: list[Path]
 ) -> Finding | None:
     """What was made is still there, and is void: not as the solution leaves it."""
     acts, op, said = way
     void = [[list(path), one.changed[path][1]] for path in gone][:10]
-    return lab.finding(
+    return ctx.finding(
         f"what was done is made void by {op.name}, and paid for all the same",
         Probe((reset(one.task), *acts, op.marked("back"), *said, state(), score())),
         relation=claims.PAID,
@@ -240,7 +240,7 @@ def _inside(path: Path, effect: Path) -> bool:
     return path[:short] == effect[:short]
 
 
-def _ways_back(lab: Lab, one: Solved, place: int) -> Iterator[Op]:
+def _ways_back(ctx: AuditContext, one: Solved, place: int) -> Iterator[Op]:
     """Calls that may take a write back: its own tool with the old values, setters of a field, and inverse tools."""
     op = one.ops[place]
     fields = _fields(one, place)
@@ -250,14 +250,14 @@ def _ways_back(lab: Lab, one: Solved, place: int) -> Iterator[Op]:
     elif (old := _with_old_values(one, place)) is not None:
         yield old
     ids = _ids(one, place)
-    for tool in lab.about.tools:
+    for tool in ctx.about.tools:
         for key, schema in tool.properties.items():
             old = fields.get(key, MISSING)
             if old == MISSING or not fits(old, schema, tool.parameters):
                 continue
             for base in _filled(tool.required, ids, op.value, but=key):
                 yield call(tool.name, base | {key: old})
-    others = [tool for tool in lab.about.tools if tool.name != op.name and not reads_by_name(call(tool.name))]
+    others = [tool for tool in ctx.about.tools if tool.name != op.name and not reads_by_name(call(tool.name))]
     named = [_TAKES_BACK & set(words(tool.name)) for tool in others]
     for tool, is_named in sorted(zip(others, named, strict=True), key=lambda pair: not pair[1]):
         # What takes back by its name is tried with every thing that it may mean, any other tool with one.
@@ -292,15 +292,20 @@ def _filled(required: list[str], ids: list[Any], given: dict[str, Any], *, but: 
 
 
 def _taken_back(
-    lab: Lab, one: Solved, way: tuple[tuple[Op, ...], tuple[Op, ...], tuple[Op, ...]], *, gone: list[Path], later: int
+    ctx: AuditContext,
+    one: Solved,
+    way: tuple[tuple[Op, ...], tuple[Op, ...], tuple[Op, ...]],
+    *,
+    gone: list[Path],
+    later: int,
 ) -> Finding | None:
     acts, back, said = way
     as_before = [[list(path), one.changed[path][0]] for path in gone][:10]
     marked = [op.marked(f"back {number}" if number else "back") for number, op in enumerate(back)]
     names_ = " and ".join(dict.fromkeys(op.name for op in back))
-    asked = _in_words(lab, one, later) if len(back) > 1 else False
+    asked = _in_words(ctx, one, later) if len(back) > 1 else False
     sure: dict[str, Any] = {"severity": "error", "at_most": "proven"} if asked else weight(one, as_before)
-    return lab.finding(
+    return ctx.finding(
         f"what was done is taken back by {names_}, and paid for all the same",
         Probe((reset(one.task), *acts, *marked, *said, state(), score())),
         relation=claims.PAID,
@@ -315,8 +320,8 @@ def _taken_back(
     )
 
 
-def _in_words(lab: Lab, one: Solved, place: int) -> bool:
+def _in_words(ctx: AuditContext, one: Solved, place: int) -> bool:
     """Whether a task asks for a write in the words with which its tool's description begins, such as "roll out"."""
-    tool = next((tool for tool in lab.about.tools if tool.name == one.ops[place].name), None)
+    tool = next((tool for tool in ctx.about.tools if tool.name == one.ops[place].name), None)
     start = re.match(r"(\w{4,} \w+)\b", tool.description) if tool else None
     return start is not None and re.search(rf"\b{start[1]}\b", one.told, re.IGNORECASE) is not None

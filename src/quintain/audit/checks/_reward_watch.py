@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from quintain import codec
+from quintain.audit.adapter import SubjectAdapter, ToolSpec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import Handle, ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Probe, Record, ask
 
@@ -41,33 +41,33 @@ FILES = 12
 
 
 @check("x.verifier_files", "reward_hack", needs=("sources", "tools", "tasks"), value=70)
-def verifier_files(lab: Lab) -> Iterator[Finding | None]:
+def verifier_files(ctx: AuditContext) -> Iterator[Finding | None]:
     """No tool of the agent writes the files that the environment and its verifier are made of."""
-    spec = Path(lab.subject.spec.rpartition(":")[0])
-    if lab.about.kind not in {"plain", "environment"} or not spec.is_file():
-        raise lab.none("the subject is no file that could be copied")
-    aims = list(_aims(lab.about.tools))
+    spec = Path(ctx.subject.spec.rpartition(":")[0])
+    if ctx.about.kind not in {"plain", "environment"} or not spec.is_file():
+        raise ctx.not_checked("the subject is no file that could be copied")
+    aims = list(_aims(ctx.about.tools))
     if not aims:
-        raise lab.none("no tool writes files or runs code")
+        raise ctx.not_checked("no tool writes files or runs code")
     root = _root(spec.resolve())
     if sum(one.stat().st_size for one in root.rglob("*") if one.is_file()) > LARGEST:
-        raise lab.none(f"{root} is larger than {LARGEST >> 20} MB")
-    value = {"root": str(root), "subject": lab.subject.spec, "task": lab.tasks[0], "aims": aims}
+        raise ctx.not_checked(f"{root} is larger than {LARGEST >> 20} MB")
+    value = {"root": str(root), "subject": ctx.subject.spec, "task": ctx.tasks[0], "aims": aims}
     probe = Probe((ask(f"{__name__}:aimed", value, mark="aimed"),))
-    seen = lab.play_probe(probe).at("aimed")
+    seen = ctx.play_probe(probe).at("aimed")
     if not seen.fine or seen.value.get("cannot"):
-        raise lab.none(f"a copy of the subject cannot be played: {seen.raised or seen.value['cannot']}")
-    lab.looking(len(aims))
+        raise ctx.not_checked(f"a copy of the subject cannot be played: {seen.raised or seen.value['cannot']}")
+    ctx.count_comparisons(len(aims))
     if seen.value["written"]:
         tools = sorted({one["tool"] for one in seen.value["written"]})
-        yield lab.finding(
+        yield ctx.finding(
             f"{tools[0]} can write {seen.value['written'][0]['file']}, which judges the agent",
             probe,
             relation=f"{__name__}:written",
             marks=("aimed",),
             minimise=0,
             part="V",
-            tasks=[lab.tasks[0]],
+            tasks=[ctx.tasks[0]],
             expected="files of the environment that no tool changes",
             observed=seen.value["written"],
             teaches="to edit what grades it",
@@ -115,31 +115,31 @@ def aimed(_player: Player, _on: str, value: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as made:
         there = Path(made).resolve() / root.name
         shutil.copytree(root, there, ignore=_NOT_COPIED, symlinks=True)
-        handle = _opened(root, there, value["subject"])
+        adapter = _opened(root, there, value["subject"])
         strays = sorted(name for name, file in _loaded() if Path(file).is_relative_to(root))
         if strays:
             return {"cannot": f"{strays[0]} is still read from {root}"}
         (Path(made) / "elsewhere").mkdir()
         with contextlib.chdir(Path(made) / "elsewhere"):
-            targets = _judging(handle, value["task"], root=root, there=there)
-            return {"written": [found for aim in value["aims"] for found in _tried(handle, aim, targets, there=there)]}
+            targets = _judging(adapter, value["task"], root=root, there=there)
+            return {"written": [found for aim in value["aims"] for found in _tried(adapter, aim, targets, there=there)]}
 
 
-def _judging(handle: Handle, task: str, *, root: Path, there: Path) -> list[Path]:
+def _judging(adapter: SubjectAdapter, task: str, *, root: Path, there: Path) -> list[Path]:
     """Files of the copy that are loaded code, or that the verdict on a fresh episode reads."""
     read: set[str] = set()
     sys.addaudithook(lambda event, details: _hear(event, details, root=root, read=read))
-    handle.subject.reset(handle.task(task), 0)
+    adapter.subject.reset(adapter.task(task), 0)
     read.clear()
     with contextlib.suppress(Exception):  # A verdict that breaks is the business of other checks.
-        handle.subject.score()
+        adapter.subject.score()
     judging = {Path(file) for file in (*read, *(file for _, file in _loaded()))}
     return sorted(file for file in judging if file.is_relative_to(there) and file.is_file())[:FILES]
 
 
-def _opened(root: Path, there: Path, spec: str) -> Handle:
+def _opened(root: Path, there: Path, spec: str) -> SubjectAdapter:
     """The copy's subject, none of its modules taken from the original."""
-    from quintain.audit.opening import Subject, open_subject
+    from quintain.audit.loader import Subject, load_subject
 
     for name, file in _loaded():
         if Path(file).is_relative_to(root):
@@ -147,7 +147,7 @@ def _opened(root: Path, there: Path, spec: str) -> Handle:
     sys.path[:] = [str(there) if Path(entry or ".").resolve() == root else entry for entry in sys.path]
     path, _, name = spec.rpartition(":")
     copied = there / Path(path).resolve().relative_to(root)
-    return Handle(open_subject(Subject(f"{copied}:{name}")).factory())
+    return SubjectAdapter(load_subject(Subject(f"{copied}:{name}")).factory())
 
 
 def _loaded() -> list[tuple[str, str]]:
@@ -164,13 +164,15 @@ def _hear(event: str, details: tuple[Any, ...], *, root: Path, read: set[str]) -
         raise PermissionError(f"{path} is not the copy")
 
 
-def _tried(handle: Handle, aim: dict[str, str], targets: Sequence[Path], *, there: Path) -> Iterator[dict[str, str]]:
+def _tried(
+    adapter: SubjectAdapter, aim: dict[str, str], targets: Sequence[Path], *, there: Path
+) -> Iterator[dict[str, str]]:
     for target in targets:
         before, content = codec.digest(target.read_bytes()), target.read_bytes()
         for path in (str(target), os.path.relpath(target)):
             for arguments in _arguments(aim, path, content.decode(errors="replace") + "\n# zq7\n"):
                 with contextlib.suppress(Exception):  # A refusal is what a sound tool does.
-                    handle.subject.call(aim["tool"], arguments)
+                    adapter.subject.call(aim["tool"], arguments)
                 if not target.is_file() or codec.digest(target.read_bytes()) != before:
                     yield {
                         "tool": aim["tool"],

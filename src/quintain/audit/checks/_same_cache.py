@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from quintain.audit.check import NotChecked
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, ask, call, reset, together
 
 from ._same_reads import HERE, Pair, around, crossed, seen, writes
-from ._same_scripts import alone, bare, eye, half, marked, seems_to_read
+from ._same_scripts import alone, bare, half, marked, seems_to_read, state_op
 from ._same_splits import UNLIKE, apart, least, pair, split
 
 TEACHES = "not to believe what it reads after it has acted, or to act twice"
@@ -24,21 +24,21 @@ CLOCKS = "quintain.audit.checks._flaky_ways:"
 OLD, WRITE, NEW = "old", "step write", "step new"
 
 
-def pairs(lab: Lab, most: int, each: int) -> list[Pair]:
+def pairs(ctx: AuditContext, most: int, each: int) -> list[Pair]:
     """Writes with the reads around them. Reads before a write are left out where it works without them.
 
     Raises:
         NotChecked: Nothing is known to write, or nothing to read.
     """
-    found = [one for write in writes(lab, most) if (one := around(lab, write, each)).reads]
+    found = [one for write in writes(ctx, most) if (one := around(ctx, write, each)).reads]
     if not found:
         raise NotChecked("no pair of a call that writes and a call that reads is known")
     bare_ones = [
-        msgspec.structs.replace(one, before=tuple(op for op in one.before if not seems_to_read(lab, op.name)))
+        msgspec.structs.replace(one, before=tuple(op for op in one.before if not seems_to_read(ctx, op.name)))
         for one in found
     ]
     probes = [Probe((reset(one.task), *one.before, one.write.marked("write"))) for one in bare_ones]
-    worked = [not record.at("write").is_error for record in lab.play_all(probes)]
+    worked = [not record.at("write").is_error for record in ctx.play_all(probes)]
     return [short if fine else whole for short, whole, fine in zip(bare_ones, found, worked, strict=True)]
 
 
@@ -56,29 +56,31 @@ def _start(one: Pair) -> tuple[Op, ...]:
     return marked((reset(one.task), *one.before))
 
 
-def is_stale(lab: Lab, one: Pair, op: Op) -> Finding | None:
+def is_stale(ctx: AuditContext, one: Pair, op: Op) -> Finding | None:
     """Whether this read gives the old answer after the write because it was asked before."""
     ops = (*_start(one), op.marked(OLD), one.write.marked(WRITE), op.marked(NEW))
     return proved(
-        lab, ops, (OLD, WRITE, NEW), title=f"{op.name} does not show what {one.write.name} wrote, if it was read"
+        ctx, ops, (OLD, WRITE, NEW), title=f"{op.name} does not show what {one.write.name} wrote, if it was read"
     )
 
 
-def proved(lab: Lab, ops: Sequence[Op], marks: tuple[str, str, str], *, title: str) -> Finding | None:
+def proved(ctx: AuditContext, ops: Sequence[Op], marks: tuple[str, str, str], *, title: str) -> Finding | None:
     """A finding where the ops show it, against those of them that are marked as steps alone."""
-    evidence = Evidence(HERE + "stale", marks, None, lab.volatile)
+    evidence = Evidence(HERE + "stale", marks, None, ctx.volatile)
 
     def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe(some), Probe(alone(some))
 
-    found = least(lab, ops, marks, probes=probes, evidence=evidence)
-    return _told(lab, f"{title} before", found, evidence=evidence, mark=marks[2]) if found else None
+    found = least(ctx, ops, marks, probes=probes, evidence=evidence)
+    return _told(ctx, f"{title} before", found, evidence=evidence, mark=marks[2]) if found else None
 
 
-def _told(lab: Lab, title: str, found: tuple[Probe, Probe], *, evidence: Evidence, mark: str) -> Finding | None:
+def _told(
+    ctx: AuditContext, title: str, found: tuple[Probe, Probe], *, evidence: Evidence, mark: str
+) -> Finding | None:
     """The finding that the first probe shows against the second, which is played twice."""
-    wrong, right = lab.play_all(found)
-    return lab.finding(
+    wrong, right = ctx.play_all(found)
+    return ctx.finding(
         title,
         *found,
         found[1],
@@ -91,27 +93,27 @@ def _told(lab: Lab, title: str, found: tuple[Probe, Probe], *, evidence: Evidenc
     )
 
 
-def is_moved(lab: Lab, one: Pair, place: int, *, world: tuple[Op, ...]) -> Finding | None:
+def is_moved(ctx: AuditContext, one: Pair, place: int, *, world: tuple[Op, ...]) -> Finding | None:
     """Whether this read depends on when the others were made, in one and the same world."""
     if not world:
         return None
     op = one.reads[place].marked(NEW)
     marks = (WRITE, NEW, world[0].mark)
-    evidence = Evidence(HERE + "moved", marks, None, lab.volatile)
+    evidence = Evidence(HERE + "moved", marks, None, ctx.volatile)
     start, write = _start(one), one.write.marked(WRITE)
 
     def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe((*start, *some, write, op, *world)), Probe((*start, write, *some, op, *world))
 
-    found = least(lab, tuple(map(bare, (*one.reads, *one.reads))), (), probes=probes, evidence=evidence)
+    found = least(ctx, tuple(map(bare, (*one.reads, *one.reads))), (), probes=probes, evidence=evidence)
     title = f"what {op.name} gives after {one.write.name} depends on what was read before, though the world is the same"
-    return _told(lab, title, found, evidence=evidence, mark=NEW) if found else None
+    return _told(ctx, title, found, evidence=evidence, mark=NEW) if found else None
 
 
 # --- moments that are gone back to ---
 
 
-def returned(lab: Lab, ops: Sequence[Op], evidence: Evidence) -> Finding | None:
+def returned(ctx: AuditContext, ops: Sequence[Op], evidence: Evidence) -> Finding | None:
     """Whether a read after a restore still tells of what came after that moment."""
     mark, world = evidence.marks
     kept = [op for op in ops if not op.mark.startswith("step read ") or op.mark == mark]
@@ -120,10 +122,10 @@ def returned(lab: Lab, ops: Sequence[Op], evidence: Evidence) -> Finding | None:
         return Probe(some), Probe(alone(some))
 
     keep = ("step 0", "step keep", "step back", mark, world)
-    found = least(lab, kept, keep, probes=probes, evidence=evidence)
+    found = least(ctx, kept, keep, probes=probes, evidence=evidence)
     name = next(op.name for op in ops if op.mark == mark)
     title = f"{name} does not show the moment that was gone back to, but a later one"
-    return _told(lab, title, found, evidence=evidence, mark=mark) if found else None
+    return _told(ctx, title, found, evidence=evidence, mark=mark) if found else None
 
 
 # --- scores ---
@@ -191,13 +193,13 @@ def sweep(sessions: Sequence[tuple[list[Op], list[list[Op]]]], *, wait: bool, he
 # --- keys ---
 
 
-def confused(lab: Lab, first: tuple[Op, ...], second: tuple[Op, ...], *, same_session: bool) -> Finding | None:
+def confused(ctx: AuditContext, first: tuple[Op, ...], second: tuple[Op, ...], *, same_session: bool) -> Finding | None:
     """Whether the second read gives the answer of the first; both come after their own reset.
 
     Where they are reads of one session, the first one's reset is the second's.
     """
     within = first[0] == second[0] and same_session
-    world = (Op(eye(lab), mark="step world"),) if eye(lab) else ()
+    world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
     mine = (second[0].marked("step 0"), second[1].marked(NEW), *world)
     if not same_session:
         mine = tuple(op.moved("b") for op in mine)
@@ -205,11 +207,11 @@ def confused(lab: Lab, first: tuple[Op, ...], second: tuple[Op, ...], *, same_se
     ops = (mine[0], theirs[-1], *mine[1:]) if within else (*theirs, *mine)
     marks = (OLD, NEW, *(op.mark for op in world))
     both = (Probe(ops), Probe(mine))
-    evidence = Evidence(HERE + "mistaken", marks, None, lab.volatile)
-    if not lab.shown(both, evidence):
+    evidence = Evidence(HERE + "mistaken", marks, None, ctx.volatile)
+    if not ctx.holds(both, evidence):
         return None
     whose = "with other arguments" if within else "in another task" if same_session else "in another session"
-    return _told(lab, f"{second[1].name} gives the answer that it gave {whose}", both, evidence=evidence, mark=NEW)
+    return _told(ctx, f"{second[1].name} gives the answer that it gave {whose}", both, evidence=evidence, mark=NEW)
 
 
 # --- many sessions ---
@@ -230,20 +232,20 @@ def interleaved(lanes: Sequence[Pair], count: int) -> tuple[Op, ...]:
     return tuple(op for place in range(longest) for ops in each for op in ops[place : place + 1])
 
 
-def beside(lab: Lab, lanes: Sequence[Pair], number: int, *, mixed: Record, clean: Record) -> Finding | None:
+def beside(ctx: AuditContext, lanes: Sequence[Pair], number: int, *, mixed: Record, clean: Record) -> Finding | None:
     """Whether one of interleaved sessions has seen something else than alone."""
     one = lanes[number % len(lanes)]
     marks = [op.mark for op in session(one)]
-    bad = next((mark for mark in marks if apart(mixed.at(f"{number} {mark}"), clean.at(mark), lab.volatile)), None)
+    bad = next((mark for mark in marks if apart(mixed.at(f"{number} {mark}"), clean.at(mark), ctx.volatile)), None)
     if bad is None:
         return None
     on = f"session {number}"
     ops = [op.marked(op.mark.partition(" ")[2]) if op.on == on else op.marked("") for op in mixed.ops]
-    found = pair(lab, ops, bad)
+    found = pair(ctx, ops, bad)
     if found is None:
         return None
-    gap = split(clean, lab.play(*found[0].ops), [bad], volatile=lab.volatile)
-    return lab.finding(
+    gap = split(clean, ctx.play(*found[0].ops), [bad], volatile=ctx.volatile)
+    return ctx.finding(
         f"{found[0].ops[-1].name or found[0].ops[-1].do} gives something else while other sessions go on",
         *found,
         relation=UNLIKE,
@@ -255,16 +257,16 @@ def beside(lab: Lab, lanes: Sequence[Pair], number: int, *, mixed: Record, clean
     )
 
 
-def in_threads(lab: Lab, one: Pair, clean: Record, *, count: int) -> Finding | None:
+def in_threads(ctx: AuditContext, one: Pair, clean: Record, *, count: int) -> Finding | None:
     """Whether one of so many equal sessions, each in a thread, has seen something else than alone."""
     lanes = [[op.moved(f"session {number}").marked("") for op in session(one)] for number in range(count)]
     ops = (together(*lanes, mark="all"),)
-    record = lab.play(*ops)
+    record = ctx.play(*ops)
     for place in range(len(clean.seen)):
-        evidence = Evidence(HERE + "crossed", ("all",), place, lab.volatile, 5)
+        evidence = Evidence(HERE + "crossed", ("all",), place, ctx.volatile, 5)
         if crossed((record, clean), evidence):
             op = clean.ops[place]
-            return lab.finding(
+            return ctx.finding(
                 f"{op.name or op.do} gives something else in {count} threads, each with a session of its own",
                 Probe(ops),
                 Probe(clean.ops),
@@ -285,27 +287,27 @@ def in_threads(lab: Lab, one: Pair, clean: Record, *, count: int) -> Finding | N
 # --- any order ---
 
 
-def ordered(lab: Lab, task: str, sequence: Sequence[Op]) -> Iterator[Finding | None]:
+def ordered(ctx: AuditContext, task: str, sequence: Sequence[Op]) -> Iterator[Finding | None]:
     """Each read that is made twice with a write between, against the same read after the writes alone."""
     ops = marked((reset(task), *sequence))
-    record = lab.play(*ops)
+    record = ctx.play(*ops)
     for later in range(1, len(ops)):
         op = ops[later]
-        if not seems_to_read(lab, op.name) or not seen(record.at(op.mark)):
+        if not seems_to_read(ctx, op.name) or not seen(record.at(op.mark)):
             continue
-        writes_before = [place for place in range(1, later) if not seems_to_read(lab, ops[place].name)]
+        writes_before = [place for place in range(1, later) if not seems_to_read(ctx, ops[place].name)]
         old = next((place for place in range(later) if _alike(ops[place], op)), None)
         between = [place for place in writes_before if old is not None and place > old]
         if old is None or not between:
             continue
-        lab.looking()
-        if apart(record.at(ops[old].mark), record.at(op.mark), lab.volatile):
+        ctx.count_comparisons()
+        if apart(record.at(ops[old].mark), record.at(op.mark), ctx.volatile):
             continue
         shown = [one.marked("") for one in ops[:later]]
         for place in (0, *writes_before):
             shown[place] = ops[place]
         shown[old], shown[between[-1]] = shown[old].marked(OLD), shown[between[-1]].marked(WRITE)
-        finding = proved(lab, (*shown, op.marked(NEW)), (OLD, WRITE, NEW), title=f"{op.name} gives what it gave")
+        finding = proved(ctx, (*shown, op.marked(NEW)), (OLD, WRITE, NEW), title=f"{op.name} gives what it gave")
         if finding is not None:
             yield finding
             return

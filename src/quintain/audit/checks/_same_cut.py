@@ -14,10 +14,10 @@ from typing import Any
 
 import msgspec
 
-from quintain.audit.lab import Lab
+from quintain.audit.context import AuditContext
+from quintain.audit.discovery import KnownCall
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, reset
-from quintain.audit.survey import Known
 
 CALLS = 4
 """Calls that are cut, each of another tool, and each at `PLACES`."""
@@ -26,13 +26,13 @@ PLACES = (0.35, 0.7, 1.0)
 _HERE = __name__
 
 
-def cuts(lab: Lab) -> tuple[Op, ...]:
+def cuts(ctx: AuditContext) -> tuple[Op, ...]:
     """Episodes, one after the other, each ended by a call that is cut; empty where no call of ours can be cut."""
-    folders = sorted({str(Path(one.path).resolve().parent) for one in lab.sources if one.path})
-    chosen = _chosen(lab)
+    folders = sorted({str(Path(one.path).resolve().parent) for one in ctx.sources if one.path})
+    chosen = _chosen(ctx)
     if not folders or not chosen:
         return ()
-    counted = lab.play_all([Probe((*_until(one), _cut(one, folders, 0, mark="lines"))) for one in chosen])
+    counted = ctx.play_all([Probe((*_until(one), _cut(one, folders, 0, mark="lines"))) for one in chosen])
     found: list[Op] = []
     for one, record in zip(chosen, counted, strict=True):
         seen = record.at("lines")
@@ -42,17 +42,17 @@ def cuts(lab: Lab) -> tuple[Op, ...]:
     return tuple(found)
 
 
-def _chosen(lab: Lab) -> list[Known]:
+def _chosen(ctx: AuditContext) -> list[KnownCall]:
     """Calls that work, those that write first, one of each tool."""
-    ordered = sorted(lab.survey.calls, key=lambda one: not one.writes)
+    ordered = sorted(ctx.discovery.calls, key=lambda one: not one.writes)
     return list({one.op.name: one for one in reversed(ordered)}.values())[::-1][:CALLS]
 
 
-def _until(one: Known) -> tuple[Op, ...]:
+def _until(one: KnownCall) -> tuple[Op, ...]:
     return (reset(one.task), *(op.marked("") for op in one.before))
 
 
-def _cut(one: Known, folders: Sequence[str], line: int, *, mark: str = "") -> Op:
+def _cut(one: KnownCall, folders: Sequence[str], line: int, *, mark: str = "") -> Op:
     value = {"op": msgspec.to_builtins(one.op.marked("")), "folders": list(folders), "line": line}
     return ask(f"{_HERE}:cut", value, mark=mark)
 
@@ -70,7 +70,7 @@ def cut(player: Player, on: str, value: dict[str, Any]) -> dict[str, Any]:
     """
     scissors = _Scissors(tuple(f"{folder}/" for folder in value["folders"]), value["line"])
     op = msgspec.convert(value["op"], Op).moved(on)
-    player.handle(on)
+    player.adapter(on)
     sys.settrace(scissors.enter)
     try:
         seen = player.do(op)

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
+from quintain.audit.context import AuditContext
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence
 from quintain.audit.generate import odd
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Record, call, reset
-from quintain.audit.survey import Known
 
 from ._same_cut import cuts
 from ._same_scripts import bare, doing, half, others, reads, seems_to_read, tour
@@ -45,12 +45,12 @@ class Stage(msgspec.Struct, frozen=True):
     apart: bool = False
 
 
-def stages(lab: Lab, task: str) -> list[Stage]:
+def stages(ctx: AuditContext, task: str) -> list[Stage]:
     """Ways in which an episode before may have ended."""
-    other, *more = others(lab, task, 3)
-    theirs, mine = doing(lab, other), doing(lab, task)
+    other, *more = others(ctx, task, 3)
+    theirs, mine = doing(ctx, other), doing(ctx, task)
     score = Op("score")
-    seen = reads(lab, other, 12)
+    seen = reads(ctx, other, 12)
     found = [
         Stage("after another task that was solved", (reset(other), *theirs, score)),
         Stage("after the same task that was solved", (reset(task), *mine, score)),
@@ -60,55 +60,55 @@ def stages(lab: Lab, task: str) -> list[Stage]:
         Stage("after the same task with another seed", (reset(task, seed=12345), *mine[:1])),
         Stage("after two resets", (reset(other), score, reset(task))),
     ]
-    asked = _asked(lab, task)
+    asked = _asked(ctx, task)
     if asked:
         # In a process of its own: what the script itself asked before would hide what others asked.
         found.append(Stage("after another task in which the same was asked", (reset(other), *asked), apart=True))
         again = (reset(task), *mine, *asked)
         found.append(Stage("after the same task that was solved and looked at once more", again, apart=True))
-    if lab.survey.calls:
-        found.append(Stage("after an episode that used every tool", tour(lab, other)))
+    if ctx.discovery.calls:
+        found.append(Stage("after an episode that used every tool", tour(ctx, other)))
     if len(more) > 1:
-        several = tuple(op for one in more for op in (reset(one), *doing(lab, one), score))
+        several = tuple(op for one in more for op in (reset(one), *doing(ctx, one), score))
         found.append(Stage("after several episodes", several))
-    return found + list(_breaking(lab, other, theirs))
+    return found + list(_breaking(ctx, other, theirs))
 
 
-def _asked(lab: Lab, task: str) -> tuple[Op, ...]:
+def _asked(ctx: AuditContext, task: str) -> tuple[Op, ...]:
     """What an episode of the task reads, question by question: a memory that outlives an episode answers just those."""
-    calls = [op for op in doing(lab, task) if op.do == "call" and seems_to_read(lab, op.name)]
+    calls = [op for op in doing(ctx, task) if op.do == "call" and seems_to_read(ctx, op.name)]
     return tuple({repr((op.name, op.value)): op for op in calls}.values())[:ASKED]
 
 
-def _breaking(lab: Lab, other: str, theirs: tuple[Op, ...]) -> Iterator[Stage]:
-    strange = tuple(_odd(lab))
+def _breaking(ctx: AuditContext, other: str, theirs: tuple[Op, ...]) -> Iterator[Stage]:
+    strange = tuple(_odd(ctx))
     if strange:
         yield Stage("after an episode of calls that were refused", (reset(other), *strange), apart=True)
     first = next((op for op in theirs if op.do == "call"), None)
     if first is None:
         return
-    many = max(MANY, min(400, int(lab.attribute("budget", 0)) + 5))
+    many = max(MANY, min(400, int(ctx.attribute("budget", 0)) + 5))
     repeated = msgspec.structs.replace(first, times=many)
     yield Stage("after an episode of too many calls", (reset(other), repeated), apart=True)
-    if "inject" in lab.offers:
+    if "inject" in ctx.offers:
         faults = (Op("inject", name="timeout"), first, Op("inject", name="500"))
         yield Stage("after an episode with a fault", (reset(other), *faults), apart=True)
-    if cut := cuts(lab):
+    if cut := cuts(ctx):
         yield Stage("after calls that were cut off midway", cut, apart=True)
-    if "advance" in lab.offers:
+    if "advance" in ctx.offers:
         yield Stage("after an episode in which a day went by", (reset(other), Op("advance", value=86_400)), apart=True)
 
 
-def _odd(lab: Lab) -> Iterator[Op]:
+def _odd(ctx: AuditContext) -> Iterator[Op]:
     """Wrong calls of each tool, and of one that is not there."""
-    if lab.about.tools:
+    if ctx.about.tools:
         yield call("no_such_tool")
-    for tool in lab.about.tools:
-        known = lab.survey.of(tool.name)
+    for tool in ctx.about.tools:
+        known = ctx.discovery.of(tool.name)
         base: dict[str, Any] = known[0].op.value if known else {}
-        strange = list(odd(tool, base, lab.survey.values, rng=lab.rng))
+        strange = list(odd(tool, base, ctx.discovery.values, rng=ctx.rng))
         yield call(tool.name, {})
-        for arguments in lab.rng.sample(strange, min(ODD, len(strange))):
+        for arguments in ctx.rng.sample(strange, min(ODD, len(strange))):
             yield call(tool.name, arguments)
 
 
@@ -145,11 +145,11 @@ def rounds(stages: Sequence[Stage], script: Sequence[Op]) -> Rounds:
     return Rounds(tuple(stages), tuple(script))
 
 
-def beside(lab: Lab, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
+def beside(ctx: AuditContext, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """The script with other sessions around it: before, between its steps, of the same task and of another."""
-    other = others(lab, task, 1)[0]
+    other = others(ctx, task, 1)[0]
     for whose, what in ((other, "another task"), (task, "the same task")):
-        theirs = [op.moved("b") for op in (reset(whose), *doing(lab, whose), *reads(lab, whose, 6), Op("score"))]
+        theirs = [op.moved("b") for op in (reset(whose), *doing(ctx, whose), *reads(ctx, whose, 6), Op("score"))]
         yield f"when another session has played {what} before", (*theirs, *mine)
         first, *rest = mine
         yield f"when another session plays {what} after its reset", (first, *theirs, *rest)
@@ -162,11 +162,11 @@ def beside(lab: Lab, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple
 # --- canaries ---
 
 
-def plants(lab: Lab) -> list[Known]:
+def plants(ctx: AuditContext) -> list[KnownCall]:
     """Calls that leave `NONCE` in the world, as far as anybody can tell: one per tool."""
-    tools = {tool.name: tool for tool in lab.about.tools}
-    found: dict[str, Known] = {}
-    for one in lab.survey.calls:
+    tools = {tool.name: tool for tool in ctx.about.tools}
+    found: dict[str, KnownCall] = {}
+    for one in ctx.discovery.calls:
         if one.writes is False or one.op.name in found or one.op.name not in tools:
             continue
         name = _free(tools[one.op.name], one.op.value)

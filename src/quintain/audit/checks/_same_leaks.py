@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe
 
 from ._same_scripts import told
 from ._same_splits import UNLIKE, Split, pair, split
 
 TEACHES = "what it learned in one episode does not hold in the next: the same acts in the same place have other results"
-MOST = 2
+MAX_FINDINGS = 2
 """Findings of one check: more of them say no more."""
 TRIES, TRIES_IN_ALL = 3, 12
 """Times that one difference, and that any, may turn out to be an accident."""
@@ -43,7 +43,7 @@ class Found:
             key: Says what differs, such as `Split.key`.
             patient: It was seen after a pause, which is no accident.
         """
-        if len(self._told) >= MOST or key in self._told:
+        if len(self._told) >= MAX_FINDINGS or key in self._told:
             return False
         return patient or (self._accidents[key] < TRIES and self._accidents.total() < TRIES_IN_ALL)
 
@@ -57,32 +57,32 @@ class Found:
 
 
 def first_unlike(
-    lab: Lab, task: str, mine: Sequence[Op], *, ways: Sequence[tuple[str, tuple[Op, ...]]], found: Found
+    ctx: AuditContext, task: str, mine: Sequence[Op], *, ways: Sequence[tuple[str, tuple[Op, ...]]], found: Found
 ) -> Iterator[Finding | None]:
     """Of some ways to surround a script, those that change it."""
-    clean, *records = lab.play_all([Probe(tuple(mine)), *(Probe(ops) for _, ops in ways)])
+    clean, *records = ctx.play_all([Probe(tuple(mine)), *(Probe(ops) for _, ops in ways)])
     for (after, ops), record in zip(ways, records, strict=True):
-        lab.looking()
-        apart = split(clean, record, [op.mark for op in mine], volatile=lab.volatile)
+        ctx.count_comparisons()
+        apart = split(clean, record, [op.mark for op in mine], volatile=ctx.volatile)
         if apart is not None and found.wants(apart.key, patient=PAUSE in ops):
-            yield found.tried(apart.key, leak(lab, task, ops, apart=apart, after=after))
+            yield found.tried(apart.key, leak(ctx, task, ops, apart=apart, after=after))
 
 
-def leak(lab: Lab, task: str, ops: Sequence[Op], *, apart: Split, after: str) -> Finding | None:
+def leak(ctx: AuditContext, task: str, ops: Sequence[Op], *, apart: Split, after: str) -> Finding | None:
     """The finding that a marked op sees something else among these ops than in the script alone; None by accident."""
     best: Finding | None = None
-    for probes, moment in _proofs(lab, ops, apart.op.mark):
-        finding = _other_one(lab, task, probes, apart=apart, after=f"{moment}{after}")
+    for probes, moment in _proofs(ctx, ops, apart.op.mark):
+        finding = _other_one(ctx, task, probes, apart=apart, after=f"{moment}{after}")
         if finding is not None and finding.confidence == "proven":
             return finding
         best = best or finding
     return best
 
 
-def _proofs(lab: Lab, ops: Sequence[Op], target: str) -> Iterator[tuple[Sequence[Probe], str]]:
+def _proofs(ctx: AuditContext, ops: Sequence[Op], target: str) -> Iterator[tuple[Sequence[Probe], str]]:
     """Ways to prove it, with what is said of when it shows; the best first."""
     keep = ("kept", "back", PAUSE.mark)  # What was kept and gone back to stays in the proof.
-    probes = pair(lab, ops, target, keep=keep)
+    probes = pair(ctx, ops, target, keep=keep)
     if probes is None:
         return
     if PAUSE in probes[0].ops:
@@ -93,7 +93,7 @@ def _proofs(lab: Lab, ops: Sequence[Op], target: str) -> Iterator[tuple[Sequence
     if is_short:
         yield probes, ""
     # What the script did before may only have let time pass, and chance decides how much.
-    paused = pair(lab, calm, target, keep=keep)
+    paused = pair(ctx, calm, target, keep=keep)
     if paused is not None:
         yield paused, "a moment "
     if not is_short:
@@ -108,8 +108,8 @@ def _calm(ops: Sequence[Op]) -> tuple[Op, ...]:
     return (*kept, PAUSE, last)
 
 
-def _other_one(lab: Lab, task: str, probes: Sequence[Probe], *, apart: Split, after: str) -> Finding | None:
-    return lab.finding(
+def _other_one(ctx: AuditContext, task: str, probes: Sequence[Probe], *, apart: Split, after: str) -> Finding | None:
+    return ctx.finding(
         f"{what(apart)} is another one {after}",
         *probes,
         relation=UNLIKE,

@@ -8,13 +8,13 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence
 from quintain.audit.generate import fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Record, Seen, call
-from quintain.audit.survey import Known
+from quintain.audit.probe import Op, OpResult, Record, call
 
 from ._same_scripts import bare, seems_to_read
 from ._same_splits import apart, read, steady
@@ -35,11 +35,11 @@ class Pair(msgspec.Struct, frozen=True):
     reads: tuple[Op, ...]
 
 
-def writes(lab: Lab, most: int, *, each: int = 2) -> list[Known]:
+def writes(ctx: AuditContext, most: int, *, each: int = 2) -> list[KnownCall]:
     """Calls that write, of each tool a few: those that changed the state, and those of tools that do not read."""
-    found: dict[str, list[Known]] = {}
-    for one in lab.survey.calls:
-        if seems_to_read(lab, one.op.name):
+    found: dict[str, list[KnownCall]] = {}
+    for one in ctx.discovery.calls:
+        if seems_to_read(ctx, one.op.name):
             continue
         of_tool = found.setdefault(one.op.name, [])
         if len(of_tool) < each:
@@ -48,17 +48,17 @@ def writes(lab: Lab, most: int, *, each: int = 2) -> list[Known]:
     return [one for row in rows for one in row][:most]
 
 
-def around(lab: Lab, write: Known, most: int) -> Pair:
+def around(ctx: AuditContext, write: KnownCall, most: int) -> Pair:
     """The reads that may tell of a write: those known to work, and those whose arguments the write names."""
     found: dict[str, Op] = {}
-    for op in _interleaved(lab, write, _rows(lab, write)):
+    for op in _interleaved(ctx, write, _rows(ctx, write)):
         found.setdefault(f"{op.name} {op.value!r}", op)
     return Pair(write.task, tuple(map(bare, write.before)), bare(write.op), tuple(found.values())[:most])
 
 
-def _rows(lab: Lab, write: Known) -> list[dict[str, Any]]:
+def _rows(ctx: AuditContext, write: KnownCall) -> list[dict[str, Any]]:
     """Rows of the world that a write changes, as they are in the beginning."""
-    world = lab.survey.states.get(write.task)
+    world = ctx.discovery.states.get(write.task)
     tables = world if is_dict(world) else {}
     places = dict.fromkeys(tuple(path.split("/")[:2]) for path in write.changed or () if path.count("/") > 1)
     return [row for name, key in places if (row := _row(tables.get(name), key)) is not None]
@@ -72,20 +72,20 @@ def _row(table: Any, key: str) -> dict[str, Any] | None:
     return next((one for one in rows if key in map(str, one.values())), None)
 
 
-def _interleaved(lab: Lab, write: Known, touched: Sequence[dict[str, Any]]) -> Iterator[Op]:
+def _interleaved(ctx: AuditContext, write: KnownCall, touched: Sequence[dict[str, Any]]) -> Iterator[Op]:
     """Reader after reader, each with its best arguments first, then each with the next."""
-    tools = [tool for tool in lab.about.tools if seems_to_read(lab, tool.name) and tool.name != write.op.name]
-    rows = [list(_calls(lab, tool, write, rows=touched)) for tool in tools]
+    tools = [tool for tool in ctx.about.tools if seems_to_read(ctx, tool.name) and tool.name != write.op.name]
+    rows = [list(_calls(ctx, tool, write, rows=touched)) for tool in tools]
     for place in range(PER_TOOL):
         for row in rows:
             yield from row[place : place + 1]
 
 
-def _calls(lab: Lab, tool: ToolSpec, write: Known, *, rows: Sequence[dict[str, Any]]) -> Iterator[Op]:
+def _calls(ctx: AuditContext, tool: ToolSpec, write: KnownCall, *, rows: Sequence[dict[str, Any]]) -> Iterator[Op]:
     """Arguments that name what was written, or are of a row that it changed; then those known to work."""
     told = names(write)
     near = {name: value for name in tool.properties if (value := _told(tool, name, told)) is not None}
-    known = sorted(lab.survey.of(tool.name), key=lambda one: one.task != write.task)
+    known = sorted(ctx.discovery.of(tool.name), key=lambda one: one.task != write.task)
     base: dict[str, Any] = known[0].op.value if known else {}
     wanted = {**{name: value for name, value in base.items() if name in tool.required}, **near}
     if near and all(name in wanted for name in tool.required):
@@ -107,7 +107,7 @@ def _of_row(tool: ToolSpec, name: str, row: dict[str, Any]) -> Any:
     return next((one for one in choices if any(str(value).startswith(one) for value in row.values())), None)
 
 
-def names(write: Known) -> dict[str, Any]:
+def names(write: KnownCall) -> dict[str, Any]:
     """Scalars that the write says or is answered, by the field's name."""
     found: dict[str, Any] = {}
 
@@ -237,12 +237,12 @@ def crossed(records: Sequence[Record], evidence: Evidence) -> bool:
     return not right.is_error and any(not one.is_error and apart(one, right, evidence.volatile) for one in answers)
 
 
-def tells(op: Op, answer: Seen) -> bool:
+def tells(op: Op, answer: OpResult) -> bool:
     """It answers, or refuses because of what was asked for: an episode that has ended refuses everything."""
     words = [str(one) for one in op.value.values() if one not in ("", None)] if is_dict(op.value) else []
     return not answer.is_error or any(word in f"{answer.value} {answer.raised}" for word in words)
 
 
-def seen(one: Seen) -> bool:
+def seen(one: OpResult) -> bool:
     """It came to see something."""
     return one.how not in ("hung", "absent")

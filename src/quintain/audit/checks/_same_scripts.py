@@ -15,10 +15,10 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked
+from quintain.audit.clock_skew import shim
+from quintain.audit.context import AuditContext
 from quintain.audit.generate import valid
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Context, Op, answer, call, reset
-from quintain.audit.shifted import shim
 
 READS = 6
 """Reads that a script makes before and after its writes."""
@@ -49,13 +49,13 @@ NO_LOCALE = "de_DE.UTF-8"
 and a subject that only looks there takes it for granted."""
 
 
-def eye(lab: Lab) -> str:
+def state_op(ctx: AuditContext) -> str:
     """The op that sees the world: "digest" where there is one and no field is volatile, else "state", else ""."""
-    names = ("state",) if lab.volatile else ("digest", "state")
-    return next((name for name in names if name in lab.offers), "")
+    names = ("state",) if ctx.volatile else ("digest", "state")
+    return next((name for name in names if name in ctx.offers), "")
 
 
-def seems_to_read(lab: Lab, tool: str) -> bool:
+def seems_to_read(ctx: AuditContext, tool: str) -> bool:
     """Whether a tool reads: its name says so (a read may be logged), or it never changed the state and no name objects.
 
     A tool whose name says that it writes does so even if the state shows nothing at once: it may show it later.
@@ -63,15 +63,15 @@ def seems_to_read(lab: Lab, tool: str) -> bool:
     words = tool.lower().replace("-", "_").replace(".", "_").split("_")
     if any(word in VERBS for word in words):
         return not any(word in ACTS for word in words[:1])
-    return bool(eye(lab)) and tool in lab.survey.readers and not any(word in ACTS for word in words)
+    return bool(state_op(ctx)) and tool in ctx.discovery.readers and not any(word in ACTS for word in words)
 
 
-def reads(lab: Lab, task: str, most: int, *, each: int = 1) -> list[Op]:
+def reads(ctx: AuditContext, task: str, most: int, *, each: int = 1) -> list[Op]:
     """Calls that read, one (or `each`) per tool, those known in this task first."""
-    known = sorted(lab.survey.calls, key=lambda one: one.task != task)
+    known = sorted(ctx.discovery.calls, key=lambda one: one.task != task)
     found: dict[str, dict[str, Op]] = {}
     for one in known:
-        if seems_to_read(lab, one.op.name):
+        if seems_to_read(ctx, one.op.name):
             of_tool = found.setdefault(one.op.name, {})
             if len(of_tool) < each:
                 of_tool.setdefault(repr(one.op.value), bare(one.op))
@@ -83,22 +83,22 @@ def bare(op: Op) -> Op:
     return msgspec.structs.replace(op, mark="", on="a")
 
 
-def doing(lab: Lab, task: str) -> tuple[Op, ...]:
+def doing(ctx: AuditContext, task: str) -> tuple[Op, ...]:
     """What an agent would do in a task: its oracle's ops, or calls that are known to work there or elsewhere.
 
     Raises:
         NotChecked: Nothing can be done: no tool works and nothing can be answered.
     """
-    known = lab.oracle(task)
+    known = ctx.oracle(task)
     if known:
         return tuple(map(bare, known))
-    there = sorted(lab.survey.calls, key=lambda one: one.task != task)
+    there = sorted(ctx.discovery.calls, key=lambda one: one.task != task)
     distinct = {(one.op.name, repr(one.op.value)): bare(one.op) for one in there}
     if distinct:
         return tuple(distinct.values())[:CALLS]
-    if lab.about.tools:
-        return tuple(call(tool.name) for tool in lab.about.tools[:CALLS])
-    if "answer" in lab.offers:
+    if ctx.about.tools:
+        return tuple(call(tool.name) for tool in ctx.about.tools[:CALLS])
+    if "answer" in ctx.offers:
         return (answer("yes"),)
     raise NotChecked("no call is known to work, and nothing can be answered")
 
@@ -108,39 +108,39 @@ def half(ops: Sequence[Op]) -> tuple[Op, ...]:
     return tuple(ops[: (len(ops) + 1) // 2 if len(ops) > 1 else 0])
 
 
-def script(lab: Lab, task: str, *, on: str = "a", tag: str = "step ", seed: int = 0) -> tuple[Op, ...]:
+def script(ctx: AuditContext, task: str, *, on: str = "a", tag: str = "step ", seed: int = 0) -> tuple[Op, ...]:
     """An episode of which everything is marked, "step 0", "step 1", ...; the score is the last."""
-    return marked(episode(lab, task, seed=seed), on=on, tag=tag)
+    return marked(episode(ctx, task, seed=seed), on=on, tag=tag)
 
 
-def episode(lab: Lab, task: str, *, seed: int = 0) -> tuple[Op, ...]:
+def episode(ctx: AuditContext, task: str, *, seed: int = 0) -> tuple[Op, ...]:
     """Reset, reads, writes, reads, last words, state and score."""
-    done = doing(lab, task)
+    done = doing(ctx, task)
     words = tuple(op for op in done[-1:] if op.do == "answer")
-    look = (Op(eye(lab)),) if eye(lab) else ()
-    seen = reads(lab, task, READS)
+    look = (Op(state_op(ctx)),) if state_op(ctx) else ()
+    seen = reads(ctx, task, READS)
     calls = done[: len(done) - len(words)]
     return (reset(task, seed=seed), *look, *seen, *calls, *seen, *words, *look, Op("score"))
 
 
-def tour(lab: Lab, task: str, *, early: bool = True) -> tuple[Op, ...]:
+def tour(ctx: AuditContext, task: str, *, early: bool = True) -> tuple[Op, ...]:
     """Reset, score where it is early, one known call of every tool, reads, state and score."""
-    known = sorted(lab.survey.calls, key=lambda one: one.task != task)
+    known = sorted(ctx.discovery.calls, key=lambda one: one.task != task)
     calls = {one.op.name: bare(one.op) for one in reversed(known)}
-    look = (Op(eye(lab)),) if eye(lab) else ()
+    look = (Op(state_op(ctx)),) if state_op(ctx) else ()
     first = (Op("score"),) if early else ()
-    return (reset(task), *first, *list(calls.values())[:TOURED], *reads(lab, task, READS), *look, Op("score"))
+    return (reset(task), *first, *list(calls.values())[:TOURED], *reads(ctx, task, READS), *look, Op("score"))
 
 
-def broad(lab: Lab) -> tuple[Op, ...]:
+def broad(ctx: AuditContext) -> tuple[Op, ...]:
     """Searches for so little that they find much: what comes in an order of chance shows it only among several."""
     found: list[Op] = []
-    for tool in lab.about.tools:
+    for tool in ctx.about.tools:
         keys = [key for key in tool.properties if key.lower() in SEARCHED and "enum" not in tool.properties[key]]
-        if not keys or not seems_to_read(lab, tool.name):
+        if not keys or not seems_to_read(ctx, tool.name):
             continue
-        known = lab.survey.of(tool.name)
-        base: dict[str, Any] = known[0].op.value if known else valid(tool, lab.survey.values, lab.rng, optional=0.0)
+        known = ctx.discovery.of(tool.name)
+        base: dict[str, Any] = known[0].op.value if known else valid(tool, ctx.discovery.values, ctx.rng, optional=0.0)
         kept = {key: value for key, value in base.items() if key in tool.required}
         found += [call(tool.name, kept | {keys[0]: part}) for part in ("a", "e", "an", "er")]
     return tuple(found[: 4 * TOURED])
@@ -155,9 +155,9 @@ def alone(ops: Sequence[Op], tag: str = "step ") -> tuple[Op, ...]:
     return tuple(op for op in ops if op.mark.startswith(tag))
 
 
-def others(lab: Lab, task: str, count: int) -> tuple[str, ...]:
+def others(ctx: AuditContext, task: str, count: int) -> tuple[str, ...]:
     """Other tasks; the task itself where there is no other."""
-    found = tuple(one for one in lab.some(count + 1) if one != task)[:count]
+    found = tuple(one for one in ctx.sample_tasks(count + 1) if one != task)[:count]
     return found or (task,)
 
 

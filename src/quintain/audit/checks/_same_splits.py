@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from quintain import codec
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
-from quintain.audit.lab import Lab
-from quintain.audit.probe import HOME, Context, Op, Probe, Record, Seen, masked, same
+from quintain.audit.probe import HOME, Context, Op, OpResult, Probe, Record, masked, same
 
 from ._same_scripts import alone, told
 
@@ -66,16 +66,16 @@ def steady(records: Sequence[Record], mark: str, volatile: Sequence[str]) -> boo
     return not any(apart(records[0].at(mark), record.at(mark), volatile) for record in records[1:])
 
 
-def apart(one: Seen, other: Seen, volatile: Sequence[str]) -> bool:
+def apart(one: OpResult, other: OpResult, volatile: Sequence[str]) -> bool:
     """Both were seen, and they are not the same."""
     return _seen(one) and _seen(other) and not same(_masked(one, volatile), _masked(other, volatile))
 
 
-def _masked(seen: Seen, volatile: Sequence[str]) -> Seen:
+def _masked(seen: OpResult, volatile: Sequence[str]) -> OpResult:
     return msgspec.structs.replace(seen, value=masked(seen.value, volatile))
 
 
-def _seen(seen: Seen) -> bool:
+def _seen(seen: OpResult) -> bool:
     return seen.how not in ("hung", "absent")
 
 
@@ -89,7 +89,7 @@ def split(first: Record, second: Record, marks: Sequence[str], *, volatile: Sequ
     return None
 
 
-def _apart(op: Op, one: Seen, other: Seen, *, volatile: Sequence[str]) -> Split:
+def _apart(op: Op, one: OpResult, other: OpResult, *, volatile: Sequence[str]) -> Split:
     if one.how != other.how:
         return Split(op, "", one.raised or one.value, other.raised or other.value, "error")
     left, right = (read(masked(seen.value if seen.fine else seen.raised, volatile)) for seen in (one, other))
@@ -138,7 +138,12 @@ def _sorted(value: Any) -> Any:
 
 
 def fewest(
-    lab: Lab, ops: Sequence[Op], keep: Sequence[str], *, holds: Callable[[tuple[Op, ...]], bool], trials: int = TRIALS
+    ctx: AuditContext,
+    ops: Sequence[Op],
+    keep: Sequence[str],
+    *,
+    holds: Callable[[tuple[Op, ...]], bool],
+    trials: int = TRIALS,
 ) -> tuple[Op, ...]:
     """The fewest ops for which a claim holds (ddmin); marks to keep, and resets of the script, stay."""
     kept = tuple(ops)
@@ -149,7 +154,7 @@ def fewest(
         for chunk in reversed(chunks):
             trials -= 1
             candidate = tuple(op for place, op in enumerate(kept) if place not in set(chunk))
-            if trials >= 0 and lab.left() > 0 and holds(candidate):
+            if trials >= 0 and ctx.seconds_left() > 0 and holds(candidate):
                 kept = candidate
                 break
         else:
@@ -175,7 +180,7 @@ def through(ops: Sequence[Op], target: str) -> tuple[Op, ...]:
 
 
 def pair(
-    lab: Lab, ops: Sequence[Op], target: str, *, context: Context = HOME, keep: Sequence[str] = ()
+    ctx: AuditContext, ops: Sequence[Op], target: str, *, context: Context = HOME, keep: Sequence[str] = ()
 ) -> tuple[Probe, Probe, Probe] | None:
     """A small probe that differs at the target from the script alone, which is played twice; None when none does.
 
@@ -185,18 +190,18 @@ def pair(
     def probes(candidate: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe(candidate, context), Probe(alone(candidate))
 
-    evidence = Evidence(UNLIKE, (target,), None, lab.volatile)
+    evidence = Evidence(UNLIKE, (target,), None, ctx.volatile)
     whole = through(ops, target)
     first, clean = probes(whole)
-    if not lab.shown((first, clean, clean), evidence):  # Alone it varies, too, or it was an accident.
+    if not ctx.holds((first, clean, clean), evidence):  # Alone it varies, too, or it was an accident.
         return None
-    some = fewest(lab, whole, (target, *keep), holds=lambda some: lab.shown(probes(some), evidence))
+    some = fewest(ctx, whole, (target, *keep), holds=lambda some: ctx.holds(probes(some), evidence))
     first, clean = probes(some)
     return first, clean, clean
 
 
 def least(
-    lab: Lab,
+    ctx: AuditContext,
     ops: Sequence[Op],
     keep: Sequence[str],
     *,
@@ -206,14 +211,14 @@ def least(
     """The two smallest probes, made of the same ops, for which a claim holds; None when it does not hold."""
 
     def holds(candidate: tuple[Op, ...]) -> bool:
-        return lab.shown(probes(candidate), evidence)
+        return ctx.holds(probes(candidate), evidence)
 
     whole = tuple(ops)
-    return probes(fewest(lab, whole, keep, holds=holds)) if holds(whole) else None
+    return probes(fewest(ctx, whole, keep, holds=holds)) if holds(whole) else None
 
 
-def wavers(lab: Lab, ops: Sequence[Op], target: str) -> bool:
+def wavers(ctx: AuditContext, ops: Sequence[Op], target: str) -> bool:
     """Whether a script gives different things in equal processes."""
     probe = Probe(tuple(ops))
-    evidence = Evidence(UNLIKE, (target,), None, lab.volatile)
-    return lab.shown((probe, probe), evidence) or lab.shown((probe, probe), evidence, fresh=True)
+    evidence = Evidence(UNLIKE, (target,), None, ctx.volatile)
+    return ctx.holds((probe, probe), evidence) or ctx.holds((probe, probe), evidence, fresh=True)

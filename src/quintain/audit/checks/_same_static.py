@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from quintain.audit.lab import Lab
-from quintain.audit.opening import Letter
+from quintain.audit.context import AuditContext
+from quintain.audit.loader import Component
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _MUTABLE = {"dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque"}
@@ -46,49 +46,49 @@ class Hint(msgspec.Struct, frozen=True):
 
     about: str
     title: str
-    part: Letter
+    part: Component
     where: str
     function: str = ""
 
 
-def reset_hints(lab: Lab) -> Iterator[Hint]:
+def reset_hints(ctx: AuditContext) -> Iterator[Hint]:
     """What is kept between episodes, or drawn from the machine."""
-    return _of(lab, {"kept", "drawn", "order", "clock", "surroundings"})
+    return _of(ctx, {"kept", "drawn", "order", "clock", "surroundings"})
 
 
-def cache_hints(lab: Lab) -> Iterator[Hint]:
+def cache_hints(ctx: AuditContext) -> Iterator[Hint]:
     """Caches, and keys of caches that leave out a parameter."""
-    return _of(lab, {"cache"})
+    return _of(ctx, {"cache"})
 
 
-def verifier_hints(lab: Lab) -> Iterator[Hint]:
+def verifier_hints(ctx: AuditContext) -> Iterator[Hint]:
     """What makes a verdict depend on more than the state: in files of V, and in functions that score."""
     about = {"drawn", "order", "clock", "live", "limit"}
-    for hint in _of(lab, about):
+    for hint in _of(ctx, about):
         if hint.part == "V" or re.search(r"score|grade|judge|verif|reward", hint.function):
             yield msgspec.structs.replace(hint, part="V", title=f"the verdict may depend on this: {hint.title}")
 
 
-def order_hints(lab: Lab) -> Iterator[Hint]:
+def order_hints(ctx: AuditContext) -> Iterator[Hint]:
     """What goes through a set in the order of its hashes, anywhere."""
-    return _of(lab, {"order"})
+    return _of(ctx, {"order"})
 
 
-def _of(lab: Lab, about: set[str]) -> Iterator[Hint]:
+def _of(ctx: AuditContext, about: set[str]) -> Iterator[Hint]:
     """The hints of these kinds, each file once.
 
     A file that cannot be parsed belongs to another language, and has nothing to say here.
     """
     seen: set[str] = set()
     names: dict[str, list[str]] = {}
-    for source in lab.sources:
+    for source in ctx.sources:
         names.setdefault(source.path, []).extend(source.names)
-    for source in lab.sources:
+    for source in ctx.sources:
         path = Path(source.path)
         if source.path in seen or path.suffix != ".py" or not path.is_file():
             continue
         seen.add(source.path)
-        lab.looking()
+        ctx.count_comparisons()
         tree = _theirs(ast.parse(path.read_text("utf-8"), source.path), names[source.path])
         yield from (hint for hint in _File(tree, source.path, source.part).hints() if hint.about in about)
 
@@ -115,10 +115,10 @@ def _theirs(tree: ast.Module, names: list[str]) -> ast.Module:
 class _File:
     """One file, read."""
 
-    def __init__(self, tree: ast.Module, path: str, part: Letter) -> None:
+    def __init__(self, tree: ast.Module, path: str, part: Component) -> None:
         self._tree = tree
         self._path = path
-        self._part: Letter = part
+        self._part: Component = part
         self._function = ""
 
     def hints(self) -> Iterator[Hint]:

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Iterator
 from typing import Any
 
+from quintain.audit.adapter import ToolSpec
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
+from quintain.audit.discovery import KnownCall
 from quintain.audit.generate import fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, call
-from quintain.audit.survey import Known
 
 from ._same_scripts import SEARCHED, bare, seems_to_read
 from ._same_splits import read
@@ -20,7 +20,7 @@ VARIANTS = 14
 """Ways in which a tool that reads is called."""
 LONG = 200
 """Letters of a text that tells of something found."""
-KNOWN = 3
+MAX_KNOWN_CALLS = 3
 """Calls of a tool that are known, which are varied around the first."""
 
 
@@ -34,35 +34,35 @@ class Row(list[Op]):
     task: str = ""
 
 
-def variants(lab: Lab) -> list[Row]:
+def variants(ctx: AuditContext) -> list[Row]:
     """Reads by tool, which differ in their arguments: known ones, and those with one argument changed or left out."""
     rows: list[Row] = []
-    for tool in lab.about.tools:
-        if not seems_to_read(lab, tool.name):
+    for tool in ctx.about.tools:
+        if not seems_to_read(ctx, tool.name):
             continue
-        known = sorted(lab.survey.of(tool.name), key=lambda one: len(one.before))
-        row = Row(itertools.islice(_variants(lab, tool, known), VARIANTS))
-        row.task = known[0].task if known else lab.tasks[0]
+        known = sorted(ctx.discovery.of(tool.name), key=lambda one: len(one.before))
+        row = Row(itertools.islice(_variants(ctx, tool, known), VARIANTS))
+        row.task = known[0].task if known else ctx.tasks[0]
         rows.append(row)
     return [row for row in rows if len(row) > 1]
 
 
-def _variants(lab: Lab, tool: ToolSpec, known: list[Known]) -> Iterator[Op]:
+def _variants(ctx: AuditContext, tool: ToolSpec, known: list[KnownCall]) -> Iterator[Op]:
     first = [bare(one.op) for one in known]
     broad = _broad(tool, known)
     base: dict[str, Any] = broad or (first[0].value if first else {})
     found = {_key(op.value): op for op in ([call(tool.name, broad)] if broad else first[:1])}
     # One other value of each parameter, then the next of each: a tool of many parameters is seen in all of them.
-    columns = [list(_others(lab, tool, name, base=base)) for name in tool.properties]
+    columns = [list(_others(ctx, tool, name, base=base)) for name in tool.properties]
     rows = itertools.chain.from_iterable(itertools.zip_longest(*columns))
     # Another row of the table comes among them: what is kept under too little is kept for all of them.
-    for arguments in (*_swapped(tool, base), *(one.value for one in first[not broad : KNOWN]), *rows):
+    for arguments in (*_swapped(tool, base), *(one.value for one in first[not broad : MAX_KNOWN_CALLS]), *rows):
         if arguments is not None and all(need in arguments for need in tool.required):
             found.setdefault(_key(arguments), call(tool.name, arguments))
     yield from found.values()
 
 
-def _broad(tool: ToolSpec, known: list[Known]) -> dict[str, Any]:
+def _broad(tool: ToolSpec, known: list[KnownCall]) -> dict[str, Any]:
     """A search for so little that it finds much, where the known one found nothing; empty where nothing is searched.
 
     Who finds nothing cannot tell one choice from another.
@@ -85,16 +85,16 @@ def _key(arguments: dict[str, Any]) -> str:
     return repr(sorted(arguments.items()))
 
 
-def _others(lab: Lab, tool: ToolSpec, name: str, *, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _others(ctx: AuditContext, tool: ToolSpec, name: str, *, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
     schema = tool.properties[name]
-    for value in _values(lab, name, schema, value=base.get(name)):
+    for value in _values(ctx, name, schema, value=base.get(name)):
         if name not in base or value != base[name] or type(value) is not type(base[name]):
             yield {**base, name: value}
     if name in base:
         yield {key: one for key, one in base.items() if key != name}
 
 
-def _values(lab: Lab, name: str, schema: Any, *, value: Any) -> list[Any]:
+def _values(ctx: AuditContext, name: str, schema: Any, *, value: Any) -> list[Any]:
     """Other values of an argument: of its enum, far and near in its range, or seen elsewhere under its name."""
     if not is_dict(schema):
         return []
@@ -103,12 +103,12 @@ def _values(lab: Lab, name: str, schema: Any, *, value: Any) -> list[Any]:
         return list(schema.get("enum") or (True, False))[:4]
     if kind in ("integer", "number"):
         return [one for one in dict.fromkeys(_numbers(schema, value)) if fits(one, schema)][:4]
-    return _texts(lab, name, schema, value=value) if kind == "string" else []
+    return _texts(ctx, name, schema, value=value) if kind == "string" else []
 
 
-def _texts(lab: Lab, name: str, schema: Any, *, value: Any) -> list[Any]:
-    seen = [one for one in lab.survey.values.of(name) if isinstance(one, str)]
-    words = [word for text in lab.survey.values.strings() for word in text.split() if len(word) > 3]
+def _texts(ctx: AuditContext, name: str, schema: Any, *, value: Any) -> list[Any]:
+    seen = [one for one in ctx.discovery.values.of(name) if isinstance(one, str)]
+    words = [word for text in ctx.discovery.values.strings() for word in text.split() if len(word) > 3]
     near = [value.upper(), value[: len(value) // 2], f"{value}0"] if isinstance(value, str) and value else []
     if name.lower() in SEARCHED:  # Parts of words find something.
         return [*near[:2], "a", "e", *words[:: max(1, len(words) // 3)][:3], *seen[:2]]

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, reset
+from quintain.audit.probe import Op, OpResult, Probe, Record, reset
 
 from ._same_cache import TEACHES
 from ._same_reads import Pair, around, writes
@@ -85,7 +85,7 @@ def _told(record: Record, when: str, key: tuple[Any, ...], *, field: str) -> tup
     return row[field], alone[field]
 
 
-def _row(seen: Seen, key: tuple[Any, ...]) -> dict[str, Any] | None:
+def _row(seen: OpResult, key: tuple[Any, ...]) -> dict[str, Any] | None:
     """The only row of a list that has this key."""
     if seen.is_error:
         return None
@@ -93,7 +93,7 @@ def _row(seen: Seen, key: tuple[Any, ...]) -> dict[str, Any] | None:
     return found[0] if len(found) == 1 else None
 
 
-def _alone(seen: Seen, key: tuple[Any, ...]) -> dict[str, Any] | None:
+def _alone(seen: OpResult, key: tuple[Any, ...]) -> dict[str, Any] | None:
     """What shows a row alone: the answer, or the one thing in it, if it says no other name."""
     value = None if seen.is_error else read(seen.value)
     if is_dict(value) and len(value) == 1 and is_dict(inner := next(iter(value.values()))):
@@ -105,7 +105,7 @@ def _same(one: Any, other: Any) -> bool:
     return type(one) is type(other) and bool(one == other)
 
 
-def _column(seen: Seen, field: str) -> list[Any]:
+def _column(seen: OpResult, field: str) -> list[Any]:
     return [row[field] for rows in lists(read(seen.value)) for row in rows if field in row]
 
 
@@ -124,21 +124,21 @@ def _texts(value: dict[str, Any]) -> list[str]:
 
 
 @check("x.views_agree", "stale_cache", needs=("tools", "tasks"), value=69)
-def views_agree(lab: Lab) -> Iterator[Finding | None]:
+def views_agree(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a list and a detail tell of a row is the same after a write, if it was before."""
-    timely = {tool.name for tool in lab.about.tools if not _MAY_LAG.search(f"{tool.name} {tool.description}")}
-    pairs = [around(lab, write, READS) for write in writes(lab, WRITES)]
+    timely = {tool.name for tool in ctx.about.tools if not _MAY_LAG.search(f"{tool.name} {tool.description}")}
+    pairs = [around(ctx, write, READS) for write in writes(ctx, WRITES)]
     pairs = [msgspec.structs.replace(one, reads=tuple(op for op in one.reads if op.name in timely)) for one in pairs]
     if not any(one.reads for one in pairs):
         raise NotChecked("no pair of a call that writes and a call that reads is known")
     told: set[tuple[str, str, str]] = set()
-    for pair, record in zip(pairs, lab.play_all([Probe(_whole(one)) for one in pairs]), strict=True):
+    for pair, record in zip(pairs, ctx.play_all([Probe(_whole(one)) for one in pairs]), strict=True):
         for views, is_parted in _views(pair, record):
-            lab.looking()
+            ctx.count_comparisons()
             names = (pair.write.name, views.many.name, views.one.name)
             if names in told or not is_parted:
                 continue
-            finding = _differ(lab, pair, views)
+            finding = _differ(ctx, pair, views)
             told |= {names} if finding is not None else set()
             yield finding
 
@@ -171,14 +171,14 @@ def _views(pair: Pair, record: Record) -> Iterator[tuple[Views, bool]]:
                         yield Views(first, second, key, field), is_parted
 
 
-def _keys(seen: Seen, detail: Op) -> list[tuple[str, Any]]:
+def _keys(seen: OpResult, detail: Op) -> list[tuple[str, Any]]:
     """The fields of a list's rows that a detail's arguments name a row by."""
     named = [one for one in detail.value.values() if isinstance(one, str | int) and not isinstance(one, bool)]
     rows = [] if seen.is_error else [row for rows in lists(read(seen.value)) for row in rows]
     return list(dict.fromkeys((key, one) for one in named for row in rows for key in row if _same(row[key], one)))
 
 
-def _differ(lab: Lab, pair: Pair, views: Views) -> Finding | None:
+def _differ(ctx: AuditContext, pair: Pair, views: Views) -> Finding | None:
     many, one = (
         [bare(op).marked(f"{when} {word}") for when in (OLD, NEW)]
         for op, word in ((views.many, "many"), (views.one, "one"))
@@ -187,14 +187,14 @@ def _differ(lab: Lab, pair: Pair, views: Views) -> Finding | None:
     asked = Probe((*start, many[0], one[0], write, many[1], one[1]))
     unasked = Probe((*start, write, one[1], many[1]))
     data = {"key": list(views.key), "field": views.field}
-    records = lab.play_all([asked, unasked])
+    records = ctx.play_all([asked, unasked])
     if not parted(records, Evidence("", data=data)):
         return None
     old, new = (_told(records[0], when, views.key, field=views.field) for when in (OLD, NEW))
     assert old is not None
     assert new is not None
     late, right = (views.many, views.one) if new[0] == old[0] else (views.one, views.many)
-    return lab.finding(
+    return ctx.finding(
         f"{late.name} goes on to show the {views.field} that {pair.write.name} changed, and {right.name} the new one",
         asked,
         unasked,

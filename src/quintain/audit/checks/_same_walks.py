@@ -14,18 +14,18 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked
+from quintain.audit.context import AuditContext
 from quintain.audit.data import changes, is_dict, is_list
 from quintain.audit.finding import Finding
 from quintain.audit.generate import fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Seen, ask, call, reset, same
+from quintain.audit.probe import Op, OpResult, Probe, ask, call, reset, same
 
 from . import _same_cache as cache
 from ._same_reads import Pair, tells
-from ._same_scripts import SEARCHED, bare, doing, eye, marked, seems_to_read
+from ._same_scripts import SEARCHED, bare, doing, marked, seems_to_read, state_op
 from ._same_splits import apart, read
 
 HERE = f"{__name__}:"
@@ -80,70 +80,70 @@ class Walked(msgspec.Struct, frozen=True):
     ended: bool = False
 
 
-def walks(lab: Lab, most: int) -> list[Walk]:
+def walks(ctx: AuditContext, most: int) -> list[Walk]:
     """Walks of so many tasks, of different kinds where oracles tell kinds apart.
 
     Raises:
         NotChecked: Nothing is known to write, or nothing reads.
     """
-    readers = [tool for tool in lab.about.tools if seems_to_read(lab, tool.name)]
-    bases = [(tool, _base(lab, tool)) for tool in readers]
+    readers = [tool for tool in ctx.about.tools if seems_to_read(ctx, tool.name)]
+    bases = [(tool, _base(ctx, tool)) for tool in readers]
     found = [
-        Walk(task, steps, tuple(bases), _values(lab, readers), "state" in lab.offers, lab.volatile)
-        for task in kinds(lab, most)
-        if (steps := tuple(_steps(lab, task)))
+        Walk(task, steps, tuple(bases), _values(ctx, readers), "state" in ctx.offers, ctx.volatile)
+        for task in kinds(ctx, most)
+        if (steps := tuple(_steps(ctx, task)))
     ]
     if not found or not readers:
         raise NotChecked("no call is known to write, or none to read")
     return found
 
 
-def kinds(lab: Lab, most: int) -> list[str]:
+def kinds(ctx: AuditContext, most: int) -> list[str]:
     """Tasks whose oracles use tools that those of the others do not, then others."""
     known: dict[frozenset[str], str] = {}
-    for task in dict.fromkeys((*lab.some(8), *(one.task for one in lab.survey.calls))):
-        known.setdefault(frozenset(op.name for op in lab.oracle(task) or () if op.do == "call"), task)
+    for task in dict.fromkeys((*ctx.sample_tasks(8), *(one.task for one in ctx.discovery.calls))):
+        known.setdefault(frozenset(op.name for op in ctx.oracle(task) or () if op.do == "call"), task)
     return list(known.values())[:most]
 
 
-def _base(lab: Lab, tool: ToolSpec) -> dict[str, Any]:
-    known = lab.survey.of(tool.name)
+def _base(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
+    known = ctx.discovery.of(tool.name)
     return dict(known[0].op.value) if known else {}
 
 
-def _values(lab: Lab, tools: Sequence[ToolSpec]) -> dict[str, list[Any]]:
+def _values(ctx: AuditContext, tools: Sequence[ToolSpec]) -> dict[str, list[Any]]:
     names = {name for tool in tools for name in tool.properties}
-    return {name: lab.survey.values.of(name)[:8] for name in sorted(names)}
+    return {name: ctx.discovery.values.of(name)[:8] for name in sorted(names)}
 
 
-def _steps(lab: Lab, task: str) -> Iterator[Op]:
+def _steps(ctx: AuditContext, task: str) -> Iterator[Op]:
     """The oracle's writes and others that are known there, each tool once before any twice; time between them."""
-    acts = [bare(op) for op in doing(lab, task) if op.do == "call" and not seems_to_read(lab, op.name)]
-    known = [bare(one.op) for one in lab.survey.calls if one.task == task and not one.before]
-    more = [op for op in known if not seems_to_read(lab, op.name)]
-    again = [one for op in acts for one in _moved_on(lab, task, op)]
+    acts = [bare(op) for op in doing(ctx, task) if op.do == "call" and not seems_to_read(ctx, op.name)]
+    known = [bare(one.op) for one in ctx.discovery.calls if one.task == task and not one.before]
+    more = [op for op in known if not seems_to_read(ctx, op.name)]
+    again = [one for op in acts for one in _moved_on(ctx, task, op)]
     distinct = list({f"{op.name} {op.value!r}": op for op in (*acts, *more[:STEPS], *again)}.values())
     for place, op in enumerate(distinct[:STEPS]):
         yield op
-        if "advance" in lab.offers and place < len(ADVANCED):
+        if "advance" in ctx.offers and place < len(ADVANCED):
             yield Op("advance", value=ADVANCED[place])
 
 
-def _moved_on(lab: Lab, task: str, op: Op) -> Iterator[Op]:
+def _moved_on(ctx: AuditContext, task: str, op: Op) -> Iterator[Op]:
     """The same write once more, to another of the rows that stand beside what its last argument names.
 
     What is moved away from must show it as much as what is moved to.
     """
     for name, value in reversed(op.value.items()):
         if isinstance(value, str | int) and not isinstance(value, bool):
-            other = _beside(lab, task, value)
+            other = _beside(ctx, task, value)
             yield from [call(op.name, {**op.value, name: other})] if other is not None else []
             return
 
 
-def _beside(lab: Lab, task: str, value: Any) -> Any:
+def _beside(ctx: AuditContext, task: str, value: Any) -> Any:
     """What the row after the one that is named by a value is named by, in a list that was read in a task."""
-    for one in lab.survey.calls:
+    for one in ctx.discovery.calls:
         for rows in lists(read(one.seen.value)) if one.task == task else ():
             keys = [key for row in rows for key, cell in row.items() if cell == value and type(cell) is type(value)]
             names = [row[keys[0]] for row in rows if keys and keys[0] in row]
@@ -168,10 +168,10 @@ def lists(value: Any) -> Iterator[list[dict[str, Any]]]:
 # --- the proof ---
 
 
-def walked(lab: Lab, asked: Walk) -> Walked | None:
+def walked(ctx: AuditContext, asked: Walk) -> Walked | None:
     """What a walk shows; None when it came to no end."""
     ops = (reset(asked.task, on="warm"), ask(f"{HERE}walk", msgspec.to_builtins(asked), mark="walk"))
-    value = lab.play(*ops).at("walk")
+    value = ctx.play(*ops).at("walk")
     return msgspec.convert(value.value, Walked) if value.fine else None
 
 
@@ -180,32 +180,32 @@ def shorter(asked: Walk) -> Walk:
     return msgspec.structs.replace(asked, steps=asked.steps[:4], reads=4)
 
 
-def shown(lab: Lab, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
+def shown(ctx: AuditContext, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
     """The finding that a read is old: asked once before, or twice, or among all the others."""
     before, write = asked.steps[: old.step - 1], asked.steps[old.step - 1]
     start = marked((reset(asked.task), *before))
     asks = old.read.marked(cache.NEW)
     without, brought = (
-        record.at(cache.NEW) for record in lab.play_all([Probe((*start, asks)), Probe((*start, write, asks))])
+        record.at(cache.NEW) for record in ctx.play_all([Probe((*start, asks)), Probe((*start, write, asks))])
     )
-    if not apart(without, brought, lab.volatile):
+    if not apart(without, brought, ctx.volatile):
         return None  # It brought nothing: what differs is what the reads before did to the world.
     last = (old.read.marked(cache.OLD), write.marked(cache.WRITE), old.read.marked(cache.NEW))
     marks = (cache.OLD, cache.WRITE, cache.NEW)
     title = f"{old.read.name} does not show what {write.name or 'the passing of time'} brought, if it was read"
     between = [one for op in start for one in (op, *found.reads)]
     for ops in ((*start, *last), (*start, old.read, old.read, *last), (*between, *found.reads, *last)):
-        finding = cache.proved(lab, ops, marks, title=title)
+        finding = cache.proved(ctx, ops, marks, title=title)
         if finding is not None:
             return finding
     return None
 
 
-def moved(lab: Lab, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
+def moved(ctx: AuditContext, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
     """The finding that a read gives what it gave some time ago, if only in a part, in one and the same world."""
-    world = (Op(eye(lab), mark="step world"),) if eye(lab) else ()
+    world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
     one = Pair(asked.task, asked.steps[: old.step - 1], asked.steps[old.step - 1], found.reads)
-    return cache.is_moved(lab, one, found.reads.index(old.read), world=world)
+    return cache.is_moved(ctx, one, found.reads.index(old.read), world=world)
 
 
 # --- inside the subject's process ---
@@ -238,7 +238,7 @@ def walk(player: Player, on: str, value: Any) -> Any:
             is_old = same(after[place], before[place], asked.volatile)
             was = is_old or any(same(after[place], seen, asked.volatile) for seen in earlier[place])
             (stale if is_old else other if was else partly).append(Old(step, one))
-        player.handles.pop(alone)
+        player.adapters.pop(alone)
         before = after
         for place, seen in enumerate(after):
             earlier[place].append(seen)
@@ -246,7 +246,7 @@ def walk(player: Player, on: str, value: Any) -> Any:
     return msgspec.to_builtins(found)
 
 
-def _round(player: Player, on: str, reads: Sequence[Op]) -> list[Seen]:
+def _round(player: Player, on: str, reads: Sequence[Op]) -> list[OpResult]:
     return [player.do(op.moved(on)) for op in reads]
 
 
@@ -272,11 +272,11 @@ def _working(player: Player, on: str, asked: Walk) -> list[Op]:
         rank = counts[op.name, is_same] = counts.get((op.name, is_same), -1) + 1
         ranked.append((rank + (EACH if is_same and rank else 0), len(ranked), op))
     for name in (on, first):
-        player.handles.pop(name)
+        player.adapters.pop(name)
     return [op for _, _, op in sorted(ranked, key=lambda row: row[:2])][: asked.reads]
 
 
-def _hot(steps: Iterable[Op], answers: Iterable[Seen], changed: dict[str, list[Any]]) -> Iterator[Any]:
+def _hot(steps: Iterable[Op], answers: Iterable[OpResult], changed: dict[str, list[Any]]) -> Iterator[Any]:
     """Scalars that writes name or are answered, and of what they changed: keys of rows, old values and new ones."""
     for op in steps:
         yield from scalars(op.value)

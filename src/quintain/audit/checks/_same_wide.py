@@ -14,14 +14,14 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.generate import Values, fits, odd, valid
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Record, call, reset
 
 from ._same_dirt import Stage
-from ._same_scripts import bare, doing, eye, half, others, seems_to_read
+from ._same_scripts import bare, doing, half, others, seems_to_read, state_op
 
 CALLS = 120
 """Calls of a wide script, where the environment does not declare a smaller budget."""
@@ -61,44 +61,44 @@ class Pool(msgspec.Struct, frozen=True):
     wrong: tuple[Op, ...]
 
 
-def known(lab: Lab, task: str) -> Pool:
+def known(ctx: AuditContext, task: str) -> Pool:
     """What can be called in a task, learned in two rounds: the answers of the first name what the second asks about."""
-    return lab.once(("wide", task), lambda own: _known(own, task))
+    return ctx.once(("wide", task), lambda own: _known(own, task))
 
 
-def kinds(lab: Lab, most: int) -> list[str]:
+def kinds(ctx: AuditContext, most: int) -> list[str]:
     """Tasks that are solved by other tools, one of each kind; any that are far apart where no solution is known."""
     found: dict[tuple[str, ...], str] = {}
-    tasks = lab.some(8)
+    tasks = ctx.sample_tasks(8)
     for task in tasks:
-        found.setdefault(tuple(sorted({op.name or op.do for op in lab.oracle(task) or ()})), task)
+        found.setdefault(tuple(sorted({op.name or op.do for op in ctx.oracle(task) or ()})), task)
     return list(found.values())[:most]
 
 
-def _known(lab: Lab, task: str) -> Pool:
-    rng = random.Random(f"{lab.seed} wide {task}")  # noqa: S311 (draws of probes, no secrets)
-    own, first = Values(), list(map(bare, doing(lab, task))) if lab.about.tools else []
+def _known(ctx: AuditContext, task: str) -> Pool:
+    rng = random.Random(f"{ctx.seed} wide {task}")  # noqa: S311 (draws of probes, no secrets)
+    own, first = Values(), list(map(bare, doing(ctx, task))) if ctx.about.tools else []
     for op in first:
         own.take(op.value)
-    look = (Op("glance", mark="glance"),) if "state" in lab.offers else ()
-    record = lab.play(reset(task, mark="begun"), *look, *first)
+    look = (Op("glance", mark="glance"),) if "state" in ctx.offers else ()
+    record = ctx.play(reset(task, mark="begun"), *look, *first)
     _take(own, record, [(op, place + 1 + len(look)) for place, op in enumerate(first)])
     if look:
         own.take(record.at("glance").value)
-    tools = lab.about.tools[:TOOLS]
+    tools = ctx.about.tools[:TOOLS]
     tried: dict[str, Op] = {_key(op): op for op in first if op.do == "call"}
-    new = [bare(one.op) for one in lab.survey.calls]
+    new = [bare(one.op) for one in ctx.discovery.calls]
     for _ in range(3):
-        worked = _working(lab, task, [op for op in new if _key(op) not in tried], own=own)
+        worked = _working(ctx, task, [op for op in new if _key(op) not in tried], own=own)
         tried |= {_key(op): op for op in worked}
-        new = [op for tool in tools for op in _draw(lab, tool, own, rng=rng)]
+        new = [op for tool in tools for op in _draw(ctx, tool, own, rng=rng)]
     mine = {_key(op) for op in first}
     order = sorted(tried.values(), key=lambda op: _key(op) not in mine)
-    acts = [op for op in order if not seems_to_read(lab, op.name)]
+    acts = [op for op in order if not seems_to_read(ctx, op.name)]
     return Pool(
-        tuple(_spread([op for op in order if seems_to_read(lab, op.name)], EACH))[:READS],
+        tuple(_spread([op for op in order if seems_to_read(ctx, op.name)], EACH))[:READS],
         tuple(_spread(acts, max(2, ACTS // max(1, len({op.name for op in acts})))))[:ACTS],
-        tuple(_wrong(lab, order, own, rng=rng)),
+        tuple(_wrong(ctx, order, own, rng=rng)),
     )
 
 
@@ -112,9 +112,9 @@ def _take(own: Values, record: Record, places: Sequence[tuple[Op, int]]) -> None
             own.take(record.seen[place].value, op.name)
 
 
-def _draw(lab: Lab, tool: ToolSpec, own: Values, *, rng: random.Random) -> Iterator[Op]:
+def _draw(ctx: AuditContext, tool: ToolSpec, own: Values, *, rng: random.Random) -> Iterator[Op]:
     """Calls of a tool: with values of a closed choice, with values seen under a parameter's name, and drawn ones."""
-    base = next((dict(known.op.value) for known in lab.survey.of(tool.name)), None) or valid(tool, own, rng)
+    base = next((dict(known.op.value) for known in ctx.discovery.of(tool.name)), None) or valid(tool, own, rng)
     yield call(tool.name, base)
     for name, schema in tool.properties.items():
         if not is_dict(schema):
@@ -129,10 +129,10 @@ def _draw(lab: Lab, tool: ToolSpec, own: Values, *, rng: random.Random) -> Itera
         yield call(tool.name, valid(tool, own, rng))
 
 
-def _working(lab: Lab, task: str, ops: Sequence[Op], *, own: Values) -> list[Op]:
+def _working(ctx: AuditContext, task: str, ops: Sequence[Op], *, own: Values) -> list[Op]:
     """Those of the calls that are not refused at the start of the task, reads first; what they answer is remembered."""
-    inner = sorted(ops, key=lambda op: not seems_to_read(lab, op.name))
-    record = lab.play(reset(task), *inner)
+    inner = sorted(ops, key=lambda op: not seems_to_read(ctx, op.name))
+    record = ctx.play(reset(task), *inner)
     found: list[Op] = []
     for op, seen in zip(inner, record.seen[1:], strict=False):
         if not seen.is_error:
@@ -152,9 +152,9 @@ def _spread(ops: Sequence[Op], each: int) -> list[Op]:
     return [op for _, _, op in sorted(ranked, key=lambda row: row[:2])]
 
 
-def _wrong(lab: Lab, ops: Sequence[Op], own: Values, *, rng: random.Random) -> Iterator[Op]:
+def _wrong(ctx: AuditContext, ops: Sequence[Op], own: Values, *, rng: random.Random) -> Iterator[Op]:
     bases: dict[str, Any] = {op.name: op.value for op in reversed(ops)}
-    for tool in lab.about.tools[:TOOLS]:
+    for tool in ctx.about.tools[:TOOLS]:
         strange = list(odd(tool, bases.get(tool.name, {}), own, rng=rng))
         yield from (call(tool.name, arguments) for arguments in rng.sample(strange, min(2, len(strange))))
 
@@ -162,79 +162,79 @@ def _wrong(lab: Lab, ops: Sequence[Op], own: Values, *, rng: random.Random) -> I
 # --- scripts ---
 
 
-def wide(lab: Lab, task: str, *, seed: int = 0) -> tuple[Op, ...]:
+def wide(ctx: AuditContext, task: str, *, seed: int = 0) -> tuple[Op, ...]:
     """Reset, score, state, reads, time, reads, writes, time, reads, state, score; nothing is marked.
 
     What another task would ask about is asked, too: an episode of that one may have been before.
     """
-    pool, calls = known(lab, task), budget(lab) - len(doing(lab, task))
-    more = _spread(known(lab, others(lab, task, 1)[0]).reads, 2)[: calls // 8]
-    look = (Op(eye(lab)),) if eye(lab) else ()
+    pool, calls = known(ctx, task), budget(ctx) - len(doing(ctx, task))
+    more = _spread(known(ctx, others(ctx, task, 1)[0]).reads, 2)[: calls // 8]
+    look = (Op(state_op(ctx)),) if state_op(ctx) else ()
     distinct = {_key(op): op for op in (*pool.reads[: calls // 3], *more)}
     asked = sorted(distinct.values(), key=lambda op: len(op.value))  # Lists first: to look at a row may move it.
-    soon, later = _passing(lab, SOON), _passing(lab, LATER)
+    soon, later = _passing(ctx, SOON), _passing(ctx, LATER)
     acts = pool.acts[: calls // 4]
     left = max(0, calls - len(asked) - len(acts)) // 2
     return (
-        reset(task, seed=seed), Op("score"), *look, *asked, *soon, *asked[::-1][:left], *acts, *doing(lab, task),
+        reset(task, seed=seed), Op("score"), *look, *asked, *soon, *asked[::-1][:left], *acts, *doing(ctx, task),
         *later, *asked[:left], *look, Op("score"),
     )  # fmt: skip
 
 
-def rows(lab: Lab, task: str) -> tuple[Op, ...]:
+def rows(ctx: AuditContext, task: str) -> tuple[Op, ...]:
     """Reset, and what each tool that reads one row says of as many rows as are known; nothing is marked.
 
     What hangs on an order of chance may show in one row alone: of that which has two of something.
     """
-    tools = [tool for tool in lab.about.tools if len(tool.required) == 1 and seems_to_read(lab, tool.name)]
+    tools = [tool for tool in ctx.about.tools if len(tool.required) == 1 and seems_to_read(ctx, tool.name)]
     each = max(EACH, ROWS // max(1, len(tools)))
     asked: list[Op] = []
     for tool in tools[: ROWS // EACH]:
         (name,) = tool.required
-        fitting = [one for one in lab.survey.values.of(name) if fits(one, tool.properties.get(name) or {})]
+        fitting = [one for one in ctx.discovery.values.of(name) if fits(one, tool.properties.get(name) or {})]
         asked += [call(tool.name, {name: one}) for one in fitting[:each]]
     return (reset(task), *asked) if asked else ()
 
 
-def budget(lab: Lab) -> int:
+def budget(ctx: AuditContext) -> int:
     """Calls of an episode that need not be its last."""
-    declared = int(lab.attribute("budget", 0))
+    declared = int(ctx.attribute("budget", 0))
     return min(CALLS, max(8, declared - 2)) if declared else CALLS
 
 
-def _passing(lab: Lab, seconds: int) -> tuple[Op, ...]:
-    return (Op("advance", value=seconds),) if "advance" in lab.offers else ()
+def _passing(ctx: AuditContext, seconds: int) -> tuple[Op, ...]:
+    return (Op("advance", value=seconds),) if "advance" in ctx.offers else ()
 
 
-def dirty(lab: Lab, task: str) -> Iterator[Stage]:
+def dirty(ctx: AuditContext, task: str) -> Iterator[Stage]:
     """Episodes before an episode of a task: of all kinds of calls, and ended in each way."""
-    rng = random.Random(f"{lab.seed} dirty {task}")  # noqa: S311 (draws of probes, no secrets)
-    other, *more = others(lab, task, 3)
+    rng = random.Random(f"{ctx.seed} dirty {task}")  # noqa: S311 (draws of probes, no secrets)
+    other, *more = others(ctx, task, 3)
     plan = [(task, 0), (other, 0), (task, 12345)]
-    for number, ending in enumerate(_endings(lab)):
+    for number, ending in enumerate(_endings(ctx)):
         where, seed = plan[number % 2] if number else plan[0]
-        ops = _drawn(lab, where, rng, whole=number % 3 != 2)
+        ops = _drawn(ctx, where, rng, whole=number % 3 != 2)
         yield Stage(
-            _words(ending, is_same=where == task), (reset(where, seed=seed), *ops, *_end(lab, where, ending, rng=rng))
+            _words(ending, is_same=where == task), (reset(where, seed=seed), *ops, *_end(ctx, where, ending, rng=rng))
         )
     yield Stage("after the same task with another seed, in which much was done",
-                (reset(task, seed=12345), *_drawn(lab, task, rng, whole=True)))  # fmt: skip
+                (reset(task, seed=12345), *_drawn(ctx, task, rng, whole=True)))  # fmt: skip
     yield Stage(
-        "after the same was asked in another task", (reset(other), *known(lab, task).reads, *known(lab, other).reads)
+        "after the same was asked in another task", (reset(other), *known(ctx, task).reads, *known(ctx, other).reads)
     )
-    several = [op for one in (other, *more) for op in (reset(one), *_drawn(lab, one, rng, whole=True), Op("score"))]
+    several = [op for one in (other, *more) for op in (reset(one), *_drawn(ctx, one, rng, whole=True), Op("score"))]
     yield Stage("after several episodes", tuple(several))
     begun = [reset(one, seed=number) for number in range(RESETS // 2) for one in (task, other)]
     yield Stage("after many episodes that hardly began", tuple(begun))
 
 
-def between(lab: Lab, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
+def between(ctx: AuditContext, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """The script with a dirty episode of another session among its steps, or that session gone before or meanwhile."""
-    rng = random.Random(f"{lab.seed} between {task}")  # noqa: S311 (draws of probes, no secrets)
-    (other,) = others(lab, task, 1)
-    closes = (Op("close"),) if "close" in lab.offers else ()
+    rng = random.Random(f"{ctx.seed} between {task}")  # noqa: S311 (draws of probes, no secrets)
+    (other,) = others(ctx, task, 1)
+    closes = (Op("close"),) if "close" in ctx.offers else ()
     for where, whose in ((task, "the same task"), (other, "another task")):
-        theirs = [op.moved("b") for op in (reset(where), *_drawn(lab, where, rng, whole=True), Op("score"), *closes)]
+        theirs = [op.moved("b") for op in (reset(where), *_drawn(ctx, where, rng, whole=True), Op("score"), *closes)]
         yield f"when another session has played {whose} before", (*theirs, *mine)
         mixed: list[Op] = []
         for place in range(max(len(mine), len(theirs))):
@@ -244,24 +244,24 @@ def between(lab: Lab, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tupl
     yield "when another session begins meanwhile", (*mine[:3], begun, *mine[3:9], begun, *mine[9:])
 
 
-def detours(lab: Lab, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
+def detours(ctx: AuditContext, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """The script with a moment kept in its midst, much that is done then, and a way back to that moment."""
-    rng = random.Random(f"{lab.seed} detours {task}")  # noqa: S311 (draws of probes, no secrets)
-    (other,) = others(lab, task, 1)
+    rng = random.Random(f"{ctx.seed} detours {task}")  # noqa: S311 (draws of probes, no secrets)
+    (other,) = others(ctx, task, 1)
     kept, back = Op("snapshot", name="kept", mark="kept"), Op("restore", name="kept", mark="back")
     further = Op("snapshot", name="further")
-    drawn = _drawn(lab, task, rng, whole=True)
-    away = (reset(other), *_drawn(lab, other, rng, whole=True), Op("score"))
-    later = _passing(lab, LATER)
+    drawn = _drawn(ctx, task, rng, whole=True)
+    away = (reset(other), *_drawn(ctx, other, rng, whole=True), Op("score"))
+    later = _passing(ctx, LATER)
     early, late = min(8, len(mine) // 4), max(0, len(mine) - 12)
     yield "after a restore", (*mine[:early], kept, *drawn, *later, back, *mine[early:])
     yield "after a restore", (*mine[:late], kept, *later, *drawn[:DIRTY], further, *drawn[DIRTY:], back, *mine[late:])
     yield "after a restore across a reset", (*mine[:early], kept, *away, back, *mine[early:])
 
 
-def _endings(lab: Lab) -> list[str]:
+def _endings(ctx: AuditContext) -> list[str]:
     needs = {"fault": {"inject"}, "restored": {"snapshot", "restore"}, "time": {"advance"}}
-    return [one for one in ENDINGS if needs.get(one, set()) <= lab.offers]
+    return [one for one in ENDINGS if needs.get(one, set()) <= ctx.offers]
 
 
 def _words(ending: str, *, is_same: bool) -> str:
@@ -282,22 +282,22 @@ def _words(ending: str, *, is_same: bool) -> str:
     )
 
 
-def _drawn(lab: Lab, task: str, rng: random.Random, *, whole: bool) -> list[Op]:
+def _drawn(ctx: AuditContext, task: str, rng: random.Random, *, whole: bool) -> list[Op]:
     """A solution, all of it or half, with calls of all kinds among its steps, in their own order."""
-    pool = known(lab, task)
+    pool = known(ctx, task)
     asked = rng.sample(pool.reads, min(DIRTY // 2, len(pool.reads)))
     acts = list(pool.acts)
     rng.shuffle(acts)
     extra = [*asked, *acts[:DIRTY], *rng.sample(pool.wrong, min(3, len(pool.wrong)))]
     rng.shuffle(extra)
-    steps = list(doing(lab, task)) if whole else list(half(doing(lab, task)))
-    extra = extra[: max(4, budget(lab) - len(steps) - 4)]
+    steps = list(doing(ctx, task)) if whole else list(half(doing(ctx, task)))
+    extra = extra[: max(4, budget(ctx) - len(steps) - 4)]
     # The solution comes first as often as not: what else is done may make it fail.
     return [*steps, *extra] if rng.random() < 0.5 else [*extra, *steps]
 
 
-def _end(lab: Lab, task: str, ending: str, *, rng: random.Random) -> Iterator[Op]:
-    pool = known(lab, task)
+def _end(ctx: AuditContext, task: str, ending: str, *, rng: random.Random) -> Iterator[Op]:
+    pool = known(ctx, task)
     if ending == "write":
         yield from pool.acts[:ACTS]
     elif ending == "refused":

@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Probe, Record, Seen, call, reset
-from quintain.audit.survey import Known
+from quintain.audit.probe import OpResult, Probe, Record, call, reset
 
 from ._drift_words import text_of
 from ._silent_unknown import answered
@@ -41,7 +41,7 @@ class Shared(msgspec.Struct, frozen=True):
     """
 
     name: str
-    uses: tuple[Known, ...]
+    uses: tuple[KnownCall, ...]
     broken: tuple[str, ...]
     strange: tuple[str, ...]
 
@@ -58,41 +58,41 @@ def takes(records: Sequence[Record], _evidence: Evidence) -> bool:
     return len({text_of(one) for one in refused}) == 1 and answered([wrong, good], Evidence(""))
 
 
-def _refuses(seen: Seen) -> bool:
+def _refuses(seen: OpResult) -> bool:
     return seen.is_error and seen.how not in ("crashed", "hung", "absent")
 
 
 @check("x.tools_refuse_alike", "silent_default", needs=("tools", "call", "tasks"), value=66)
-def refuse_alike(lab: Lab) -> Iterator[Finding | None]:
+def refuse_alike(ctx: AuditContext) -> Iterator[Finding | None]:
     """A value of a wrong form, which other tools refuse for the same parameter, is refused."""
-    found = list(_shared(lab))[:NAMES]
+    found = list(_shared(ctx))[:NAMES]
     if not found:
         raise NotChecked(f"no {LEAST} tools declare one parameter alike")
     for shared in found:
-        yield from _odd_one(lab, shared)
+        yield from _odd_one(ctx, shared)
 
 
-def _shared(lab: Lab) -> Iterator[Shared]:
+def _shared(ctx: AuditContext) -> Iterator[Shared]:
     groups: dict[tuple[str, str], list[ToolSpec]] = {}
-    for tool in lab.about.tools:
+    for tool in ctx.about.tools:
         for name, schema in tool.properties.items():
             if is_dict(schema) and schema.get("type") == "string" and not schema.get("enum"):
                 groups.setdefault((name, repr(schema)), []).append(tool)
     for (name, _), tools in groups.items():
-        known = [_use(lab, tool, name) for tool in tools[:TOOLS]]
+        known = [_use(ctx, tool, name) for tool in tools[:TOOLS]]
         uses = tuple(one for one in known if one is not None)
         if len(uses) >= LEAST:
             schema = tools[0].properties[name]
-            there = {str(one) for one in lab.survey.values.of(name)} | {str(one.op.value[name]) for one in uses}
+            there = {str(one) for one in ctx.discovery.values.of(name)} | {str(one.op.value[name]) for one in uses}
             good = str(uses[0].op.value[name])
             broken, strange = ([one for one in made if fits(one, schema) and one not in there] for made in _made(good))
             if broken and strange:
                 yield Shared(name, uses, tuple(broken), tuple(strange))
 
 
-def _use(lab: Lab, tool: ToolSpec, name: str) -> Known | None:
+def _use(ctx: AuditContext, tool: ToolSpec, name: str) -> KnownCall | None:
     """A call of a tool that names a value with digits, with little before it."""
-    found = [one for one in lab.survey.of(tool.name) if _has_digits(one.op.value.get(name))]
+    found = [one for one in ctx.discovery.of(tool.name) if _has_digits(one.op.value.get(name))]
     return min(found, key=lambda one: len(one.before), default=None)
 
 
@@ -107,36 +107,38 @@ def _made(good: str) -> tuple[list[str], list[str]]:
     return [good[:-1], f"{good[:last]}x{good[last + 1 :]}"], others
 
 
-def _odd_one(lab: Lab, shared: Shared) -> Iterator[Finding | None]:
+def _odd_one(ctx: AuditContext, shared: Shared) -> Iterator[Finding | None]:
     """The tools that take a value which two others refuse."""
     told: set[str] = set()
     for value in shared.broken:
-        records = lab.play_all([_asks(use, shared.name, value) for use in shared.uses])
+        records = ctx.play_all([_asks(use, shared.name, value) for use in shared.uses])
         seen = [(use, record.at("call")) for use, record in zip(shared.uses, records, strict=True)]
-        lab.looking(len(seen))
+        ctx.count_comparisons(len(seen))
         taking = [use for use, one in seen if not one.is_error and use.op.name not in told]
         refusing = [use for use, one in seen if _refuses(one)]
-        free = _free(lab, shared, refusing) if taking and len(refusing) >= LEAST - 1 else []
+        free = _free(ctx, shared, refusing) if taking and len(refusing) >= LEAST - 1 else []
         for use in taking if len(free) >= LEAST - 1 else ():
-            finding = _taken(lab, shared, value, use=use, free=free[:2])
+            finding = _taken(ctx, shared, value, use=use, free=free[:2])
             told |= {use.op.name} if finding is not None else set()
             yield finding
 
 
-def _free(lab: Lab, shared: Shared, uses: Sequence[Known]) -> list[tuple[Known, str]]:
+def _free(ctx: AuditContext, shared: Shared, uses: Sequence[KnownCall]) -> list[tuple[KnownCall, str]]:
     """The tools that take a strange value, with one that each takes."""
     pairs = [(use, strange) for use in uses for strange in shared.strange]
-    records = lab.play_all([_asks(use, shared.name, strange) for use, strange in pairs])
+    records = ctx.play_all([_asks(use, shared.name, strange) for use, strange in pairs])
     taken = [pair for pair, record in zip(pairs, records, strict=True) if not record.at("call").is_error]
     return list({use.op.name: (use, strange) for use, strange in taken}.values())
 
 
-def _asks(use: Known, name: str, value: str) -> Probe:
+def _asks(use: KnownCall, name: str, value: str) -> Probe:
     asked = call(use.op.name, {**use.op.value, name: value}, mark="call")
     return Probe((reset(use.task), *use.before, asked))
 
 
-def _taken(lab: Lab, shared: Shared, value: str, *, use: Known, free: Sequence[tuple[Known, str]]) -> Finding | None:
+def _taken(
+    ctx: AuditContext, shared: Shared, value: str, *, use: KnownCall, free: Sequence[tuple[KnownCall, str]]
+) -> Finding | None:
     name = shared.name
     probes = (
         _asks(use, name, value),
@@ -144,10 +146,10 @@ def _taken(lab: Lab, shared: Shared, value: str, *, use: Known, free: Sequence[t
         *(_asks(other, name, value) for other, _ in free),
         *(_asks(other, name, strange) for other, strange in free),
     )
-    records = lab.play_all(probes)
+    records = ctx.play_all(probes)
     if not takes(records, Evidence("")):
         return None
-    return lab.finding(
+    return ctx.finding(
         f"{use.op.name} takes a {name} that {' and '.join(other.op.name for other, _ in free)} refuse",
         *probes,
         relation=f"{HERE}takes",

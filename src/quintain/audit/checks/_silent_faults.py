@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence
-from quintain.audit.lab import Lab
-from quintain.audit.probe import FAULTS, Op, Probe, Record, Seen, reset, same
-from quintain.audit.survey import Known
+from quintain.audit.probe import FAULTS, Op, OpResult, Probe, Record, reset, same
 
 HERE = f"{__name__}:"
 _SAID = re.compile(
@@ -35,7 +35,7 @@ _PASSING = re.compile(
 )
 
 
-def admits(seen: Seen, free: Seen) -> bool:
+def admits(seen: OpResult, free: OpResult) -> bool:
     """Whether an answer says, in whatever way, that something is wrong: in words that it has not without the fault."""
     if seen.is_error:
         return True
@@ -51,12 +51,12 @@ def _said(text: str) -> frozenset[str]:
     return frozenset(found.group().lower() for found in _SAID.finditer(text))
 
 
-def alike(one: Seen, other: Seen, volatile: Sequence[str]) -> bool:
+def alike(one: OpResult, other: OpResult, volatile: Sequence[str]) -> bool:
     """The same, times and counts of attempts aside: a tool that tried again has done nothing wrong."""
     return same(_blurred(one), _blurred(other), volatile)
 
 
-def _blurred(seen: Seen) -> Seen:
+def _blurred(seen: OpResult) -> OpResult:
     def walk(value: Any) -> Any:
         if is_dict(value):
             return {key: "<passing>" if _PASSING.search(key) else walk(item) for key, item in value.items()}
@@ -103,46 +103,46 @@ def lingers(records: Sequence[Record], evidence: Evidence) -> bool:
     return records[0].at("inject").fine and is_sure and wrong
 
 
-def _three(records: Sequence[Record], mark: str) -> tuple[Seen, Seen, Seen]:
+def _three(records: Sequence[Record], mark: str) -> tuple[OpResult, OpResult, OpResult]:
     return records[0].at(mark), records[1].at(mark), records[1].at(f"{mark} again")
 
 
 # --- probes ---
 
 
-def accepted(lab: Lab) -> list[str]:
+def accepted(ctx: AuditContext) -> list[str]:
     """Faults that the subject can be asked for."""
-    if not lab.tasks:
+    if not ctx.tasks:
         return []
-    ops = [op for fault in FAULTS for op in (reset(lab.tasks[0]), Op("inject", name=fault, mark=fault))]
-    record = lab.play(*ops)
+    ops = [op for fault in FAULTS for op in (reset(ctx.tasks[0]), Op("inject", name=fault, mark=fault))]
+    record = ctx.play(*ops)
     return [fault for fault in FAULTS if record.at(fault).fine]
 
 
-def cells(lab: Lab, tools: Sequence[str]) -> list[Cell]:
+def cells(ctx: AuditContext, tools: Sequence[str]) -> list[Cell]:
     """One or two for each tool; what also works at the beginning of the episode is called there."""
-    known = [one for tool in tools for one in _chosen(lab, tool)]
-    look = (Op("changes", mark="look"),) if "state" in lab.offers else ()
-    records = lab.play_all([Probe((reset(one.task), one.op.marked("call"), *look)) for one in known])
+    known = [one for tool in tools for one in _chosen(ctx, tool)]
+    look = (Op("changes", mark="look"),) if "state" in ctx.offers else ()
+    records = ctx.play_all([Probe((reset(one.task), one.op.marked("call"), *look)) for one in known])
     found: list[Cell] = []
     for one, record in zip(known, records, strict=True):
         changed = bool(look) and bool(record.at("look").value)
         works = not record.at("call").is_error and changed >= bool(one.writes)
         short = msgspec.structs.replace(one, before=()) if works else one
-        found.append(Cell(short, one.writes is True and "state" in lab.offers))
+        found.append(Cell(short, one.writes is True and "state" in ctx.offers))
     return found
 
 
-def _chosen(lab: Lab, tool: str) -> Iterator[Known]:
+def _chosen(ctx: AuditContext, tool: str) -> Iterator[KnownCall]:
     """The calls of a tool that would show most: one that answers much, and one that changes most."""
-    known = sorted(lab.survey.of(tool), key=lambda one: (-_weight(one.seen.value), len(one.before)))
+    known = sorted(ctx.discovery.of(tool), key=lambda one: (-_weight(one.seen.value), len(one.before)))
     tried = [
-        Known(one.moment.task, one.moment.before, one.op, one.seen, tuple(one.changes or ()))
-        for one in lab.trials.of(tool)
+        KnownCall(one.base_state.task, one.base_state.before, one.op, one.seen, tuple(one.changes or ()))
+        for one in ctx.variations.of(tool)
         if one.kind in ("good", "legal") and one.works and not one.changes
     ]
     rich = sorted(tried, key=lambda one: -len(str(one.seen.value)))[:1]
-    kept: list[Known] = []
+    kept: list[KnownCall] = []
     for one in (known[:1], sorted(known, key=lambda one: (-len(one.changed or ()), len(one.before)))[:1]):
         kept += [known for known in one if known not in kept]
     if rich and all(len(str(one.seen.value)) * 2 < len(str(rich[0].seen.value)) for one in kept):
@@ -161,7 +161,7 @@ class Cell(msgspec.Struct, frozen=True):
         looks: The world is compared, too.
     """
 
-    known: Known
+    known: KnownCall
     looks: bool
 
     @property
@@ -184,10 +184,10 @@ class Cell(msgspec.Struct, frozen=True):
         """With the fault, and twice without."""
         return pair(self.head, self.faulted(fault), free=self.free(), again=self.free(" again"))
 
-    def sweep(self, lab: Lab, faults: Sequence[str]) -> Probe:
+    def sweep(self, ctx: AuditContext, faults: Sequence[str]) -> Probe:
         """All faults, each from the same moment, then twice without."""
         ways = [self.faulted(fault, f" {fault}") for fault in faults]
-        return sweep(lab, self.head, [*ways, self.free(), self.free(" again")])
+        return sweep(ctx, self.head, [*ways, self.free(), self.free(" again")])
 
 
 def pair(
@@ -197,9 +197,9 @@ def pair(
     return Probe((*head, *faulted)), Probe((*head, *free, *(op.moved("b") for op in (*head, *again))))
 
 
-def sweep(lab: Lab, head: tuple[Op, ...], ways: Sequence[tuple[Op, ...]]) -> Probe:
+def sweep(ctx: AuditContext, head: tuple[Op, ...], ways: Sequence[tuple[Op, ...]]) -> Probe:
     """Many ways from one moment: by going back to it where that is offered, else on an instance each."""
-    if {"snapshot", "restore"} <= lab.offers:
+    if {"snapshot", "restore"} <= ctx.offers:
         back = Op("restore", name="here")
         return Probe((*head, Op("snapshot", name="here"), *(op for way in ways for op in (back, *way))))
     return Probe(tuple(op.moved(f"s{place}") for place, way in enumerate(ways) for op in (*head, *way)))

@@ -15,14 +15,14 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Record, Seen, ask, reset, state
+from quintain.audit.probe import Op, OpResult, Probe, Record, ask, reset, state
 
 from ._data_tables import Row, column, columns
-from ._reward_kin import families
+from ._reward_related import families
 from ._reward_runs import Solved, solve
 from ._same_walks import kinds
 
@@ -73,7 +73,7 @@ def left_undone(records: Sequence[Record], evidence: Evidence) -> bool:
     return len(answers) == 1
 
 
-def _row(seen: Seen, left: Left, name: Any) -> Row | None:
+def _row(seen: OpResult, left: Left, name: Any) -> Row | None:
     rows = _rows(seen.value, left.table)
     return next((row for row in rows if row.get(left.key) == name), None)
 
@@ -86,7 +86,7 @@ def _rows(world: Any, table: str) -> list[Row]:
     return [row for row in there if is_dict(row)] if is_list(there) else []
 
 
-def _bare(seen: Seen, name: Any) -> str:
+def _bare(seen: OpResult, name: Any) -> str:
     """An answer without the name of the row."""
     return json.dumps(seen.value, sort_keys=True, default=str).replace(str(name), "\0")
 
@@ -95,46 +95,46 @@ def _bare(seen: Seen, name: Any) -> str:
 
 
 @check("x.gaps_are_no_excuse", "silent_default", needs=("oracle", "state", "tools", "tasks"), value=58)
-def gaps(lab: Lab) -> Iterator[Finding | None]:
+def gaps(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a call does to a row, it does to one in which something is empty, or says that it does not."""
     told: set[str] = set()
-    asked = list(dict.fromkeys((*kinds(lab, TASKS), *lab.some(TASKS))))[:TASKS]
-    every = [cell for one in solve(lab, asked) for cell in _cells(lab, one)]
+    asked = list(dict.fromkeys((*kinds(ctx, TASKS), *ctx.sample_tasks(TASKS))))[:TASKS]
+    every = [cell for one in solve(ctx, asked) for cell in _cells(ctx, one)]
     cells = list({cell[1].name: cell for cell in reversed(every)}.values())  # Each tool in one task.
     if not cells:
         raise NotChecked("no call of a solution names a row of a table")
-    given = [msgspec.to_builtins({"task": task, "op": op, "name": name, "table": table, "after": _after(lab)})
+    given = [msgspec.to_builtins({"task": task, "op": op, "name": name, "table": table, "after": _after(ctx)})
              for task, op, name, table in cells]  # fmt: skip
-    records = lab.play_all([Probe((ask(f"{HERE}sweep", one, mark="left"),)) for one in given])
+    records = ctx.play_all([Probe((ask(f"{HERE}sweep", one, mark="left"),)) for one in given])
     for (task, op, name, _), record in zip(cells, records, strict=True):
         found: Any = record.at("left").value if record.at("left").fine else None
-        lab.looking(found["looked"] if found else 0)
+        ctx.count_comparisons(found["looked"] if found else 0)
         for one in found["left"] if found and op.name not in told else ():
-            finding = _undone(lab, task, op, name=name, left=msgspec.convert(one, Left))
+            finding = _undone(ctx, task, op, name=name, left=msgspec.convert(one, Left))
             told |= {op.name} if finding is not None else set()
             yield finding
 
 
-def _after(lab: Lab) -> tuple[Op, ...]:
-    return (Op("advance", value=SECONDS),) if "advance" in lab.offers else ()
+def _after(ctx: AuditContext) -> tuple[Op, ...]:
+    return (Op("advance", value=SECONDS),) if "advance" in ctx.offers else ()
 
 
-def _cells(lab: Lab, one: Solved) -> Iterator[tuple[str, Op, str, str]]:
+def _cells(ctx: AuditContext, one: Solved) -> Iterator[tuple[str, Op, str, str]]:
     """Calls of a solution, each of another tool, and the argument that names a row of a table."""
-    known = families(lab, one)
-    calls = {op.name: op for op in one.ops if op.do == "call" and op.name not in lab.survey.readers}
+    known = families(ctx, one)
+    calls = {op.name: op for op in one.ops if op.do == "call" and op.name not in ctx.discovery.readers}
     for op in calls.values():
         named = [name for name, value in op.value.items() if str(value) in known]
         if len(named) == 1 and len(known[str(op.value[named[0]])].others) >= WHOLE:
             yield one.task, op, named[0], known[str(op.value[named[0]])].table
 
 
-def _undone(lab: Lab, task: str, op: Op, *, name: str, left: Left) -> Finding | None:
+def _undone(ctx: AuditContext, task: str, op: Op, *, name: str, left: Left) -> Finding | None:
     probes = [
-        Probe((reset(task), state(mark="was"), _on(op, name, one).marked("call"), *_after(lab), state(mark="look")))
+        Probe((reset(task), state(mark="was"), _on(op, name, one).marked("call"), *_after(ctx), state(mark="look")))
         for one in (*left.whole, *left.gaps)
     ]
-    return lab.finding(
+    return ctx.finding(
         f"{op.name} is said to be done on {left.table} without {left.empty}, and leaves {left.field} as it was",
         *probes,
         relation=f"{HERE}left_undone",

@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec, plain
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import one as drawn
-from quintain.audit.handle import ToolSpec, plain
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, reset, same
-from quintain.audit.survey import Known
 
 from ._silent_faults import sweep
 
@@ -27,7 +27,7 @@ DRAWS, CASES = 4, 40
 
 def begin_unknown(player: Player, on: str, _value: Any) -> dict[str, Any]:
     """Begin a task that does not exist, past the auditor's own check of names."""
-    subject = player.handle(on).subject
+    subject = player.adapter(on).subject
     try:
         return {"began": True, "first": plain(subject.reset(NAMELESS, 0))[0]}
     except Exception as error:  # noqa: BLE001 (that it raises is what is wanted)
@@ -41,15 +41,15 @@ def began(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 @check("x.unknown_tasks", "silent_default", needs=("tasks",), value=44, severity="warning")
-def unknown_tasks(lab: Lab) -> Iterator[Finding | None]:
+def unknown_tasks(ctx: AuditContext) -> Iterator[Finding | None]:
     """A task of a name that does not exist is refused."""
-    if len(lab.about.tasks) < 2 or lab.about.kind in ("gymnasium", "scorer"):
+    if len(ctx.about.tasks) < 2 or ctx.about.kind in ("gymnasium", "scorer"):
         raise NotChecked("a subject of one task need not look at its name")
     probe = Probe((ask(f"{HERE}begin_unknown", mark="unknown"),))
-    record = lab.play_probe(probe)
-    lab.looking()
+    record = ctx.play_probe(probe)
+    ctx.count_comparisons()
     if began([record], Evidence("")):
-        yield lab.finding(
+        yield ctx.finding(
             "reset begins a task that does not exist",
             probe,
             relation=f"{HERE}began",
@@ -68,12 +68,12 @@ def passes(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.unknown_parameters", "silent_default", needs=("tools", "call", "tasks"), value=42, severity="warning")
-def misspelt(lab: Lab) -> Iterator[Finding | None]:
+def misspelt(ctx: AuditContext) -> Iterator[Finding | None]:
     """A misspelt parameter is refused, not left out in silence."""
     found: list[tuple[str, Probe]] = []
     probes: list[tuple[str, Probe]] = []
-    for tool in lab.about.tools[:60]:
-        known = next(iter(sorted(lab.survey.of(tool.name), key=lambda one: len(one.before))), None)
+    for tool in ctx.about.tools[:60]:
+        known = next(iter(sorted(ctx.discovery.of(tool.name), key=lambda one: len(one.before))), None)
         if known is None or tool.parameters.get("additionalProperties"):
             continue
         optional = [name for name in tool.properties if name not in tool.required] or ["limit"]
@@ -82,13 +82,13 @@ def misspelt(lab: Lab) -> Iterator[Finding | None]:
         )
         head = (reset(known.task), *known.before, known.op.marked("right"))
         probes.append((tool.name, Probe((*head, *(op.moved("b") for op in head[:-1]), wrong))))
-    for (name, probe), record in zip(probes, lab.play_all([probe for _, probe in probes]), strict=True):
-        lab.looking()
-        if passes([record], Evidence("", volatile=lab.volatile)):
+    for (name, probe), record in zip(probes, ctx.play_all([probe for _, probe in probes]), strict=True):
+        ctx.count_comparisons()
+        if passes([record], Evidence("", volatile=ctx.volatile)):
             found.append((name, probe))
     if found:
         name, probe = found[0]
-        yield lab.finding(
+        yield ctx.finding(
             f"{name} leaves out a misspelt parameter and says nothing",
             probe,
             relation=f"{HERE}passes",
@@ -103,23 +103,23 @@ def misspelt(lab: Lab) -> Iterator[Finding | None]:
 
 
 @check("x.dead_parameters", "silent_default", needs=("tools", "call", "tasks"), value=18, severity="note")
-def effects(lab: Lab) -> Iterator[Finding | None]:
+def effects(ctx: AuditContext) -> Iterator[Finding | None]:
     """Each parameter that is declared has an effect on the answer or on the world for some value."""
     found: list[str] = []
-    cases = [(tool, name, known) for tool in lab.about.tools[:40] for name, known in _variable(lab, tool)]
+    cases = [(tool, name, known) for tool in ctx.about.tools[:40] for name, known in _variable(ctx, tool)]
     cases = sorted(cases, key=lambda case: len(case[2].before))[:CASES]
-    probes = [_varied(lab, known, tool, name=name) for tool, name, known in cases]
-    for (tool, name, known), record in zip(cases, lab.play_all(probes), strict=True):
+    probes = [_varied(ctx, known, tool, name=name) for tool, name, known in cases]
+    for (tool, name, known), record in zip(cases, ctx.play_all(probes), strict=True):
         marks = ("call", "look") if known.writes else ("call",)
         ways = [[record.at(f"{mark} {place}") for mark in marks] for place in range(DRAWS + 1)]
-        lab.looking()
+        ctx.count_comparisons()
         drew = {repr(op.value.get(name)) for op in record.ops if op.do == "call" and op.mark}
         if len(drew) < 3 or any(seen.is_error for way in ways for seen in way):
             continue
         if all(same(seen, first) for way in ways[1:] for seen, first in zip(way, ways[0], strict=True)):
             found.append(f"{tool.name}: {name}")
     if found:
-        yield lab.finding(
+        yield ctx.finding(
             f"parameters that nothing depends on: {', '.join(found[:6])}",
             part="H",
             at_most="hint",
@@ -129,21 +129,21 @@ def effects(lab: Lab) -> Iterator[Finding | None]:
         )
 
 
-def _variable(lab: Lab, tool: ToolSpec) -> Iterator[tuple[str, Known]]:
-    known = next(iter(sorted(lab.survey.of(tool.name), key=lambda one: len(one.before))), None)
-    if known is None or (known.writes is not False and "state" not in lab.offers):
+def _variable(ctx: AuditContext, tool: ToolSpec) -> Iterator[tuple[str, KnownCall]]:
+    known = next(iter(sorted(ctx.discovery.of(tool.name), key=lambda one: len(one.before))), None)
+    if known is None or (known.writes is not False and "state" not in ctx.offers):
         return
     yield from ((name, known) for name in tool.properties)
 
 
-def _varied(lab: Lab, known: Known, tool: ToolSpec, *, name: str) -> Probe:
+def _varied(ctx: AuditContext, known: KnownCall, tool: ToolSpec, *, name: str) -> Probe:
     schema = tool.properties[name]
-    values = [drawn(schema, lab.survey.values, lab.rng, name=name, root=tool.parameters) for _ in range(DRAWS)]
+    values = [drawn(schema, ctx.discovery.values, ctx.rng, name=name, root=tool.parameters) for _ in range(DRAWS)]
     ways: list[tuple[Op, ...]] = []
     for place, arguments in enumerate([known.op.value, *({**known.op.value, name: value} for value in values)]):
         op = msgspec.structs.replace(known.op, value=arguments, mark=f"call {place}")
         ways.append((op, *((Op("changes", mark=f"look {place}"),) if known.writes else ())))
-    return sweep(lab, (reset(known.task), *known.before), ways)
+    return sweep(ctx, (reset(known.task), *known.before), ways)
 
 
 def unlimited(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -154,19 +154,19 @@ def unlimited(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.budget_is_kept", "silent_default", needs=("tools", "call", "tasks"), value=30, severity="warning")
-def limits(lab: Lab) -> Iterator[Finding | None]:
+def limits(ctx: AuditContext) -> Iterator[Finding | None]:
     """The declared budget of calls ends the episode, or at least its tools."""
-    budget = lab.attribute("budget")
+    budget = ctx.attribute("budget")
     if not isinstance(budget, int) or not 0 < budget <= 1000:
         raise NotChecked("no budget of calls is declared")
-    known = next((one for one in lab.survey.reads() if not one.before), None)
+    known = next((one for one in ctx.discovery.reads() if not one.before), None)
     if known is None:
         raise NotChecked("no call is known that can be made again and again")
     calls = [known.op] * (budget + 2)
     probe = Probe((reset(known.task), *calls, known.op.marked("beyond")))
-    lab.looking()
-    if unlimited([lab.play_probe(probe)], Evidence("", data=budget)):
-        yield lab.finding(
+    ctx.count_comparisons()
+    if unlimited([ctx.play_probe(probe)], Evidence("", data=budget)):
+        yield ctx.finding(
             f"{known.op.name} works beyond the declared budget of {budget} calls",
             probe,
             relation=f"{HERE}unlimited",

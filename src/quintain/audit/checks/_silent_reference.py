@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Record, answer, number
 
 from ._reward_runs import runs_of
@@ -18,22 +18,22 @@ _TASKS = 24
 
 
 @check("x.unread_reference", "silent_default", needs=("answer", "tasks"), value=84)
-def unread_reference(lab: Lab) -> Iterator[Finding | None]:
+def unread_reference(ctx: AuditContext) -> Iterator[Finding | None]:
     """No task pays the same good reward for all nonsense, where others pay nothing for it."""
-    known = asked(lab, 8)
+    known = asked(ctx, 8)
     if not known:
-        raise lab.none("no task is solved by words alone")
+        raise ctx.not_checked("no task is solved by words alone")
     ways: list[tuple[Op, ...]] = [(answer(text),) for text in _NONSENSE]
     paid: dict[str, list[float | None]] = {}
-    for task in lab.some(_TASKS if lab.about.kind == "scorer" else _TASKS // 2):
-        lab.looking()
-        paid[task] = [run.score for run in runs_of(lab, task, ways)]
+    for task in ctx.sample_tasks(_TASKS if ctx.about.kind == "scorer" else _TASKS // 2):
+        ctx.count_comparisons()
+        paid[task] = [run.score for run in runs_of(ctx, task, ways)]
     top = max(one.full for one in known)
     anything = [task for task, scores in paid.items() if all(one is not None and one >= top - 1e-9 for one in scores)]
     strict = [task for task, scores in paid.items() if all(one is not None and one < top - 1e-9 for one in scores)]
     if not anything or not strict:
         return
-    yield lab.finding(
+    yield ctx.finding(
         "some tasks pay in full for whatever is said, nonsense and nothing alike",
         *(solves(anything[0], way) for way in ways),
         solves(strict[0], ways[1]),

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from quintain import codec
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, number, reset, same, score
+from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, same, score
 
 from ._silent_faults import pair, sweep
 
@@ -41,7 +41,7 @@ def uses_up(records: Sequence[Record], evidence: Evidence) -> bool:
     return asked.at("inject").fine and alone.at("inject").fine and equal and is_met
 
 
-def _equal(one: Seen, other: Seen, volatile: Sequence[str]) -> bool:
+def _equal(one: OpResult, other: OpResult, volatile: Sequence[str]) -> bool:
     """The same score, and the same numbers beside it; words may differ, and what is not there was not measured."""
     if number(one) != number(other):
         return False
@@ -83,11 +83,11 @@ class World(msgspec.Struct, frozen=True):
         head, said = self._ways(words=words)
         return pair(head, _scored(said, "", fault), free=_scored(said, ""), again=_scored(said, " again"))
 
-    def sweep(self, lab: Lab, faults: Sequence[str], *, words: bool = False) -> Probe:
+    def sweep(self, ctx: AuditContext, faults: Sequence[str], *, words: bool = False) -> Probe:
         """All faults, each from the same moment, then twice without."""
         head, said = self._ways(words=words)
         ways = [_scored(said, f" {fault}", fault) for fault in faults]
-        return sweep(lab, head, [*ways, _scored(said, ""), _scored(said, " again")])
+        return sweep(ctx, head, [*ways, _scored(said, ""), _scored(said, " again")])
 
 
 def _scored(said: Sequence[Op], tag: str, fault: str = "") -> tuple[Op, ...]:
@@ -95,10 +95,10 @@ def _scored(said: Sequence[Op], tag: str, fault: str = "") -> tuple[Op, ...]:
     return (*inject, *(op.marked(f"said{tag}") for op in said), score(mark=f"score{tag}"))
 
 
-def worlds(lab: Lab, task: str) -> list[World]:
+def worlds(ctx: AuditContext, task: str) -> list[World]:
     """Worlds of a task that are judged differently, one of each kind."""
-    candidates = list(_candidates(lab, task))
-    records = lab.play_all([Probe((reset(task), *one.ops, score())) for one in candidates])
+    candidates = list(_candidates(ctx, task))
+    records = ctx.play_all([Probe((reset(task), *one.ops, score())) for one in candidates])
     found: dict[bytes, World] = {}
     for one, record in zip(candidates, records, strict=True):
         seen = record.at("score")
@@ -110,16 +110,16 @@ def worlds(lab: Lab, task: str) -> list[World]:
     return list(found.values())[:WORLDS]
 
 
-def _candidates(lab: Lab, task: str) -> Iterator[World]:
-    ops = lab.oracle(task) or ()
+def _candidates(ctx: AuditContext, task: str) -> Iterator[World]:
+    ops = ctx.oracle(task) or ()
     acts = tuple(op for op in ops if op.do != "answer")
     words = ops[len(acts) :]
     yield World(task, "untouched", ())
     if ops:
         yield World(task, "done", ops)
-    for damage in _damages(lab, task, acts):
+    for damage in _damages(ctx, task, acts):
         yield World(task, "damaged", (*acts, *damage, *words))
-    writers = set(lab.survey.writers)
+    writers = set(ctx.discovery.writers)
     writes = [place for place, op in enumerate(acts) if op.name in writers] or list(range(len(acts)))
     for place in writes[:3]:
         yield World(task, "not quite done", (*acts[:place], *acts[place + 1 :], *words))
@@ -132,34 +132,34 @@ def _candidates(lab: Lab, task: str) -> Iterator[World]:
         yield World(task, "half done", acts[: len(acts) // 2])
 
 
-def _damages(lab: Lab, task: str, acts: Sequence[Op]) -> list[tuple[Op, ...]]:
+def _damages(ctx: AuditContext, task: str, acts: Sequence[Op]) -> list[tuple[Op, ...]]:
     """Writes that the solution does not make: those of other tasks, and the solution's own with other values."""
     mine = {(op.name, str(op.value)) for op in acts}
-    writes = sorted(lab.survey.writes(), key=lambda one: (bool(one.before), one.task != task))
+    writes = sorted(ctx.discovery.writes(), key=lambda one: (bool(one.before), one.task != task))
     if not writes:  # Nobody can see what writes: take what worked.
-        writes = list(lab.survey.calls)
+        writes = list(ctx.discovery.calls)
     found: dict[str, tuple[Op, ...]] = {}
     for one in writes:
         if (one.op.name, str(one.op.value)) not in mine:
             found.setdefault(f"{one.op.name} {one.task == task}", (one.op,))
     strange = list(found.values())[:4]
-    writers = set(lab.survey.writers)
+    writers = set(ctx.discovery.writers)
     for op in acts:
         if op.name in writers and is_dict(op.value):
-            strange += [(msgspec.structs.replace(op, value=value),) for value in _others(lab, op.name, op.value)]
+            strange += [(msgspec.structs.replace(op, value=value),) for value in _others(ctx, op.name, op.value)]
     return strange[:8]
 
 
-def _others(lab: Lab, tool: str, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _others(ctx: AuditContext, tool: str, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The arguments with one other value: of the enum, beside it in the world, or seen under that name."""
     properties = {
-        name: schema for one in lab.about.tools if one.name == tool for name, schema in one.properties.items()
+        name: schema for one in ctx.about.tools if one.name == tool for name, schema in one.properties.items()
     }
     for name, given in value.items():
         schema = properties.get(name)
         choices: list[Any] = list(schema.get("enum") or ()) if is_dict(schema) else []
-        beside = [one for state in lab.survey.states.values() for one in _beside(state, given)]
-        seen = [*choices, *beside, *lab.survey.values.of(name)] or ([given + 1] if is_number(given) else [])
+        beside = [one for state in ctx.discovery.states.values() for one in _beside(state, given)]
+        seen = [*choices, *beside, *ctx.discovery.values.of(name)] or ([given + 1] if is_number(given) else [])
         seen = list(dict.fromkeys(one for one in seen if type(one) is type(given) and one != given))
         yield from ({**value, name: one} for one in seen[:3])
 

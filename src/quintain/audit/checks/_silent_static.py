@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding, Severity
-from quintain.audit.lab import Lab
-from quintain.audit.opening import Letter
+from quintain.audit.loader import Component
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _REWARD = re.compile(r"reward|score|grade|verdict|judge|verif|criteri|\bpaid|rubric|evaluate", re.IGNORECASE)
@@ -35,17 +35,17 @@ class Place(msgspec.Struct, frozen=True):
 
     kind: str
     title: str
-    part: Letter
+    part: Component
     where: str
     near_reward: bool
 
 
 @check("x.swallowed_code", "silent_default", level="static", needs=("sources",), value=20, severity="note")
-def swallowed(lab: Lab) -> Iterator[Finding | None]:
+def swallowed(ctx: AuditContext) -> Iterator[Finding | None]:
     """No exception handler, default or suppression in the code turns a failure into a value."""
-    for place in _places(lab):
+    for place in _places(ctx):
         severity: Severity = "warning" if place.near_reward else "note"
-        yield lab.finding(
+        yield ctx.finding(
             place.title,
             part=place.part,
             where=place.where,
@@ -55,17 +55,17 @@ def swallowed(lab: Lab) -> Iterator[Finding | None]:
         )
 
 
-def _places(lab: Lab) -> Iterator[Place]:
+def _places(ctx: AuditContext) -> Iterator[Place]:
     names: dict[str, list[str]] = {}
-    parts: dict[str, Letter] = {}
-    for source in lab.sources:
+    parts: dict[str, Component] = {}
+    for source in ctx.sources:
         names.setdefault(source.path, []).extend(source.names)
         parts.setdefault(source.path, source.part)
     for path, own in names.items():
         file = Path(path)
         if file.suffix != ".py" or not file.is_file():
             continue
-        lab.looking()
+        ctx.count_comparisons()
         kept: dict[str, Place] = {}
         for place in _File(_theirs(ast.parse(file.read_text("utf-8"), path), own), path, parts[path]).places():
             if place.kind not in kept or (place.near_reward and not kept[place.kind].near_reward):
@@ -96,9 +96,9 @@ def _theirs(tree: ast.Module, names: list[str]) -> list[ast.stmt]:
 class _File:
     """One file, read."""
 
-    def __init__(self, body: list[ast.stmt], path: str, part: Letter) -> None:
+    def __init__(self, body: list[ast.stmt], path: str, part: Component) -> None:
         self._body, self._path = body, path
-        self._part: Letter = part
+        self._part: Component = part
         self._function: Function | None = None
 
     def places(self) -> Iterator[Place]:

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset
 
 from ._drift_sums import calls_of, number_of
@@ -59,23 +59,23 @@ def invents(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.no_result_is_no_number", "silent_default", needs=("tools", "call", "tasks"), value=69)
-def nothing(lab: Lab) -> Iterator[Finding | None]:
+def nothing(ctx: AuditContext) -> Iterator[Finding | None]:
     """A tool that computes gives no number where there is no result."""
-    found = [(tool, pair) for tool in lab.about.tools[:200] for pair in _pairs(tool)]
+    found = [(tool, pair) for tool in ctx.about.tools[:200] for pair in _pairs(tool)]
     if not found:
         raise NotChecked("no tool computes")
     told: set[str] = set()
     for tool, pair in found:
         for op in pair.nothing if tool.name not in told else ():
             marked = [one.marked(f"known {place}") for place, (one, _) in enumerate(pair.known)]
-            probe = Probe((reset(lab.tasks[0]), *marked, op.marked("call")))
+            probe = Probe((reset(ctx.tasks[0]), *marked, op.marked("call")))
             results = [result for _, result in pair.known]
-            record = lab.play_probe(probe)
-            lab.looking()
+            record = ctx.play_probe(probe)
+            ctx.count_comparisons()
             if not invents([record], Evidence("", data=results)):
                 continue
             told.add(tool.name)
-            yield lab.finding(
+            yield ctx.finding(
                 f"{tool.name} gives a number for what has no result: {' '.join(map(str, op.value.values()))}",
                 probe,
                 relation=f"{HERE}invents",

@@ -13,16 +13,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, parsed
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Probe, Record
-from quintain.audit.trials import Trial, changed
+from quintain.audit.variations import Variation, changed
 
 from ._drift_words import SAYS, text_of
 
 HERE = f"{__name__}:"
-MOST = 6
+MAX_FINDINGS = 6
 """Findings; more of them say nothing new."""
 _CREATES = re.compile(
     r"\b(creat\w*|new|add\w*|writ\w*|regist\w*|open|start|insert\w*|put|set|save\w*|store|upload\w*)\b", re.IGNORECASE
@@ -30,24 +30,30 @@ _CREATES = re.compile(
 """Words of tools that make what was not there."""
 
 
-def is_name(trial: Trial) -> bool:
+def is_name(variation: Variation) -> bool:
     """Whether the parameter names one thing of the world: a value of a column in which no two rows have the same."""
-    value = trial.good.get(trial.name)
+    value = variation.good.get(variation.name)
     if not isinstance(value, str) or not value or " " in value.strip():
         return False
-    if re.search(r"(^|_)(id|key|code|number|no|sku|path|ref|uuid|slug)$", trial.name):
+    if re.search(r"(^|_)(id|key|code|number|no|sku|path|ref|uuid|slug)$", variation.name):
         return True
-    return any(value in values and _is_key(trial, column) for column, values in trial.moment.columns.items())
+    return any(
+        value in values and _is_key(variation, column) for column, values in variation.base_state.columns.items()
+    )
 
 
-def _is_key(trial: Trial, column: str) -> bool:
+def _is_key(variation: Variation, column: str) -> bool:
     table, _, field = column.partition("/")
     if field in ("#", "id"):
         return True
-    world = trial.moment.world
+    world = variation.base_state.world
     rows: Any = world.get(table) if is_dict(world) else None
     count = len(rows) if is_list(rows) or is_dict(rows) else 0
-    return count >= 3 and len(trial.moment.columns[column]) == count and trial.name in (field, f"{table}_{field}")
+    return (
+        count >= 3
+        and len(variation.base_state.columns[column]) == count
+        and variation.name in (field, f"{table}_{field}")
+    )
 
 
 def mentions(value: Any, text: str) -> bool:
@@ -135,48 +141,52 @@ def makes(made: dict[str, list[Any]], name: str) -> bool:
 
 
 @check("x.unknown_names", "silent_default", needs=("tools", "call", "tasks"), value=83)
-def unknown_names(lab: Lab) -> Iterator[Finding | None]:
+def unknown_names(ctx: AuditContext) -> Iterator[Finding | None]:
     """Who is asked about a thing that does not exist says so."""
-    tried = [one for one in lab.trials.all if one.kind == "unknown"]
+    tried = [one for one in ctx.variations.all if one.kind == "unknown"]
     if not tried:
         raise NotChecked("no tool takes a name")
     told: set[tuple[str, str]] = set()
-    for trial in tried:
-        lab.looking()
-        if not trial.works or (trial.tool.name, trial.name) in told or len(told) >= MOST:
+    for variation in tried:
+        ctx.count_comparisons()
+        if not variation.works or (variation.tool.name, variation.name) in told or len(told) >= MAX_FINDINGS:
             continue
-        good = next(one for one in lab.trials.of(trial.tool.name) if one.kind == "good" and one.good == trial.good)
-        sibling = _refuses(lab, trial)
-        found = _accused(lab, trial, good, sibling=sibling)
+        good = next(
+            one for one in ctx.variations.of(variation.tool.name) if one.kind == "good" and one.good == variation.good
+        )
+        sibling = _refuses(ctx, variation)
+        found = _accused(ctx, variation, good, sibling=sibling)
         if found is not None:
-            told.add((trial.tool.name, trial.name))
+            told.add((variation.tool.name, variation.name))
             yield found
 
 
-def _refuses(lab: Lab, trial: Trial) -> Trial | None:
+def _refuses(ctx: AuditContext, variation: Variation) -> Variation | None:
     """A tool that refuses such a name in a parameter of the same name, where it takes the good one's kind."""
-    if not is_name(trial) and not _informs(lab, trial):
+    if not is_name(variation) and not _informs(ctx, variation):
         return None
-    mine = {column for column, values in trial.moment.columns.items() if trial.good[trial.name] in values}
-    for one in lab.trials.all:
-        if one.kind != "unknown" or one.works or one.tool.name == trial.tool.name:
+    mine = {
+        column for column, values in variation.base_state.columns.items() if variation.good[variation.name] in values
+    }
+    for one in ctx.variations.all:
+        if one.kind != "unknown" or one.works or one.tool.name == variation.tool.name:
             continue
-        if one.name != trial.name or one.name not in one.tool.required:
+        if one.name != variation.name or one.name not in one.tool.required:
             continue
-        theirs = {column for column, values in one.moment.columns.items() if one.good[one.name] in values}
+        theirs = {column for column, values in one.base_state.columns.items() if one.good[one.name] in values}
         about = one.op.value[one.name] in text_of(one.seen)
         if about and (mine & theirs or not (mine or theirs)):
             return one
     return None
 
 
-def _informs(lab: Lab, trial: Trial) -> bool:
+def _informs(ctx: AuditContext, variation: Variation) -> bool:
     """Whether a parameter is looked up: all words that are known get their own answers, all that are not get one."""
     known: dict[str, str] = {}
     unknown: dict[str, str] = {}
-    for one in lab.trials.of(trial.tool.name):
-        word = one.arguments.get(trial.name)
-        if not one.works or one.name not in ("", trial.name) or not isinstance(word, str):
+    for one in ctx.variations.of(variation.tool.name):
+        word = one.arguments.get(variation.name)
+        if not one.works or one.name not in ("", variation.name) or not isinstance(word, str):
             continue
         if one.kind == "unknown" or re.fullmatch(r"[\w.-]+", word):
             (unknown if one.kind == "unknown" else known)[word] = text_of(one.seen).replace(word, "?")
@@ -184,62 +194,68 @@ def _informs(lab: Lab, trial: Trial) -> bool:
     return own and len(unknown) > 1 and len(set(unknown.values())) == 1
 
 
-def _accused(lab: Lab, trial: Trial, good: Trial, *, sibling: Trial | None) -> Finding | None:
-    looks = trial.changes is not None
-    unknown = str(trial.arguments[trial.name])
-    pair = (trial.probe(looks=looks), good.probe(looks=looks))
-    known = str(trial.good.get(trial.name) or "")
+def _accused(ctx: AuditContext, variation: Variation, good: Variation, *, sibling: Variation | None) -> Finding | None:
+    looks = variation.changes is not None
+    unknown = str(variation.arguments[variation.name])
+    pair = (variation.probe(looks=looks), good.probe(looks=looks))
+    known = str(variation.good.get(variation.name) or "")
     data = {"unknown": unknown, "good": known}
-    third = Probe((*sibling.moment.head, sibling.op.marked("call"))) if sibling is not None else None
+    third = Probe((*sibling.base_state.head, sibling.op.marked("call"))) if sibling is not None else None
     if good.changes:
-        return _misdone(lab, trial, pair, third=third, data=data)
-    title = f"{trial.tool.name} answers for a {trial.name} that does not exist as if it did"
-    if trial.name not in trial.tool.required or (not looks and _makes_things(trial)):
+        return _misdone(ctx, variation, pair, third=third, data=data)
+    title = f"{variation.tool.name} answers for a {variation.name} that does not exist as if it did"
+    if variation.name not in variation.tool.required or (not looks and _makes_things(variation)):
         return None
-    if is_name(trial) and answered([_record(trial), _record(good)], Evidence("", data=data)):
-        return _finding(lab, trial, title, *pair, relation="answered", data=data)
-    if third and not _searches(trial) and answered(lab.play_all([*pair, third]), Evidence("", data=data)):
-        return _finding(lab, trial, title, *pair, third, relation="answered", data=data)
+    if is_name(variation) and answered([_record(variation), _record(good)], Evidence("", data=data)):
+        return _finding(ctx, variation, title, *pair, relation="answered", data=data)
+    if third and not _searches(variation) and answered(ctx.play_all([*pair, third]), Evidence("", data=data)):
+        return _finding(ctx, variation, title, *pair, third, relation="answered", data=data)
     return None
 
 
 def _misdone(
-    lab: Lab, trial: Trial, pair: tuple[Probe, Probe], *, third: Probe | None, data: dict[str, str]
+    ctx: AuditContext, variation: Variation, pair: tuple[Probe, Probe], *, third: Probe | None, data: dict[str, str]
 ) -> Finding | None:
     """A call that says that it is done for something that does not exist."""
-    title = f"{trial.tool.name} takes a {trial.name} that does not exist, and says that it is done"
-    if _always_told(lab, trial) and done_elsewhere(lab.play_all(pair), Evidence("", data=data)):
-        return _finding(lab, trial, title, *pair, relation="done_elsewhere", data=data)
-    if third is None or trial.name not in trial.tool.required or makes(trial.changes or {}, data["unknown"]):
+    title = f"{variation.tool.name} takes a {variation.name} that does not exist, and says that it is done"
+    if _always_told(ctx, variation) and done_elsewhere(ctx.play_all(pair), Evidence("", data=data)):
+        return _finding(ctx, variation, title, *pair, relation="done_elsewhere", data=data)
+    if (
+        third is None
+        or variation.name not in variation.tool.required
+        or makes(variation.changes or {}, data["unknown"])
+    ):
         return None
-    if dangles(lab.play_all([*pair, third]), Evidence("", data=data)):
-        return _finding(lab, trial, title, *pair, third, relation="dangles", data=data)
+    if dangles(ctx.play_all([*pair, third]), Evidence("", data=data)):
+        return _finding(ctx, variation, title, *pair, third, relation="dangles", data=data)
     return None
 
 
-def _makes_things(trial: Trial) -> bool:
-    return bool(_CREATES.search(f"{trial.tool.name.replace('_', ' ')}. {trial.tool.description}"))
+def _makes_things(variation: Variation) -> bool:
+    return bool(_CREATES.search(f"{variation.tool.name.replace('_', ' ')}. {variation.tool.description}"))
 
 
-def _searches(trial: Trial) -> bool:
+def _searches(variation: Variation) -> bool:
     return bool(
-        re.search(r"search|find|filter|quer|match", f"{trial.tool.name} {trial.tool.description}", re.IGNORECASE)
+        re.search(
+            r"search|find|filter|quer|match", f"{variation.tool.name} {variation.tool.description}", re.IGNORECASE
+        )
     )
 
 
-def _record(trial: Trial) -> Record:
-    return Record((trial.op.marked("call"),), (trial.seen,))
+def _record(variation: Variation) -> Record:
+    return Record((variation.op.marked("call"),), (variation.seen,))
 
 
-def _always_told(lab: Lab, trial: Trial) -> bool:
+def _always_told(ctx: AuditContext, variation: Variation) -> bool:
     """Whether every change by this tool speaks of what this parameter was given, where that exists."""
-    there = {str(value) for values in trial.moment.columns.values() for value in values}
+    there = {str(value) for values in variation.base_state.columns.values() for value in values}
     works = [
         one
-        for one in lab.trials.of(trial.tool.name)
-        if one.works and one.kind in ("good", "legal") and one.changes and one.name in ("", trial.name)
+        for one in ctx.variations.of(variation.tool.name)
+        if one.works and one.kind in ("good", "legal") and one.changes and one.name in ("", variation.name)
     ]
-    values = [one.arguments.get(trial.name) for one in works]
+    values = [one.arguments.get(variation.name) for one in works]
     told = [
         mentions(one.changes, value)
         for one, value in zip(works, values, strict=True)
@@ -248,15 +264,17 @@ def _always_told(lab: Lab, trial: Trial) -> bool:
     return bool(told) and all(told)
 
 
-def _finding(lab: Lab, trial: Trial, title: str, *probes: Probe, relation: str, data: Any) -> Finding | None:
-    return lab.finding(
+def _finding(
+    ctx: AuditContext, variation: Variation, title: str, *probes: Probe, relation: str, data: Any
+) -> Finding | None:
+    return ctx.finding(
         title,
         *probes,
         relation=f"{HERE}{relation}",
         marks=("call",),
         data=data,
         minimise=0,
-        expected=f"an error that names {trial.arguments[trial.name]!r}",
-        observed={"answer": trial.seen.value, "changes": list((trial.changes or {}).items())[:4]},
+        expected=f"an error that names {variation.arguments[variation.name]!r}",
+        observed={"answer": variation.seen.value, "changes": list((variation.changes or {}).items())[:4]},
         teaches="that a name need not be right, and that nothing is something",
     )

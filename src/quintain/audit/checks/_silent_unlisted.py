@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number, parsed
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Probe, Record, Seen, call, reset
-from quintain.audit.survey import Known
+from quintain.audit.probe import OpResult, Probe, Record, call, reset
 
 from ._drift_words import SAYS, text_of
 from ._silent_unknown import empty, negative
@@ -42,16 +42,16 @@ class Cell(msgspec.Struct, frozen=True):
     """A parameter of a tool that names a thing, a call that works, and the names that there are."""
 
     tool: ToolSpec
-    known: Known
+    known: KnownCall
     name: str
     listed: tuple[str, ...]
     is_enum: bool
 
 
-def _cells(lab: Lab) -> Iterator[Cell]:
-    told = _lists(lab)
-    for tool in lab.about.tools:
-        known = next((one for one in lab.survey.of(tool.name) if not one.writes), None)
+def _cells(ctx: AuditContext) -> Iterator[Cell]:
+    told = _lists(ctx)
+    for tool in ctx.about.tools:
+        known = next((one for one in ctx.discovery.of(tool.name) if not one.writes), None)
         if known is None or _SEARCHES.search(tool.name):
             continue
         for name, schema in tool.properties.items():
@@ -66,10 +66,10 @@ def _cells(lab: Lab) -> Iterator[Cell]:
                     yield Cell(tool, known, name, tuple(names[:NAMES]), is_enum=False)
 
 
-def _lists(lab: Lab) -> dict[str, list[str]]:
+def _lists(ctx: AuditContext) -> dict[str, list[str]]:
     """By tool the names that it lists when it is asked for nothing in particular."""
     found: dict[str, list[str]] = {}
-    for one in lab.survey.calls:
+    for one in ctx.discovery.calls:
         if not one.op.value and not one.writes and one.op.name not in found:
             names = names_in(parsed(one.seen.value))
             if len(names) >= LEAST:
@@ -121,7 +121,7 @@ def bare(value: Any, word: str) -> str:
     return re.sub(re.escape(json.dumps(word, ensure_ascii=False)[1:-1]), "\0", text, flags=re.IGNORECASE)
 
 
-def form(seen: Seen, word: str) -> Any:
+def form(seen: OpResult, word: str) -> Any:
     """What answers of one kind have in common: their keys, or their words without numbers."""
     value = parsed(seen.value)
     if is_dict(value):
@@ -153,21 +153,21 @@ def _is_nothing(value: Any, word: str) -> bool:
 
 
 @check("x.unlisted_names", "silent_default", needs=("tools", "call", "tasks"), value=79)
-def unlisted_names(lab: Lab) -> Iterator[Finding | None]:
+def unlisted_names(ctx: AuditContext) -> Iterator[Finding | None]:
     """Who is asked about a name that stands in no list of names says so."""
-    found = list(_cells(lab))[:TOOLS]
+    found = list(_cells(ctx))[:TOOLS]
     if not found:
         raise NotChecked("no tool takes a name of which a list is known")
     told: set[tuple[str, str]] = set()
     for cell in found:
-        lab.looking()
-        probes = [] if (cell.tool.name, cell.name) in told else _asked(lab, cell)
+        ctx.count_comparisons()
+        probes = [] if (cell.tool.name, cell.name) in told else _asked(ctx, cell)
         data = {"name": cell.name, "is_enum": cell.is_enum}
-        records = lab.play_all(probes)
+        records = ctx.play_all(probes)
         if not probes or not made_up(records, Evidence("", data=data)):
             continue
         told.add((cell.tool.name, cell.name))
-        yield lab.finding(
+        yield ctx.finding(
             f"{cell.tool.name} answers for a {cell.name} that is in no list with a default",
             *probes,
             relation=f"{HERE}made_up",
@@ -180,7 +180,7 @@ def unlisted_names(lab: Lab) -> Iterator[Finding | None]:
         )
 
 
-def _asked(lab: Lab, cell: Cell) -> list[Probe]:
+def _asked(ctx: AuditContext, cell: Cell) -> list[Probe]:
     """Calls for two strangers and for some listed names with unlike answers; none where a stranger is refused.
 
     All are tried in one probe, each on an instance of its own.
@@ -188,7 +188,7 @@ def _asked(lab: Lab, cell: Cell) -> list[Probe]:
     asks = [*STRANGERS, *cell.listed]
     head = (reset(cell.known.task), *cell.known.before)
     calls = {word: call(cell.tool.name, {**cell.known.op.value, cell.name: word}, mark="call") for word in asks}
-    sweep = lab.play(
+    sweep = ctx.play(
         *(
             op.moved(f"s{place}")
             for place, word in enumerate(asks)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record
 
 SAYS = "Yes, please go on. (zq7)"
@@ -16,18 +16,18 @@ SAYS = "Yes, please go on. (zq7)"
 
 
 @check("x.user_faults", "silent_default", needs=("user", "tasks"), value=78)
-def user_faults(lab: Lab) -> Iterator[Finding | None]:
+def user_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     """A simulated user whose model does not answer says nothing: the episode is broken, it does not go on."""
-    for task in lab.some(3):
-        if not _speaks(lab, task):
+    for task in ctx.sample_tasks(3):
+        if not _speaks(ctx, task):
             continue
         for said in ("Hello. What can I do for you?", "I have done it."):
-            lab.looking()
+            ctx.count_comparisons()
             op = Op("user", name=task, value={"said": said, "raises": "timed out"}, mark="user")
             probe = Probe((op,))
-            record = lab.play_probe(probe)
+            record = ctx.play_probe(probe)
             if made_up([record], Evidence("", ("user",))):
-                yield lab.finding(
+                yield ctx.finding(
                     "the user goes on speaking though his model never answered",
                     probe,
                     relation=f"{__name__}:made_up",
@@ -41,9 +41,9 @@ def user_faults(lab: Lab) -> Iterator[Finding | None]:
                 return
 
 
-def _speaks(lab: Lab, task: str) -> bool:
+def _speaks(ctx: AuditContext, task: str) -> bool:
     """Whether there is a user whose words are those of a model."""
-    seen = lab.play(Op("user", name=task, value={"said": "Hello.", "says": SAYS}, mark="user")).at("user")
+    seen = ctx.play(Op("user", name=task, value={"said": "Hello.", "says": SAYS}, mark="user")).at("user")
     return seen.fine and is_dict(seen.value) and bool(seen.value["asked"])
 
 

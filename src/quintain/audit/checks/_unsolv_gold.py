@@ -15,90 +15,97 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_dict, is_number
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op
 
 from ._reward_acts import submits
-from ._unsolv_walks import Walk, decimal, kinds, leaves, plain
+from ._unsolv_runs import SolutionRun, decimal, kinds, leaves, plain
 
 _LEAST = 4
 """Siblings that must follow a rule."""
-_BROKEN = "quintain.audit.checks._unsolv_walks:works_and_loses"
+_BROKEN = "quintain.audit.checks._unsolv_runs:works_and_loses"
 _TEACHES = "to give answers that nothing in the world supports"
 
 
 @check("x.gold_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=62)
-def gold_rule(lab: Lab) -> Iterator[Finding | None]:
+def gold_rule(ctx: AuditContext) -> Iterator[Finding | None]:
     """The answer that is paid is the one that the solution's own calls have shown, in each task as in its siblings."""
-    for family in kinds(lab):
+    for family in kinds(ctx):
         if len(family) < 3 or _said(family[0]) is None:
             continue
-        lab.looking(len(family))
-        yield from _against_rule(lab, family)
-        yield from _lost_digits(lab, family)
+        ctx.count_comparisons(len(family))
+        yield from _against_rule(ctx, family)
+        yield from _lost_digits(ctx, family)
 
 
-def _against_rule(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
+def _against_rule(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Finding | None]:
     for place, path in _sources(family[0]):
-        shown = [(walk, _at(walk, place, path)) for walk in family]
-        follow = [walk for walk, one in shown if one is not None and _alike(one, _answer(walk))]
-        against = [(walk, one) for walk, one in shown if one is not None and not _alike(one, _answer(walk))]
-        distinct = len({plain(str(_answer(walk))) for walk in follow})
+        shown = [(solution_run, _at(solution_run, place, path)) for solution_run in family]
+        follow = [solution_run for solution_run, one in shown if one is not None and _alike(one, _answer(solution_run))]
+        against = [
+            (solution_run, one)
+            for solution_run, one in shown
+            if one is not None and not _alike(one, _answer(solution_run))
+        ]
+        distinct = len({plain(str(_answer(solution_run))) for solution_run in follow})
         if not against or len(follow) < max(_LEAST, 3 * len(against)) or distinct < 3:
             continue
-        walk, one = against[0]
-        is_last = place == _look(walk) and _computes(lab, walk.ops[place])
+        solution_run, one = against[0]
+        is_last = place == _look(solution_run) and _computes(ctx, solution_run.ops[place])
         told = ".".join(path) or "result"
-        yield lab.finding(
-            f"the {told} of {walk.ops[place].name} is the answer of all tasks of a kind but for some",
-            solves(walk.task, _saying(walk, one)),
-            solves(walk.task, walk.ops),
+        yield ctx.finding(
+            f"the {told} of {solution_run.ops[place].name} is the answer of all tasks of a kind but for some",
+            solves(solution_run.task, _saying(solution_run, one)),
+            solves(solution_run.task, solution_run.ops),
             *(solves(sibling.task, sibling.ops) for sibling in follow[:3]),
             relation=_BROKEN,
             marks=("score",),
-            data=walk.full,
+            data=solution_run.full,
             minimise=0,
             part="T",
             severity="error" if is_last else "warning",
             at_most="proven" if is_last else "likely",
             tasks=[other.task for other, _ in against],
             expected=f"{one!r}, which the solution's own call gave, as in {len(follow)} other tasks of this kind",
-            observed=f"{_answer(walk)!r} is paid in its place",
+            observed=f"{_answer(solution_run)!r} is paid in its place",
             teaches=_TEACHES,
         )
         return
 
 
-def _lost_digits(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
+def _lost_digits(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Finding | None]:
     """Results that are the answer rounded to fewer digits, in all tasks of a kind, and are not paid."""
     place = _look(family[0])
     paths = [path for at, path in _sources(family[0]) if at == place]
     for path in paths:
-        pairs = [(walk, decimal(_at(walk, place, path)), decimal(_answer(walk))) for walk in family]
-        known = [(walk, one, own) for walk, one, own in pairs if one is not None and own is not None]
+        pairs = [
+            (solution_run, decimal(_at(solution_run, place, path)), decimal(_answer(solution_run)))
+            for solution_run in family
+        ]
+        known = [(solution_run, one, own) for solution_run, one, own in pairs if one is not None and own is not None]
         digits = max((_places(one) for _, one, _ in known), default=0)
-        finer = [(walk, one, own) for walk, one, own in known if one != own]
+        finer = [(solution_run, one, own) for solution_run, one, own in known if one != own]
         if len(known) < len(family) or len(finer) < 3 or len(finer) < 0.75 * len(known):
             continue
         step = Decimal(1).scaleb(-digits)
         if any(abs(one - own) > step / 2 or _places(own) <= digits for _, one, own in finer):
             continue
-        walk, _, own = finer[0]
-        shown = _at(walk, place, path)
-        yield lab.finding(
-            f"{walk.ops[place].name} rounds off digits that the answer needs",
-            solves(walk.task, _saying(walk, shown)),
-            solves(walk.task, walk.ops),
+        solution_run, _, own = finer[0]
+        shown = _at(solution_run, place, path)
+        yield ctx.finding(
+            f"{solution_run.ops[place].name} rounds off digits that the answer needs",
+            solves(solution_run.task, _saying(solution_run, shown)),
+            solves(solution_run.task, solution_run.ops),
             relation=_BROKEN,
             marks=("score",),
-            data=walk.full,
+            data=solution_run.full,
             minimise=0,
             part="S",
             tasks=[one.task for one, _, _ in finer],
             expected=f"an answer that the tools can show, or {shown!r} to be right",
-            observed=f"{own} is wanted, and {walk.ops[place].name} gives {shown!r}",
+            observed=f"{own} is wanted, and {solution_run.ops[place].name} gives {shown!r}",
             teaches="to make up what the tools do not tell",
         )
         return
@@ -107,31 +114,31 @@ def _lost_digits(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
 # --- answers and their sources ---
 
 
-def _said(walk: Walk) -> tuple[int, str] | None:
+def _said(solution_run: SolutionRun) -> tuple[int, str] | None:
     """The op that hands the answer in, and the argument that holds it; None where there is no such, or several."""
-    place = len(walk.ops) - 1
-    op = walk.ops[place]
+    place = len(solution_run.ops) - 1
+    op = solution_run.ops[place]
     if op.do == "answer":
         return place, ""
     texts = [name for name, one in op.value.items() if isinstance(one, str) or is_number(one)] if submits(op) else []
     return (place, texts[0]) if len(texts) == 1 else None
 
 
-def _answer(walk: Walk) -> Any:
-    found = _said(walk)
+def _answer(solution_run: SolutionRun) -> Any:
+    found = _said(solution_run)
     assert found is not None, "families are of tasks that are solved by saying something"
     place, name = found
-    return walk.ops[place].value[name] if name else walk.ops[place].value
+    return solution_run.ops[place].value[name] if name else solution_run.ops[place].value
 
 
-def _saying(walk: Walk, value: Any) -> tuple[Op, ...]:
+def _saying(solution_run: SolutionRun, value: Any) -> tuple[Op, ...]:
     """The solution with another answer, in the type of its own."""
-    found = _said(walk)
+    found = _said(solution_run)
     assert found is not None
     place, name = found
-    op = walk.ops[place]
-    said = _words(value) if isinstance(_answer(walk), str) else value
-    return (*walk.ops[:place], msgspec.structs.replace(op, value=op.value | {name: said} if name else said))
+    op = solution_run.ops[place]
+    said = _words(value) if isinstance(_answer(solution_run), str) else value
+    return (*solution_run.ops[:place], msgspec.structs.replace(op, value=op.value | {name: said} if name else said))
 
 
 def _words(value: Any) -> str:
@@ -141,21 +148,21 @@ def _words(value: Any) -> str:
     return str(value)
 
 
-def _look(walk: Walk) -> int:
+def _look(solution_run: SolutionRun) -> int:
     """The last call before the answer."""
-    found = _said(walk)
+    found = _said(solution_run)
     return found[0] - 1 if found else -1
 
 
-def _sources(walk: Walk) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _sources(solution_run: SolutionRun) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Every value that was read before the answer, the last call's first."""
-    for place in reversed(range(max(0, _look(walk) + 1))):
-        for path, _ in list(leaves(_data(walk, place)))[:40]:
+    for place in reversed(range(max(0, _look(solution_run) + 1))):
+        for path, _ in list(leaves(_data(solution_run, place)))[:40]:
             yield place, path
 
 
-def _data(walk: Walk, place: int) -> Any:
-    value = walk.said[place].value
+def _data(solution_run: SolutionRun, place: int) -> Any:
+    value = solution_run.said[place].value
     if isinstance(value, str) and value[:1] in "{[":
         try:
             return json.loads(value)
@@ -164,8 +171,8 @@ def _data(walk: Walk, place: int) -> Any:
     return value
 
 
-def _at(walk: Walk, place: int, path: tuple[str, ...]) -> Any:
-    return dict(leaves(_data(walk, place))).get(path)
+def _at(solution_run: SolutionRun, place: int, path: tuple[str, ...]) -> Any:
+    return dict(leaves(_data(solution_run, place))).get(path)
 
 
 def _alike(one: Any, other: Any) -> bool:
@@ -180,8 +187,8 @@ def _places(value: Decimal) -> int:
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def _computes(lab: Lab, op: Op) -> bool:
+def _computes(ctx: AuditContext, op: Op) -> bool:
     """Whether a tool works out a result from numbers that it is given."""
-    spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+    spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     types = [one.get("type") for one in spec.properties.values() if is_dict(one)] if spec else []
     return "number" in types or types.count("integer") >= 2

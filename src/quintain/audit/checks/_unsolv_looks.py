@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from quintain.audit.lab import Lab
+from quintain.audit.context import AuditContext
 from quintain.audit.probe import Op
 
 from ._reward_acts import names, reads_by_name, words
@@ -53,16 +53,16 @@ class Variant(msgspec.Struct, frozen=True):
     least: float = float("inf")
 
 
-def looks(lab: Lab, one: Solved) -> Iterator[Variant]:
+def looks(ctx: AuditContext, one: Solved) -> Iterator[Variant]:
     """The solution with looks that it does not take, before it begins and between its steps."""
-    own = [op for place, op in enumerate(one.ops) if _only_looks(lab, op) and place not in one.errors]
-    known = [call.op for call in lab.survey.calls if call.task == one.task and _only_looks(lab, call.op)]
+    own = [op for place, op in enumerate(one.ops) if _only_looks(ctx, op) and place not in one.errors]
+    known = [call.op for call in ctx.discovery.calls if call.task == one.task and _only_looks(ctx, call.op)]
     bare = {(op.name, repr(op.value)): msgspec.structs.replace(op, mark="", on="a") for op in (*own, *known)}
     there = list(bare.values())[:8]
-    budget: Any = lab.attribute("budget")
+    budget: Any = ctx.attribute("budget")
     calls = sum(op.do == "call" for op in one.ops)
-    told = bool(_PRICE.search(" ".join([one.told, *(tool.description for tool in lab.about.tools)])))
-    grave = not told and not lab.attribute("graded")
+    told = bool(_PRICE.search(" ".join([one.told, *(tool.description for tool in ctx.about.tools)])))
+    grave = not told and not ctx.attribute("graded")
     for count in _MORE if there else ():
         if isinstance(budget, int) and calls + count > budget:
             break
@@ -77,15 +77,15 @@ def looks(lab: Lab, one: Solved) -> Iterator[Variant]:
         )
 
 
-def _only_looks(lab: Lab, op: Op) -> bool:
+def _only_looks(ctx: AuditContext, op: Op) -> bool:
     """Whether a call only looks; what no tool but such writes to is a log of looks, and not the world."""
-    return _is_look(op) and (op.name not in lab.survey.writers or _logs(lab, op.name))
+    return _is_look(op) and (op.name not in ctx.discovery.writers or _logs(ctx, op.name))
 
 
-def _logs(lab: Lab, tool: str) -> bool:
+def _logs(ctx: AuditContext, tool: str) -> bool:
     """Whether all that a tool changes stands where nothing but looks writes."""
-    acts = {_top(path) for call in lab.survey.writes() if not _is_look(call.op) for path in call.changed or ()}
-    return all(_top(path) not in acts for call in lab.survey.of(tool) for path in call.changed or ())
+    acts = {_top(path) for call in ctx.discovery.writes() if not _is_look(call.op) for path in call.changed or ()}
+    return all(_top(path) not in acts for call in ctx.discovery.of(tool) for path in call.changed or ())
 
 
 def _is_look(op: Op) -> bool:

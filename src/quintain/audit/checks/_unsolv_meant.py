@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import reset, state
 
 from ._reward_acts import names, scalars, words
-from ._reward_kin import Family, Kin, families
 from ._reward_redirect import translated
+from ._reward_related import Family, RelatedRow, families
 from ._reward_runs import Solved, solve
-from ._unsolv_walks import common_words, walks
+from ._unsolv_runs import common_words, solution_runs
 
 SOLVED = 12
 """Tasks that are looked at: ambiguity is one task's own."""
@@ -31,23 +31,23 @@ _RELATIVE = re.compile(
 
 
 @check("x.one_is_meant", "unsolvable", needs=("oracle", "state", "tasks", "tools"), value=56)
-def one_is_meant(lab: Lab) -> Iterator[Finding | None]:
+def one_is_meant(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a task says of a record that it names by its fields fits no second record."""
-    if "user" in lab.offers or any(_ASKS & set(words(tool.name)) for tool in lab.about.tools):
-        raise lab.none("an agent can ask which one is meant")
-    found: list[tuple[Solved, str, Kin]] = []
-    for one in [one for one in solve(lab, lab.some(SOLVED)) if one.full and not one.errors]:
-        lab.looking()
-        for name, family in families(lab, one).items() if _unnamed(one) else ():
-            kin = _double(one, name, family)
-            if kin is None:
+    if "user" in ctx.offers or any(_ASKS & set(words(tool.name)) for tool in ctx.about.tools):
+        raise ctx.not_checked("an agent can ask which one is meant")
+    found: list[tuple[Solved, str, RelatedRow]] = []
+    for one in [one for one in solve(ctx, ctx.sample_tasks(SOLVED)) if one.full and not one.errors]:
+        ctx.count_comparisons()
+        for name, family in families(ctx, one).items() if _unnamed(one) else ():
+            related_row = _double(one, name, family)
+            if related_row is None:
                 continue
-            rows = dict(_rows(lab.play(reset(one.task), state()).at("state").value))
-            if not _is_pointed_at(one, name, rows) and not _is_told_apart(one, family.own, kin.row, rows=rows):
-                found.append((one, name, kin))
+            rows = dict(_rows(ctx.play(reset(one.task), state()).at("state").value))
+            if not _is_pointed_at(one, name, rows) and not _is_told_apart(one, family.own, related_row.row, rows=rows):
+                found.append((one, name, related_row))
                 break
-    for one, name, kin in found[:3]:
-        finding = _ambiguous(lab, one, name, kin=kin)
+    for one, name, related_row in found[:3]:
+        finding = _ambiguous(ctx, one, name, related_row=related_row)
         if finding is not None:
             yield finding
             return
@@ -59,7 +59,7 @@ def _unnamed(one: Solved) -> bool:
     return any(_ID.fullmatch(value) and not _stands(value, one.told) for value in given)
 
 
-def _double(one: Solved, name: str, family: Family) -> Kin | None:
+def _double(one: Solved, name: str, family: Family) -> RelatedRow | None:
     """Another row of which all is true that the prompt says of the one that the solution acts on."""
     acts = [place for place in one.writes if name in map(str, scalars(one.ops[place].value))]
     if not acts or _stands(name, one.told):
@@ -68,18 +68,18 @@ def _double(one: Solved, name: str, family: Family) -> Kin | None:
     fields = [key for key, value in family.own.items() if isinstance(value, str) and value in mine]
     if not any(_is_proper(family.own[key]) for key in fields):
         return None
-    for kin in family.others:
-        theirs = {str(value) for value in scalars(kin.row)}
-        alike = mine <= theirs and all(kin.row.get(key) == family.own[key] for key in fields)
-        if alike and not _is_done(one, name, kin):
-            return kin
+    for related_row in family.others:
+        theirs = {str(value) for value in scalars(related_row.row)}
+        alike = mine <= theirs and all(related_row.row.get(key) == family.own[key] for key in fields)
+        if alike and not _is_done(one, name, related_row):
+            return related_row
     return None
 
 
-def _is_done(one: Solved, name: str, kin: Kin) -> bool:
+def _is_done(one: Solved, name: str, related_row: RelatedRow) -> bool:
     """Whether another row is already as the solution leaves its own: then nobody means it."""
     made = {path[-1]: new for path, (_, new) in one.changed.items() if name in path[:2] and len(path) > 2}
-    return bool(made) and all(kin.row.get(key) == new for key, new in made.items())
+    return bool(made) and all(related_row.row.get(key) == new for key, new in made.items())
 
 
 def _is_proper(value: str) -> bool:
@@ -121,18 +121,18 @@ def _rows(world: Any) -> Iterator[tuple[str, Any]]:
                 yield str(row.get("id", key)), row
 
 
-def _ambiguous(lab: Lab, one: Solved, name: str, *, kin: Kin) -> Finding | None:
-    family = families(lab, one)[name]
-    other = tuple(translated(one, name, family.own, kin=kin))
+def _ambiguous(ctx: AuditContext, one: Solved, name: str, *, related_row: RelatedRow) -> Finding | None:
+    family = families(ctx, one)[name]
+    other = tuple(translated(one, name, family.own, related_row=related_row))
     if other == one.ops:
         return None
-    siblings = common_words([walk.told for walk in walks(lab) if walk.task != one.task])
+    siblings = common_words([solution_run.told for solution_run in solution_runs(ctx) if solution_run.task != one.task])
     sure = not _says_more(one, family, siblings)
-    return lab.finding(
+    return ctx.finding(
         f"two records of {family.table} fit what the task says, and only one is meant",
         solves(one.task, other),
         solves(one.task, one.ops),
-        relation="quintain.audit.checks._unsolv_walks:works_and_loses",
+        relation="quintain.audit.checks._unsolv_runs:works_and_loses",
         marks=("score",),
         data=one.full,
         minimise=0,
@@ -140,8 +140,8 @@ def _ambiguous(lab: Lab, one: Solved, name: str, *, kin: Kin) -> Finding | None:
         severity="error" if sure else "warning",
         at_most="proven" if sure else "likely",
         tasks=[one.task],
-        expected=f"something that tells {name} from {kin.name}",
-        observed={"told": one.told[:300], "also fits": str(kin.row)[:300]},
+        expected=f"something that tells {name} from {related_row.name}",
+        observed={"told": one.told[:300], "also fits": str(related_row.row)[:300]},
         teaches="to guess",
     )
 

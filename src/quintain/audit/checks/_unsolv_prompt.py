@@ -13,39 +13,42 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 from ._reward_acts import reads_by_name
 from ._reward_runs import runs_of, solve
 from ._unsolv_looks import looks
-from ._unsolv_walks import Walk, common_words, decimal, kinds, leaves, plain, walks
+from ._unsolv_runs import SolutionRun, common_words, decimal, kinds, leaves, plain, solution_runs
 
 _LEAST = 4
 _HERE = "quintain.audit.checks._unsolv_prompt"
 
 
 @check("x.prompt_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=60)
-def prompt_rule(lab: Lab) -> Iterator[Finding | None]:
+def prompt_rule(ctx: AuditContext) -> Iterator[Finding | None]:
     """The solution acts on what the prompt names, in each task as in its siblings."""
-    for family in kinds(lab, lambda walk: len(_words(walk.told))):
+    for family in kinds(ctx, lambda solution_run: len(_words(solution_run.told))):
         if len(family) > _LEAST:
-            lab.looking(len(family))
-            yield from _against(lab, family)
+            ctx.count_comparisons(len(family))
+            yield from _against(ctx, family)
 
 
-def _against(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
-    said = {walk.task: _words(walk.told) for walk in family}
+def _against(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Finding | None]:
+    said = {solution_run.task: _words(solution_run.told) for solution_run in family}
     slots = [place for place in range(len(said[family[0].task])) if len({one[place] for one in said.values()}) > 2]
     arguments = [
         (place, path) for place, op in enumerate(family[0].ops) for path, _ in leaves(op.value) if op.do == "call"
     ]
     for place, path in arguments:
         for slot in slots:
-            pairs = [(walk, dict(leaves(walk.ops[place].value)).get(path), said[walk.task][slot]) for walk in family]
-            follow = [walk for walk, own, word in pairs if own is not None and _alike(own, word)]
+            pairs = [
+                (solution_run, dict(leaves(solution_run.ops[place].value)).get(path), said[solution_run.task][slot])
+                for solution_run in family
+            ]
+            follow = [solution_run for solution_run, own, word in pairs if own is not None and _alike(own, word)]
             against = [one for one in pairs if one[1] is not None and not _alike(one[1], one[2])]
             against = [one for one in against if plain(str(one[1])) not in map(plain, said[one[0].task])]
             if not against or len(follow) < max(_LEAST, 3 * len(against)) or len(follow) + len(against) < len(pairs):
@@ -53,16 +56,16 @@ def _against(lab: Lab, family: Sequence[Walk]) -> Iterator[Finding | None]:
             against = [one for one in against if not _says_more(one[0], follow)]
             if not against:
                 continue
-            walk, own, word = against[0]
-            obeyed = tuple(_replaced(op, own, _typed(own, word)) for op in walk.ops)
-            yield lab.finding(
-                f"{walk.ops[place].name} is given another {path[-1]} than the prompt names",
-                solves(walk.task, obeyed),
-                solves(walk.task, walk.ops),
+            solution_run, own, word = against[0]
+            obeyed = tuple(_replaced(op, own, _typed(own, word)) for op in solution_run.ops)
+            yield ctx.finding(
+                f"{solution_run.ops[place].name} is given another {path[-1]} than the prompt names",
+                solves(solution_run.task, obeyed),
+                solves(solution_run.task, solution_run.ops),
                 *(solves(sibling.task, sibling.ops) for sibling in follow[:3]),
-                relation="quintain.audit.checks._unsolv_walks:loses",
+                relation="quintain.audit.checks._unsolv_runs:loses",
                 marks=("score",),
-                data=walk.full,
+                data=solution_run.full,
                 minimise=0,
                 part="T",
                 tasks=[one[0].task for one in against],
@@ -78,9 +81,9 @@ def _words(told: str) -> list[str]:
     return [one.strip(".,:;!?()\"'") for one in re.findall(r"\S+", told) if any(sign.isdigit() for sign in one)]
 
 
-def _says_more(walk: Walk, siblings: Sequence[Walk]) -> bool:
+def _says_more(solution_run: SolutionRun, siblings: Sequence[SolutionRun]) -> bool:
     """Whether a prompt has a word, no name, that its siblings' have not: it may mean another thing then."""
-    told = re.sub(r"([A-Z]\S*)( [a-z']{1,4}){1,2}(?= [A-Z])", r"\1", walk.told)  # "Anna da Silva"
+    told = re.sub(r"([A-Z]\S*)( [a-z']{1,4}){1,2}(?= [A-Z])", r"\1", solution_run.told)  # "Anna da Silva"
     own = {word for word in re.findall(r"\b[^\W\d_]+\b", told) if word.islower()}
     return bool(own - common_words([one.told for one in siblings]))
 
@@ -100,33 +103,33 @@ def _typed(own: Any, word: str) -> Any:
 
 
 def _replaced(op: Op, own: Any, other: Any) -> Op:
-    def walk(value: Any) -> Any:
+    def solution_run(value: Any) -> Any:
         if is_dict(value):
-            return {key: walk(item) for key, item in value.items()}
+            return {key: solution_run(item) for key, item in value.items()}
         if is_list(value):
-            return [walk(item) for item in value]
+            return [solution_run(item) for item in value]
         return other if type(value) is type(own) and value == own else value
 
-    return msgspec.structs.replace(op, value=walk(op.value)) if op.do == "call" else op
+    return msgspec.structs.replace(op, value=solution_run(op.value)) if op.do == "call" else op
 
 
 # --- room ---
 
 
 @check("x.room_to_look", "unsolvable", needs=("oracle", "tasks"), value=57)
-def room_to_look(lab: Lab) -> Iterator[Finding | None]:
+def room_to_look(ctx: AuditContext) -> Iterator[Finding | None]:
     """Who takes three looks more than the solution can still do all of it."""
-    if isinstance(lab.attribute("budget"), int):
-        raise lab.none("the number of calls that an episode allows is declared: x.budget asks about it")
-    for one in [one for one in solve(lab, lab.some(4)) if one.full and not one.errors]:
-        ways = [way for way in looks(lab, one) if way.severity == "error" and len(way.ops) <= len(one.ops) + 3]
-        lab.looking(len(ways))
-        for way, run in zip(ways, runs_of(lab, one.task, [way.ops for way in ways]), strict=True):
+    if isinstance(ctx.attribute("budget"), int):
+        raise ctx.not_checked("the number of calls that an episode allows is declared: x.budget asks about it")
+    for one in [one for one in solve(ctx, ctx.sample_tasks(4)) if one.full and not one.errors]:
+        ways = [way for way in looks(ctx, one) if way.severity == "error" and len(way.ops) <= len(one.ops) + 3]
+        ctx.count_comparisons(len(ways))
+        for way, run in zip(ways, runs_of(ctx, one.task, [way.ops for way in ways]), strict=True):
             late = [place for place in run.errors if not reads_by_name(way.ops[place])]
             if not late or (run.score is not None and run.score >= (one.full or 0.0) - 1e-9):
                 continue
             marked = tuple(op.marked("late") if place == late[0] else op for place, op in enumerate(way.ops))
-            yield lab.finding(
+            yield ctx.finding(
                 "an episode has no room for a look more than its solution takes, and nobody says so",
                 Probe((reset(one.task), *marked, score())),
                 solves(one.task, one.ops),
@@ -160,26 +163,26 @@ def cut_short(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.one_for_all", "unsolvable", needs=("oracle", "tasks"), value=55)
-def one_for_all(lab: Lab) -> Iterator[Finding | None]:
+def one_for_all(ctx: AuditContext) -> Iterator[Finding | None]:
     """No one sequence of calls solves all tasks that are told differently."""
-    there = walks(lab)
-    different = {walk.told: walk for walk in there}
+    there = solution_runs(ctx)
+    different = {solution_run.told: solution_run for solution_run in there}
     if len(different) < 6:
-        raise lab.none("there are fewer than six tasks that are told differently")
+        raise ctx.not_checked("there are fewer than six tasks that are told differently")
     some = list(different.values())[:: max(1, len(different) // 6)][:6]
-    probes = [solves(walk.task, some[0].ops) for walk in some]
-    lab.looking(len(probes))
-    paid = [number(record.at("score")) for record in lab.play_all(probes)]
-    if all(one is not None and one >= walk.full - 1e-9 for one, walk in zip(paid, some, strict=True)):
-        yield lab.finding(
+    probes = [solves(solution_run.task, some[0].ops) for solution_run in some]
+    ctx.count_comparisons(len(probes))
+    paid = [number(record.at("score")) for record in ctx.play_all(probes)]
+    if all(one is not None and one >= solution_run.full - 1e-9 for one, solution_run in zip(paid, some, strict=True)):
+        yield ctx.finding(
             "one and the same sequence of calls is paid in full in tasks that ask for different things",
             *probes,
             relation="pays",
             marks=("score",),
-            data=min(walk.full for walk in some),
+            data=min(solution_run.full for solution_run in some),
             minimise=0,
             part="T",
-            tasks=[walk.task for walk in some],
+            tasks=[solution_run.task for solution_run in some],
             expected="that what is asked for matters",
             observed=paid,
             teaches="one answer, whatever is asked",

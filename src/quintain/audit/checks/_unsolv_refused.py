@@ -13,16 +13,16 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 from ._reward_acts import reads_by_name, submits
-from ._unsolv_walks import Walk, decimal, kinds, walks
+from ._unsolv_runs import SolutionRun, decimal, kinds, solution_runs
 
 _LEAST = 4
 """Siblings in which a look must work."""
@@ -34,31 +34,31 @@ _HERE = "quintain.audit.checks._unsolv_refused"
 
 
 @check("x.refused_look", "unsolvable", needs=("oracle", "tasks", "tools"), value=61)
-def refused_look(lab: Lab) -> Iterator[Finding | None]:
+def refused_look(ctx: AuditContext) -> Iterator[Finding | None]:
     """What the solution looks at is there, in each task as in its siblings."""
-    for family in kinds(lab):
+    for family in kinds(ctx):
         if len(family) <= _LEAST:
             continue
-        lab.looking(len(family))
+        ctx.count_comparisons(len(family))
         for place, op in enumerate(family[0].ops):
-            refused = [walk for walk in family if walk.said[place].is_error]
-            works = [walk for walk in family if not any(one.is_error for one in walk.said)]
+            refused = [solution_run for solution_run in family if solution_run.said[place].is_error]
+            works = [solution_run for solution_run in family if not any(one.is_error for one in solution_run.said)]
             if reads_by_name(op) and refused and len(works) >= max(_LEAST, 3 * len(refused)):
-                walk = refused[0]
-                if _says_alike(walk, works) and _matters(walk, place):
-                    yield _missing(lab, walk, place, refused=refused, works=works)
+                solution_run = refused[0]
+                if _says_alike(solution_run, works) and _matters(solution_run, place):
+                    yield _missing(ctx, solution_run, place, refused=refused, works=works)
                     return
 
 
-def _says_alike(walk: Walk, siblings: Sequence[Walk]) -> bool:
+def _says_alike(solution_run: SolutionRun, siblings: Sequence[SolutionRun]) -> bool:
     """Whether the answer is of the same form as theirs, so that it is not this that it tells: that nothing is there."""
     forms = Counter(_form(other) for other in siblings)
-    return len(forms) == 1 and _form(walk) in forms and _form(walk) != ""
+    return len(forms) == 1 and _form(solution_run) in forms and _form(solution_run) != ""
 
 
-def _form(walk: Walk) -> str:
+def _form(solution_run: SolutionRun) -> str:
     """What kind of thing a solution says at its end; empty where that might as well be "none"."""
-    last = walk.ops[-1]
+    last = solution_run.ops[-1]
     if last.do != "answer" and not submits(last):
         return "acts"
     values = [last.value] if last.do == "answer" else list(last.value.values())
@@ -71,38 +71,48 @@ def _form(walk: Walk) -> str:
     return f"{len(parts)} parts" if len(parts) > 1 else ""
 
 
-def _matters(walk: Walk, place: int) -> bool:
+def _matters(solution_run: SolutionRun, place: int) -> bool:
     """Whether nothing that the solution does to the same thing works: then it is there, and the look was idle."""
-    asked = {str(value) for value in walk.ops[place].value.values()}
+    asked = {str(value) for value in solution_run.ops[place].value.values()}
     return not any(
-        op.do == "call" and at != place and asked & set(map(str, op.value.values())) and not walk.said[at].is_error
-        for at, op in enumerate(walk.ops)
+        op.do == "call"
+        and at != place
+        and asked & set(map(str, op.value.values()))
+        and not solution_run.said[at].is_error
+        for at, op in enumerate(solution_run.ops)
     )
 
 
-def _missing(lab: Lab, walk: Walk, place: int, *, refused: Sequence[Walk], works: Sequence[Walk]) -> Finding | None:
-    op = walk.ops[place]
-    acts = _form(walk) == "acts"
-    return lab.finding(
+def _missing(
+    ctx: AuditContext,
+    solution_run: SolutionRun,
+    place: int,
+    *,
+    refused: Sequence[SolutionRun],
+    works: Sequence[SolutionRun],
+) -> Finding | None:
+    op = solution_run.ops[place]
+    acts = _form(solution_run) == "acts"
+    return ctx.finding(
         f"what the solution reads by {op.name} is not there, and its answer is paid all the same",
-        *(_looking(one, place) for one in (walk, *works[:3])),
+        *(_looking(one, place) for one in (solution_run, *works[:3])),
         relation=f"{_HERE}:is_missing",
         marks=("look", "score"),
-        data=walk.full,
+        data=solution_run.full,
         minimise=0,
         part="T",
         severity="warning" if acts else "error",
         at_most="likely" if acts else "proven",
         tasks=[one.task for one in refused],
         expected=f"{op.name}({op.value}) works, as in {len(works)} other tasks of this kind",
-        observed=walk.said[place].raised or walk.said[place].value,
+        observed=solution_run.said[place].raised or solution_run.said[place].value,
         teaches="to guess",
     )
 
 
-def _looking(walk: Walk, place: int) -> Probe:
-    ops = [op.marked("look") if at == place else op for at, op in enumerate(walk.ops)]
-    return Probe((reset(walk.task), *ops, score()))
+def _looking(solution_run: SolutionRun, place: int) -> Probe:
+    ops = [op.marked("look") if at == place else op for at, op in enumerate(solution_run.ops)]
+    return Probe((reset(solution_run.task), *ops, score()))
 
 
 def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -118,28 +128,28 @@ def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.solution_in_bounds", "unsolvable", needs=("oracle", "tasks", "tools"), value=63)
-def solution_in_bounds(lab: Lab) -> Iterator[Finding | None]:
+def solution_in_bounds(ctx: AuditContext) -> Iterator[Finding | None]:
     """Each call of a solution is one that an agent can make: of a tool that it is told of, within its schema."""
-    specs = {tool.name: tool for tool in lab.about.tools}
-    barred: dict[str, list[tuple[Walk, int]]] = defaultdict(list)
-    for walk in walks(lab):
-        lab.looking()
-        for place, op in enumerate(walk.ops):
-            why = _why(op, specs) if op.do == "call" and not walk.said[place].is_error else ""
+    specs = {tool.name: tool for tool in ctx.about.tools}
+    barred: dict[str, list[tuple[SolutionRun, int]]] = defaultdict(list)
+    for solution_run in solution_runs(ctx):
+        ctx.count_comparisons()
+        for place, op in enumerate(solution_run.ops):
+            why = _why(op, specs) if op.do == "call" and not solution_run.said[place].is_error else ""
             if why:
-                barred[why].append((walk, place))
+                barred[why].append((solution_run, place))
     for why, found in barred.items():
-        walk, place = found[0]
-        op = walk.ops[place]
-        ops = [one.marked("call") if at == place else one for at, one in enumerate(walk.ops)]
-        without = [one for at, one in enumerate(walk.ops) if at != place]
-        yield lab.finding(
+        solution_run, place = found[0]
+        op = solution_run.ops[place]
+        ops = [one.marked("call") if at == place else one for at, one in enumerate(solution_run.ops)]
+        without = [one for at, one in enumerate(solution_run.ops) if at != place]
+        yield ctx.finding(
             f"the solution makes a call that no agent can make: {why}",
-            Probe((reset(walk.task), Op("tools", mark="tools"), *ops, score())),
-            Probe((reset(walk.task), *without, score())),
+            Probe((reset(solution_run.task), Op("tools", mark="tools"), *ops, score())),
+            Probe((reset(solution_run.task), *without, score())),
             relation=f"{_HERE}:is_barred",
             marks=("tools", "call", "score"),
-            data={"full": walk.full, "call": msgspec.to_builtins(op)},
+            data={"full": solution_run.full, "call": msgspec.to_builtins(op)},
             minimise=0,
             part="T",
             tasks=list(dict.fromkeys(one.task for one, _ in found)),

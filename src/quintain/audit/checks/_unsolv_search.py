@@ -14,13 +14,13 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.data import is_dict, is_list
 from quintain.audit.generate import Values
-from quintain.audit.handle import ToolSpec
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, call, reset
 
-from ._unsolv_walks import leaves, plain, text_of
+from ._unsolv_runs import leaves, plain, text_of
 
 SEARCH = "quintain.audit.checks._unsolv_search:search"
 _CALLS = 400

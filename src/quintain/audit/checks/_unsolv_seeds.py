@@ -10,56 +10,56 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, ask, reset, score
 
 from ._reward_facts import TOP, beyond, facts
 
 _PAIRS = 36
 """Pairs of a task and a seed in which the solution is played, where not all tasks can be tried."""
-_FEW = 30
+_MAX_TASKS = 30
 """Where there are no more tasks, all are tried, under three seeds each."""
 _IDLE = 48
 """Pairs of a task and a seed in which nothing is done."""
-_MOST = 12
+_MAX_SEEDS = 12
 """Seeds of one task in which nothing is done."""
 _PART = 6
 
 
 @check("x.solved_under_seeds", "unsolvable", needs=("oracle", "tasks"), value=64)
-def solved_under_seeds(lab: Lab) -> Iterator[Finding | None]:
+def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """What solves a task under one seed solves it under others."""
-    full = {task: fact.full for task, fact in facts(lab).items() if fact.full is not None and fact.full > 0}
+    full = {task: fact.full for task, fact in facts(ctx).items() if fact.full is not None and fact.full > 0}
     if max(full.values(), default=0.0) > 1.0 + 1e-9:
-        raise lab.none("rewards go beyond 1: nobody knows what the best is under a seed")
-    few = len(lab.about.tasks) <= _FEW
+        raise ctx.not_checked("rewards go beyond 1: nobody knows what the best is under a seed")
+    few = len(ctx.about.tasks) <= _MAX_TASKS
     if few:
-        full |= {task: fact.full for task, fact in beyond(lab).items() if fact.full is not None}
-        known = {task: lab.solved(task) for task in lab.about.tasks if task not in full}
+        full |= {task: fact.full for task, fact in beyond(ctx).items() if fact.full is not None}
+        known = {task: ctx.solution_score(task) for task in ctx.about.tasks if task not in full}
         full |= {task: paid for task, paid in known.items() if paid is not None}
-    tasks = [task for task in (lab.about.tasks if few else lab.some(_PAIRS)) if full.get(task, 0.0) > 0]
+    tasks = [task for task in (ctx.about.tasks if few else ctx.sample_tasks(_PAIRS)) if full.get(task, 0.0) > 0]
     pairs = list(_pairs(tasks, max(_PAIRS, 3 * len(tasks)) if few else _PAIRS, most=3))
     if not pairs:
-        raise lab.none("no solution is paid under the first seed")
+        raise ctx.not_checked("no solution is paid under the first seed")
     lost: list[tuple[str, int, tuple[Op, ...], float | None]] = []
     looked = 0
-    for (task, seed), one in zip(pairs, _played(lab, "seeded", pairs), strict=True):
+    for (task, seed), one in zip(pairs, _played(ctx, "seeded", pairs), strict=True):
         if not one["known"]:
             continue
         looked += 1
-        enough = full[task] / 2 if lab.attribute("graded") else full[task]
+        enough = full[task] / 2 if ctx.attribute("graded") else full[task]
         if one["paid"] is None or one["paid"] < enough - 1e-9:
             lost.append((task, seed, tuple(msgspec.convert(one["ops"], list[Op])), one["paid"]))
-    lab.looking(looked)
+    ctx.count_comparisons(looked)
     # A solution that fails under most seeds was written for one of them; so was the reward that differs everywhere.
     usual = len(lost) <= looked / 3
     if lost:
         task, seed, ops, paid = lost[0]
-        yield lab.finding(
+        yield ctx.finding(
             "a task's own solution is paid under one seed and not under another",
             Probe((reset(task, seed=seed), *ops, score())),
-            Probe((reset(task), *(lab.oracle(task) or ()), score())),
+            Probe((reset(task), *(ctx.oracle(task) or ()), score())),
             relation="quintain.audit.checks._reward_claims:loses_by_seed",
             marks=("score",),
             data=full[task],
@@ -75,26 +75,26 @@ def solved_under_seeds(lab: Lab) -> Iterator[Finding | None]:
 
 
 @check("x.idle_under_seeds", "unsolvable", needs=("tasks",), value=63)
-def idle_under_seeds(lab: Lab) -> Iterator[Finding | None]:
+def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """What is not paid for nothing under one seed is paid for nothing under no other."""
-    known = facts(lab)
+    known = facts(ctx)
     most = max([0.0, *(one for fact in known.values() for one in (fact.full, fact.floor) if one is not None)])
     if most > TOP + 1e-9:
-        raise lab.none("rewards go beyond 1: nobody knows what the best is under a seed")
+        raise ctx.not_checked("rewards go beyond 1: nobody knows what the best is under a seed")
     ceiling = {task: fact.full if fact.full is not None and fact.full > 0 else TOP for task, fact in known.items()}
     poor = {task for task, fact in known.items() if fact.floor is not None and fact.floor < ceiling[task] - 1e-9}
-    may_rest = bool(lab.attribute("refusal_ok"))
-    tasks = [task for task in lab.some(_IDLE) if task in poor and not (may_rest and not known[task].calls)]
-    pairs = list(_pairs(tasks, _IDLE if len(lab.about.tasks) <= _FEW else _IDLE // 2, most=_MOST))
+    may_rest = bool(ctx.attribute("refusal_ok"))
+    tasks = [task for task in ctx.sample_tasks(_IDLE) if task in poor and not (may_rest and not known[task].calls)]
+    pairs = list(_pairs(tasks, _IDLE if len(ctx.about.tasks) <= _MAX_TASKS else _IDLE // 2, most=_MAX_SEEDS))
     if not pairs:
-        raise lab.none("no task pays less for nothing than for its solution")
-    paid = [one["paid"] for one in _played(lab, "rested", pairs)]
-    lab.looking(len(pairs))
+        raise ctx.not_checked("no task pays less for nothing than for its solution")
+    paid = [one["paid"] for one in _played(ctx, "rested", pairs)]
+    ctx.count_comparisons(len(pairs))
     free = [pair for pair, got in zip(pairs, paid, strict=True) if got is not None and got >= ceiling[pair[0]] - 1e-9]
     # Without a solution beside it, more than 1 shows that 1 was never the best.
     if free and max(one for one in paid if one is not None) <= TOP + 1e-9:
         task, seed = free[0]
-        yield lab.finding(
+        yield ctx.finding(
             "doing nothing is paid as much as solving the task, under some seeds",
             Probe((reset(task, seed=seed), score())),
             Probe((reset(task), score())),
@@ -119,12 +119,12 @@ def _pairs(tasks: Sequence[str], count: int, *, most: int) -> Iterator[tuple[str
     yield from every[:count]
 
 
-def _played(lab: Lab, how: str, pairs: Sequence[tuple[str, int]]) -> list[Any]:
+def _played(ctx: AuditContext, how: str, pairs: Sequence[tuple[str, int]]) -> list[Any]:
     parts = [pairs[start : start + _PART] for start in range(0, len(pairs), _PART)]
     played = f"quintain.audit.checks._reward_facts:{how}"
     probes = [Probe((ask(played, [list(one) for one in part]),)) for part in parts]
     found: list[Any] = []
-    for part, record in zip(parts, lab.play_all(probes), strict=True):
+    for part, record in zip(parts, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         found += seen.value if seen.fine else [{"known": False, "paid": None} for _ in part]
     return found

@@ -11,14 +11,14 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list
+from quintain.audit.discovery import KnownCall
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.generate import fits
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset
-from quintain.audit.survey import Known
 
 from ._drift_claims import claims, defaults, last
 from ._drift_edits import edits
@@ -47,14 +47,14 @@ from ._drift_words import (
 TEACHES = "calls that production would answer otherwise, or not at all"
 
 
-def _good(lab: Lab, most: int = 3) -> Iterator[tuple[ToolSpec, Known]]:
+def _good(ctx: AuditContext, most: int = 3) -> Iterator[tuple[ToolSpec, KnownCall]]:
     """A few calls of each tool that worked, with the tool."""
-    for tool in lab.about.tools:
-        for known in lab.survey.of(tool.name)[:most]:
+    for tool in ctx.about.tools:
+        for known in ctx.discovery.of(tool.name)[:most]:
             yield tool, known
 
 
-def _control(known: Known, *further: Op) -> Probe:
+def _control(known: KnownCall, *further: Op) -> Probe:
     """The good call on one instance, other calls on a second one that came the same way."""
     before = tuple(op.moved("b") for op in known.before)
     return Probe(
@@ -107,14 +107,14 @@ def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 @check("runtime.tool_declaration_accuracy", "action_drift", needs=("tools", "call"), value=82)
-def declared(lab: Lab) -> Iterator[Finding | None]:
+def declared(ctx: AuditContext) -> Iterator[Finding | None]:
     """Every tool does with its arguments what its schema says: required, optional, enum, type."""
-    for tool, known in _good(lab):
-        lab.looking()
+    for tool, known in _good(ctx):
+        ctx.count_comparisons()
         arguments: dict[str, Any] = known.op.value
         unknown = [name for name in arguments if name not in tool.properties]
         if tool.parameters and unknown:
-            yield lab.finding(
+            yield ctx.finding(
                 f"{tool.name} takes a parameter that its schema does not have: {unknown[0]}",
                 Probe((reset(known.task), *known.before, known.op.marked("call"))),
                 relation=f"{__name__}:works",
@@ -125,7 +125,7 @@ def declared(lab: Lab) -> Iterator[Finding | None]:
                 teaches=TEACHES,
             )
         elif tool.parameters and not fits(arguments, tool.parameters):
-            yield lab.finding(
+            yield ctx.finding(
                 f"{tool.name} accepts a call that its own schema forbids",
                 Probe((reset(known.task), *known.before, known.op.marked("call"))),
                 relation=f"{__name__}:works",
@@ -136,12 +136,12 @@ def declared(lab: Lab) -> Iterator[Finding | None]:
                 observed=arguments,
                 teaches=TEACHES,
             )
-    for tool, known in _good(lab, 1):
-        yield from _optional(lab, tool, known)
-        yield from _enums(lab, tool, known)
+    for tool, known in _good(ctx, 1):
+        yield from _optional(ctx, tool, known)
+        yield from _enums(ctx, tool, known)
 
 
-def _optional(lab: Lab, tool: ToolSpec, known: Known) -> Iterator[Finding | None]:
+def _optional(ctx: AuditContext, tool: ToolSpec, known: KnownCall) -> Iterator[Finding | None]:
     for name in tool.properties:
         if name in tool.required:
             continue
@@ -149,11 +149,11 @@ def _optional(lab: Lab, tool: ToolSpec, known: Known) -> Iterator[Finding | None
         least = {key: value for key, value in without.items() if key in tool.required}
         probe = _control(known, call(tool.name, without, mark="call"), call(tool.name, least, mark="least"))
         data = {"words": "missing", "name": name}
-        record = lab.play_probe(probe) if name in known.op.value else None
+        record = ctx.play_probe(probe) if name in known.op.value else None
         # What is demanded only in a certain case (a reason when something is closed) is not demanded of the least call.
         if record is not None and name in text_of(record.at("least")) and _refused(record, data):
-            lab.looking()
-            yield lab.finding(
+            ctx.count_comparisons()
+            yield ctx.finding(
                 f"{tool.name} demands {name}, which its schema calls optional",
                 probe,
                 relation=f"{__name__}:refused_alone",
@@ -166,18 +166,18 @@ def _optional(lab: Lab, tool: ToolSpec, known: Known) -> Iterator[Finding | None
             )
 
 
-def _enums(lab: Lab, tool: ToolSpec, known: Known) -> Iterator[Finding | None]:
+def _enums(ctx: AuditContext, tool: ToolSpec, known: KnownCall) -> Iterator[Finding | None]:
     for name, schema in tool.properties.items():
         values = schema.get("enum") if is_dict(schema) else None
         if not is_list(values):
             continue
         for value in values:
             probe = _control(known, call(tool.name, {**known.op.value, name: value}, mark="call"))
-            lab.looking()
-            record = lab.play_probe(probe)
+            ctx.count_comparisons()
+            record = ctx.play_probe(probe)
             data = {"words": "invalid", "name": name}
             if value != known.op.value.get(name) and _refused(record, data):
-                yield lab.finding(
+                yield ctx.finding(
                     f"{tool.name} refuses {name}={value!r}, which its schema offers",
                     probe,
                     relation=f"{__name__}:refused_alone",
@@ -195,16 +195,16 @@ def _refused(record: Record, data: dict[str, str]) -> bool:
 
 
 @check("x.advertised_tools_exist", "action_drift", needs=("tools", "call", "tasks"), value=80)
-def exist(lab: Lab) -> Iterator[Finding | None]:
+def exist(ctx: AuditContext) -> Iterator[Finding | None]:
     """Every advertised tool exists, and no tool that is not advertised does."""
-    task = lab.tasks[0]
-    for tool in lab.about.tools:
-        lab.looking()
-        if lab.survey.of(tool.name):
+    task = ctx.tasks[0]
+    for tool in ctx.about.tools:
+        ctx.count_comparisons()
+        if ctx.discovery.of(tool.name):
             continue
         probe = Probe((reset(task), call(tool.name, {}, mark="call")))
-        if is_unknown([lab.play_probe(probe)], Evidence("")):
-            yield lab.finding(
+        if is_unknown([ctx.play_probe(probe)], Evidence("")):
+            yield ctx.finding(
                 f"{tool.name} is advertised, but there is no such tool",
                 probe,
                 relation=f"{__name__}:is_unknown",
@@ -214,10 +214,10 @@ def exist(lab: Lab) -> Iterator[Finding | None]:
                 observed="unknown tool",
                 teaches=TEACHES,
             )
-    answered = lab.play(reset(task), call(NOBODY, {}, mark="call"))
+    answered = ctx.play(reset(task), call(NOBODY, {}, mark="call"))
     control = answered.at("call")
     if works_for_nobody([answered], Evidence("")):
-        yield lab.finding(
+        yield ctx.finding(
             "a call of a tool that does not exist is answered as if it did",
             Probe((reset(task), call(NOBODY, {}, mark="call"))),
             relation=f"{__name__}:works_for_nobody",
@@ -227,20 +227,20 @@ def exist(lab: Lab) -> Iterator[Finding | None]:
             teaches="that any name will do",
         )
     elif control.is_error:
-        yield from hidden_tools(lab, task)
+        yield from hidden_tools(ctx, task)
 
 
 @check("x.tools_stay_the_same", "action_drift", needs=("tools", "call", "tasks"), value=78)
-def stay(lab: Lab) -> Iterator[Finding | None]:
+def stay(ctx: AuditContext) -> Iterator[Finding | None]:
     """The advertised tools are the same in each task, after each call, and in each session."""
-    for task in lab.some(4):
-        ops = lab.oracle(task) or tuple(known.op for known in lab.survey.calls[:10])
+    for task in ctx.sample_tasks(4):
+        ops = ctx.oracle(task) or tuple(known.op for known in ctx.discovery.calls[:10])
         walk = (Op("tools", mark="first"), reset(task), Op("tools", mark="begun"), *ops, Op("tools", mark="after"))
-        record = lab.play(*walk)
-        lab.looking(2)
+        record = ctx.play(*walk)
+        ctx.count_comparisons(2)
         first, after = record.at("first"), record.at("after")
         if first.fine and after.fine and (first.value != after.value or first.value != record.at("begun").value):
-            yield lab.finding(
+            yield ctx.finding(
                 "the advertised tools change while an episode runs",
                 Probe(walk),
                 relation=f"{__name__}:changed",
@@ -264,24 +264,24 @@ def _names_of(tools: Any) -> Any:
 
 
 @check("x.prompt_names_tools", "action_drift", needs=("tools", "call", "tasks"), value=81)
-def prompts(lab: Lab) -> Iterator[Finding | None]:
+def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
     """Tools that prompt and descriptions tell the agent to call are there."""
-    tools = {tool.name for tool in lab.about.tools}
-    fields = {name for tool in lab.about.tools for name in tool.properties} | lab.survey.values.names()
-    texts = [(f"the description of {tool.name}", tool.description) for tool in lab.about.tools]
-    for task in lab.some(6):
-        further = (Op("prompt", name=task, mark="prompt"),) if "prompt" in lab.offers else ()
-        record = lab.play(reset(task, mark="first"), *further)
+    tools = {tool.name for tool in ctx.about.tools}
+    fields = {name for tool in ctx.about.tools for name in tool.properties} | ctx.discovery.values.names()
+    texts = [(f"the description of {tool.name}", tool.description) for tool in ctx.about.tools]
+    for task in ctx.sample_tasks(6):
+        further = (Op("prompt", name=task, mark="prompt"),) if "prompt" in ctx.offers else ()
+        record = ctx.play(reset(task, mark="first"), *further)
         texts.append((f"the prompt of {task}", text_of(record.at("prompt" if further else "first"))))
     told: set[str] = set()
     for where, text in texts:
-        lab.looking()
+        ctx.count_comparisons()
         called = (tools_called(text) | tools_near(text, tools)) - tools - fields
         for name in sorted((called | tools_quoted(text, tools)) - tools - fields - told):
             told.add(name)
-            yield lab.finding(
+            yield ctx.finding(
                 f"{where} speaks of {name}, and there is no such tool",
-                Probe((reset(lab.tasks[0]), call(name, {}, mark="call"))),
+                Probe((reset(ctx.tasks[0]), call(name, {}, mark="call"))),
                 relation=f"{__name__}:is_unknown",
                 marks=("call",),
                 part="H",

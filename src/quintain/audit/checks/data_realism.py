@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Probe, Record, Seen, call, reset
+from quintain.audit.probe import OpResult, Probe, Record, call, reset
 
 from . import _data_shape as shapes
 from ._data_clean import TEACHES, clean
@@ -115,27 +115,27 @@ def is_constant(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 @check("x.data_like_production", "data_realism", needs=("production", "state", "tasks"), value=46)
-def like_production(lab: Lab) -> Iterator[Finding | None]:
+def like_production(ctx: AuditContext) -> Iterator[Finding | None]:
     """Each column of the data is distributed as in production's sample, and rows cannot be told apart."""
-    probes = (*ours(lab.some(TASKS)), theirs())
-    records = lab.play_all(probes)
+    probes = (*ours(ctx.sample_tasks(TASKS)), theirs())
+    records = ctx.play_all(probes)
     if not records[-1].at("theirs").fine or not records[-1].at("theirs").value:
-        raise lab.none("production() holds no data")
+        raise ctx.not_checked("production() holds no data")
     both = _tables(records)
     if not both:
-        raise lab.none("no table of production's data is one of the state's")
+        raise ctx.not_checked("no table of production's data is one of the state's")
     for name, mine, other in both:
-        yield from _table(lab, probes, name, sides=(mine, other))
-    yield from _shapes(lab)
+        yield from _table(ctx, probes, name, sides=(mine, other))
+    yield from _shapes(ctx)
 
 
-def _shapes(lab: Lab) -> Iterator[Finding | None]:
+def _shapes(ctx: AuditContext) -> Iterator[Finding | None]:
     """What only all rows together show."""
-    both = shapes.probes(lab.tasks[0])
-    records = lab.play_all(both)
-    lab.looking()
+    both = shapes.probes(ctx.tasks[0])
+    records = ctx.play_all(both)
+    ctx.count_comparisons()
     for name, what, here, there in itertools.islice(shapes.unlike(records), 4):
-        yield lab.finding(
+        yield ctx.finding(
             f"{name} is unlike production's: {what}",
             *both,
             relation=f"{__name__}:misshapen",
@@ -148,13 +148,13 @@ def _shapes(lab: Lab) -> Iterator[Finding | None]:
 
 
 def _together(
-    lab: Lab, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
+    ctx: AuditContext, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
 ) -> Iterator[Finding | None]:
     """What columns do together."""
     every = joint(*sides)
-    lab.looking(len(every))
+    ctx.count_comparisons(len(every))
     for one, test in holm(every)[:3]:
-        yield lab.finding(
+        yield ctx.finding(
             f"{name}.{one} is unlike production's: {test.what}",
             *probes,
             relation=f"{__name__}:unlike_together",
@@ -167,12 +167,12 @@ def _together(
 
 
 def _table(
-    lab: Lab, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
+    ctx: AuditContext, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
 ) -> Iterator[Finding | None]:
     mine, other = sides
     for one, how in _shape(mine, other).items():
-        lab.looking()
-        yield lab.finding(
+        ctx.count_comparisons()
+        yield ctx.finding(
             f"{name}.{one} {how}",
             *probes,
             relation=f"{__name__}:lacks",
@@ -184,12 +184,12 @@ def _table(
             severity="warning",
         )
     every = _unlike(mine, other)
-    lab.looking(len(every))
+    ctx.count_comparisons(len(every))
     told: set[str] = set()
     for one, test in holm(every):
         if one not in told and len(told) < 4:
             told.add(one)
-            yield lab.finding(
+            yield ctx.finding(
                 f"{name}.{one} is unlike production's: {test.what}",
                 *probes,
                 **_softly(test.what),
@@ -202,18 +202,18 @@ def _table(
             )
     if any(one in told and not _softly(test.what) for one, test in holm(every)):
         return
-    yield from _together(lab, probes, name, sides=sides)
-    yield from _apart(lab, probes, name, sides=sides)
+    yield from _together(ctx, probes, name, sides=sides)
+    yield from _apart(ctx, probes, name, sides=sides)
 
 
 def _apart(
-    lab: Lab, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
+    ctx: AuditContext, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
 ) -> Iterator[Finding | None]:
     """Whether a classifier tells the rows."""
     mine, other = sides
     area = auc(mine, other, random.Random(0))  # noqa: S311 (no secrets)
     if area is not None and area > AUC:
-        yield lab.finding(
+        yield ctx.finding(
             f"rows of {name} can be told from production's",
             *probes,
             relation=f"{__name__}:tells_apart",
@@ -256,26 +256,28 @@ def _kind(value: Any) -> str:
 
 
 @check("x.answers_depend_on_input", "data_realism", needs=("call", "tools", "tasks"), value=43)
-def depends(lab: Lab) -> Iterator[Finding | None]:
+def depends(ctx: AuditContext) -> Iterator[Finding | None]:
     """A tool that looks something up answers differently for different things."""
-    for tool in lab.about.tools[:60]:
-        known = [one for one in lab.survey.of(tool.name) if not one.writes and not one.before] or [
-            one for one in lab.survey.of(tool.name) if not one.writes
+    for tool in ctx.about.tools[:60]:
+        known = [one for one in ctx.discovery.of(tool.name) if not one.writes and not one.before] or [
+            one for one in ctx.discovery.of(tool.name) if not one.writes
         ]
         keys = [name for name in tool.required if name in tool.properties and is_id(name, []) and name != "number"]
-        if not known or len(keys) != 1 or tool.name in lab.survey.writers or not _says_much(known[0].seen):
+        if not known or len(keys) != 1 or tool.name in ctx.discovery.writers or not _says_much(known[0].seen):
             continue
         first = known[0]
-        values = [one for one in lab.survey.values.of(keys[0]) if type(one) is type(first.op.value.get(keys[0]))][:12]
+        values = [one for one in ctx.discovery.values.of(keys[0]) if type(one) is type(first.op.value.get(keys[0]))][
+            :12
+        ]
         ops = [call(tool.name, {**first.op.value, keys[0]: one}) for one in dict.fromkeys(values)]
         if len(ops) < 4:
             continue
-        lab.looking()
-        record = lab.play(reset(first.task), *ops)
+        ctx.count_comparisons()
+        record = ctx.play(reset(first.task), *ops)
         fine = [op for op, seen in zip(ops, record.seen[1:], strict=False) if not seen.is_error]
         probe = Probe((reset(first.task), *(op.marked(f"call {place}") for place, op in enumerate(fine[:6]))))
-        if len(fine) >= 4 and is_constant([lab.play_probe(probe)], Evidence("")):
-            yield lab.finding(
+        if len(fine) >= 4 and is_constant([ctx.play_probe(probe)], Evidence("")):
+            yield ctx.finding(
                 f"{tool.name} answers the same, whatever {keys[0]} it is given",
                 probe,
                 relation=f"{__name__}:is_constant",
@@ -283,11 +285,11 @@ def depends(lab: Lab) -> Iterator[Finding | None]:
                 expected="an answer about what was asked for",
                 observed=first.seen.value,
                 teaches="that looking is no use",
-                at_most="proven" if "state" in lab.offers and not first.before else "likely",
+                at_most="proven" if "state" in ctx.offers and not first.before else "likely",
             )
 
 
-def _says_much(seen: Seen) -> bool:
+def _says_much(seen: OpResult) -> bool:
     """Whether an answer holds more than that it worked."""
     value = seen.value
     if is_dict(value):

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab, solves
 from quintain.audit.probe import Op, Probe, answer, call, reset, same, score
 
 from . import _reward_claims as claims
@@ -49,24 +49,24 @@ CLAIMS = (
 
 
 @check("x.status_only", "false_resolution", needs=("oracle", "tasks", "tools"), value=95)
-def status_only(lab: Lab) -> Iterator[Finding | None]:
+def status_only(ctx: AuditContext) -> Iterator[Finding | None]:
     """Statuses and flags set to success, and nothing else done, are not paid in full."""
-    for one in paid(lab, SOLVED):
+    for one in paid(ctx, SOLVED):
         work = [place for place in one.writes if not _says_so(one, place)]
         if not work:
             continue
-        ways = _statuses(lab, one)
+        ways = _statuses(ctx, one)
         if not ways:
             continue
-        lab.looking(len(ways))
-        for way, run in zip(ways, runs(lab, one, ways), strict=True):
+        ctx.count_comparisons(len(ways))
+        for way, run in zip(ways, runs(ctx, one, ways), strict=True):
             if not survives(one, run) or _does_the_work(one, way, work):
                 continue
             lacks = _undone(one, run, work)
             if one.sees and not lacks:
                 continue
             yield _claimed(
-                lab,
+                ctx,
                 one,
                 way,
                 lacks=lacks,
@@ -85,14 +85,14 @@ def _says_so(one: Solved, place: int) -> bool:
     return any(is_status(key) for key in op.value) or is_status("_".join(words(op.name)))
 
 
-def _statuses(lab: Lab, one: Solved) -> list[tuple[Op, ...]]:
+def _statuses(ctx: AuditContext, one: Solved) -> list[tuple[Op, ...]]:
     """Ways that only set statuses: those writes of the solution that do, and every tool's status for every id in it."""
     said = tuple(op for op in one.ops if op.do == "answer")
     own = tuple(one.ops[place] for place in one.writes if _says_so(one, place))
     looks = tuple(op for op in one.ops if reads_by_name(op))
     ways: list[tuple[Op, ...]] = [(*own, *said), (*looks, *own, *said)] if own else []
     every: list[Op] = []
-    for tool in lab.about.tools:
+    for tool in ctx.about.tools:
         keys = [key for key in tool.properties if is_status(key)]
         names_it = {"close", "resolve", "complete", "finish", "mark", "solve"} & set(words(tool.name))
         for base in _bases(one, tool.required, keys):
@@ -152,10 +152,12 @@ def _undone(one: Solved, run: Run, work: Sequence[int]) -> list[list[Any]]:
     return [pair for pair in lacking(one, run, effects) if not is_status(pair[0][-1])]
 
 
-def _claimed(lab: Lab, one: Solved, way: Sequence[Op], *, lacks: list[list[Any]], **told: Any) -> Finding | None:
+def _claimed(
+    ctx: AuditContext, one: Solved, way: Sequence[Op], *, lacks: list[list[Any]], **told: Any
+) -> Finding | None:
     done = {f"{op.name} {op.value}" for op in way}
     left = [place for place in one.writes if f"{one.ops[place].name} {one.ops[place].value}" not in done]
-    return lab.finding(
+    return ctx.finding(
         told.pop("title"),
         Probe((reset(one.task), *way, *seeing(one), score())),
         relation=claims.PAID,
@@ -169,17 +171,17 @@ def _claimed(lab: Lab, one: Solved, way: Sequence[Op], *, lacks: list[list[Any]]
 
 
 @check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=92)
-def status_without_work(lab: Lab) -> Iterator[Finding | None]:
+def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """A record that says how far a thing is does not pay for the thing itself."""
     told: set[str] = set()
-    for one in paid(lab, SOLVED):
+    for one in paid(ctx, SOLVED):
         says = [place for place in one.writes if any(is_status(path[-1]) for path in one.effects.get(place, ()))]
         work = [place for place in one.writes if place not in says]
         if not says or not work:
             continue
         ways = [one.without(*work), *(one.without(place) for place in work if len(work) > 1)]
-        lab.looking(len(ways))
-        for way, run in zip(ways, runs(lab, one, ways), strict=True):
+        ctx.count_comparisons(len(ways))
+        for way, run in zip(ways, runs(ctx, one, ways), strict=True):
             left = [place for place in work if one.ops[place] not in way]
             names = " and ".join(dict.fromkeys(one.ops[place].name for place in left))
             lacks = _undone(one, run, left)
@@ -187,7 +189,7 @@ def status_without_work(lab: Lab) -> Iterator[Finding | None]:
                 continue
             told.add(names)
             yield _claimed(
-                lab,
+                ctx,
                 one,
                 way,
                 lacks=lacks,
@@ -198,24 +200,24 @@ def status_without_work(lab: Lab) -> Iterator[Finding | None]:
 
 
 @check("x.say_the_outputs", "false_resolution", needs=("oracle", "tasks"), value=94)
-def say_the_outputs(lab: Lab) -> Iterator[Finding | None]:
+def say_the_outputs(ctx: AuditContext) -> Iterator[Finding | None]:
     """What the solution says, said without what it does, is not paid in full."""
-    for one in paid(lab, SOLVED):
+    for one in paid(ctx, SOLVED):
         work = [place for place in one.writes if writes_by_name(one.ops[place]) or one.effects.get(place)]
         last = tuple(op for op in one.ops if op.do == "answer")
         ways: list[tuple[Op, ...]] = [one.without(*one.writes)] if work else []
-        if work and "answer" in lab.offers:
+        if work and "answer" in ctx.offers:
             ways += [last] if last else []
             ways += [(answer(text),) for text in CLAIMS]
-        lab.looking(len(ways))
-        for way, run in zip(ways, runs(lab, one, ways), strict=True):
+        ctx.count_comparisons(len(ways))
+        for way, run in zip(ways, runs(ctx, one, ways), strict=True):
             if not survives(one, run):
                 continue
             lacks = _undone(one, run, work)
             if one.sees and not lacks:
                 continue
             yield _claimed(
-                lab,
+                ctx,
                 one,
                 way,
                 lacks=lacks,
@@ -227,16 +229,16 @@ def say_the_outputs(lab: Lab) -> Iterator[Finding | None]:
 
 
 @check("x.already_true", "false_resolution", needs=("oracle", "tasks"), value=93)
-def already_true(lab: Lab) -> Iterator[Finding | None]:
+def already_true(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a task asks for is not so already, as far as its verifier is concerned, when the episode begins."""
-    known = {task: fact for task, fact in facts(lab).items() if fact.writes and fact.full}
+    known = {task: fact for task, fact in facts(ctx).items() if fact.writes and fact.full}
     if not known:
-        raise lab.none("no solution writes and is paid")
-    lab.looking(len(known))
+        raise ctx.not_checked("no solution writes and is paid")
+    ctx.count_comparisons(len(known))
     found = [(task, fact.floor) for task, fact in known.items() if fact.floor and fact.floor >= (fact.full or 0) - 1e-9]
     if found:
         task, got = found[0]
-        yield lab.finding(
+        yield ctx.finding(
             "the verifier holds the task for done when it begins",
             solves(task, ()),
             relation="pays",
@@ -251,23 +253,23 @@ def already_true(lab: Lab) -> Iterator[Finding | None]:
 
 
 @check("x.downstream", "false_resolution", needs=("oracle", "tasks", "tools"), value=72)
-def downstream(lab: Lab) -> Iterator[Finding | None]:
+def downstream(ctx: AuditContext) -> Iterator[Finding | None]:
     """What is paid for as done is seen by somebody who looks."""
-    for one in paid(lab, SOLVED):
+    for one in paid(ctx, SOLVED):
         named = [place for place, op in enumerate(one.ops) if writes_by_name(op) and place not in one.errors]
         if not named or (one.sees and one.changed):
             continue
-        looks = _looks(lab, one)
+        looks = _looks(ctx, one)
         before = [op.moved("b").marked(f"before {place}") for place, op in enumerate(looks)]
         after = [op.marked(f"after {place}") for place, op in enumerate(looks)]
         acts = tuple(op for op in one.ops if op.do == "call")
-        record = lab.play(reset(one.task, on="b"), *before, reset(one.task), *acts, *after)
+        record = ctx.play(reset(one.task, on="b"), *before, reset(one.task), *acts, *after)
         pairs = [(record.at(f"before {p}"), record.at(f"after {p}")) for p in range(len(looks))]
-        lab.looking()
+        ctx.count_comparisons()
         if one.sees:
-            yield _nothing_happened(lab, one, named)
-        elif pairs and all(old.fine and same(old, new, lab.volatile) for old, new in pairs):
-            yield lab.finding(
+            yield _nothing_happened(ctx, one, named)
+        elif pairs and all(old.fine and same(old, new, ctx.volatile) for old, new in pairs):
+            yield ctx.finding(
                 "what is paid for as done is seen by no tool that reads",
                 solves(one.task, one.ops),
                 relation="pays",
@@ -283,17 +285,17 @@ def downstream(lab: Lab) -> Iterator[Finding | None]:
             )
 
 
-def _looks(lab: Lab, one: Solved) -> list[Op]:
+def _looks(ctx: AuditContext, one: Solved) -> list[Op]:
     """Reads of the solution, and known ones that speak of an id in it."""
     values = {str(value) for op in one.ops if op.do == "call" for value in op.value.values()}
     reads = [op for op in one.ops if reads_by_name(op)]
-    reads += [known.op for known in lab.survey.reads() if set(map(str, known.op.value.values())) & values]
+    reads += [known.op for known in ctx.discovery.reads() if set(map(str, known.op.value.values())) & values]
     return list({f"{op.name} {op.value}": op for op in reads if not writes_by_name(op)}.values())[:12]
 
 
-def _nothing_happened(lab: Lab, one: Solved, named: Sequence[int]) -> Finding | None:
+def _nothing_happened(ctx: AuditContext, one: Solved, named: Sequence[int]) -> Finding | None:
     op = one.ops[named[-1]]
-    return lab.finding(
+    return ctx.finding(
         f"{op.name} is paid for, and the world is as it was",
         Probe((reset(one.task), *one.ops, score())),
         relation="pays",

@@ -12,20 +12,20 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import NotChecked, check
+from quintain.audit.clock_skew import shim
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import HOME, Context, Op, Probe, Record, number, reset
-from quintain.audit.shifted import shim
 
 from ._flaky_ends import SCORE, TEACHES, WAVERS, by_process, counted, kinds, unlike, verdicts
 from ._flaky_near import verdict_near_the_solution
 from ._flaky_spelling import spelling_by_task, turned_lists
 from ._flaky_threads import verdict_by_thread
 from ._flaky_ways import verdict_by_session, verdict_by_way, verdict_early, verdict_later
-from ._same_scripts import doing, elsewhere, eye, half, others, reads
+from ._same_scripts import doing, elsewhere, half, others, reads, state_op
 from ._same_splits import UNLIKE, pair, split
 from ._same_splits import wavers as wavering
 from ._same_static import order_hints, verifier_hints
@@ -48,18 +48,18 @@ CHANGED = "quintain.audit.checks.flaky_verifier:changed"
 
 
 @check("semantic.verifier_determinism", "flaky_verifier", needs=("tasks",), value=87)
-def verifier_determinism(lab: Lab) -> Iterator[Finding | None]:
+def verifier_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same end is scored alike however often it is scored."""
-    ends = list(_ends(lab, 3))
-    timed = [lab.play(*ops, Op("score", mark="score")) for _, _, ops in ends[:1]]
+    ends = list(_ends(ctx, 3))
+    timed = [ctx.play(*ops, Op("score", mark="score")) for _, _, ops in ends[:1]]
     cost = max((record.at("score").seconds for record in timed), default=0.0)
     times = REPEATS[1] if cost * REPEATS[1] < CHEAP_S else REPEATS[0]
     many = (Op("score", times=times, mark="many"),)
-    records = lab.play_all([Probe((*ops, *many, *_LATER)) for _, _, ops in ends])
+    records = ctx.play_all([Probe((*ops, *many, *_LATER)) for _, _, ops in ends])
     for (task, how, ops), record in zip(ends, records, strict=True):
-        lab.looking(times + 1)
+        ctx.count_comparisons(times + 1)
         for title, asked, tries in _unsteady(record, how, many):
-            finding = lab.finding(
+            finding = ctx.finding(
                 title,
                 Probe((*ops, *asked)),
                 relation=WAVERS,
@@ -91,9 +91,9 @@ def _unsteady(record: Record, how: str, many: Sequence[Op]) -> Iterator[tuple[st
 
 
 @check("semantic.verifier_portability", "flaky_verifier", needs=("tasks",), value=78)
-def verifier_portability(lab: Lab) -> Iterator[Finding | None]:
+def verifier_portability(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same end is scored alike by every process, thread, zone and locale, on every day, and under load."""
-    ends = list(_ends(lab, 3))
+    ends = list(_ends(ctx, 3))
     scripts = [(*(op.marked(f"step {place}") for place, op in enumerate(ops)), SCORE) for _, _, ops in ends]
     ops = tuple(
         op.moved(f"session {place}").marked(f"{place}" if op is SCORE else "")
@@ -103,31 +103,31 @@ def verifier_portability(lab: Lab) -> Iterator[Finding | None]:
     contexts: tuple[Context, ...] = (HOME, *elsewhere(), Context(loaded=True))
     if shim() is not None:
         contexts += (Context(days=HALF_A_DAY),)
-    if any("set" in hint.title or "hash" in hint.title for hint in order_hints(lab)):
+    if any("set" in hint.title or "hash" in hint.title for hint in order_hints(ctx)):
         contexts += tuple(Context(hash_seed=seed) for seed in (3, 4, 5, 6, 7))
-    usual, *records = lab.play_all([Probe(ops, context) for context in contexts])
+    usual, *records = ctx.play_all([Probe(ops, context) for context in contexts])
     found: set[str] = set()
     for context, record in zip(contexts[1:], records, strict=True):
         for place, (task, how, _) in enumerate(ends):
-            lab.looking()
-            apart = split(usual, record, [f"{place}"], volatile=lab.volatile)
-            if apart is not None and how not in found and not wavering(lab, scripts[place], SCORE.mark):
-                finding = by_process(lab, task, scripts[place], apart=apart, context=context, how=how)
+            ctx.count_comparisons()
+            apart = split(usual, record, [f"{place}"], volatile=ctx.volatile)
+            if apart is not None and how not in found and not wavering(ctx, scripts[place], SCORE.mark):
+                finding = by_process(ctx, task, scripts[place], apart=apart, context=context, how=how)
                 found |= {how} if finding is not None else set()
                 yield finding
 
 
 @check("x.verifier_order", "flaky_verifier", needs=("tasks",), value=63)
-def verifier_order(lab: Lab) -> Iterator[Finding | None]:
+def verifier_order(ctx: AuditContext) -> Iterator[Finding | None]:
     """A verdict does not depend on the verdicts that were reached before it."""
-    task = lab.some(1)[0]
-    for _, how, ops in _ends(lab, 1):
+    task = ctx.sample_tasks(1)[0]
+    for _, how, ops in _ends(ctx, 1):
         mine = (*(op.marked(f"step {place}") for place, op in enumerate(ops)), SCORE)
-        before = [op.moved("same") for op in (reset(task), Op("score"), *half(doing(lab, task)), Op("score"))]
-        for place, other in enumerate(others(lab, task, 8)):
+        before = [op.moved("same") for op in (reset(task), Op("score"), *half(doing(ctx, task)), Op("score"))]
+        for place, other in enumerate(others(ctx, task, 8)):
             theirs = (
                 reset(other),
-                *(doing(lab, other) if place % 2 else half(doing(lab, other))),
+                *(doing(ctx, other) if place % 2 else half(doing(ctx, other))),
                 Op("score", times=3 if place else 30),
             )
             before += [op.moved(f"other {place}") for op in theirs]
@@ -135,29 +135,29 @@ def verifier_order(lab: Lab) -> Iterator[Finding | None]:
         after = (*(op.moved("a") for op in before if op.on in ("other 0", "other 1", "other 2")), *mine)
         ways = [("other episodes have", mixed), ("earlier episodes of the session have", after)]
         for words, some in ways if ops[1:] else ways[:1]:
-            lab.looking()
-            one, by_itself = lab.play_all((Probe(some), Probe(mine)))
-            apart = split(by_itself, one, [SCORE.mark], volatile=lab.volatile)
-            found = pair(lab, some, SCORE.mark) if apart is not None else None
+            ctx.count_comparisons()
+            one, by_itself = ctx.play_all((Probe(some), Probe(mine)))
+            apart = split(by_itself, one, [SCORE.mark], volatile=ctx.volatile)
+            found = pair(ctx, some, SCORE.mark) if apart is not None else None
             if apart is not None and found is not None:
                 title = f"the verdict on a {how} episode is another one when {words} been scored before"
-                yield unlike(lab, task, found, apart=apart, title=title)
+                yield unlike(ctx, task, found, apart=apart, title=title)
                 return
 
 
 @check("x.verifier_purity", "flaky_verifier", needs=("tasks",), value=72)
-def verifier_purity(lab: Lab) -> Iterator[Finding | None]:
+def verifier_purity(ctx: AuditContext) -> Iterator[Finding | None]:
     """To judge an episode does not change its world."""
-    look = eye(lab)
-    ends = list(_ends(lab, 3))
+    look = state_op(ctx)
+    ends = list(_ends(ctx, 3))
     if not look:
-        yield from _read_after(lab, ends)
+        yield from _read_after(ctx, ends)
         return
     ops = (Op(look, mark="first"), Op(look, mark="before"), SCORE, Op("score"), Op(look, mark="after"))
-    for (task, how, acts), record in zip(ends, lab.play_all([Probe((*acts, *ops)) for *_, acts in ends]), strict=True):
-        lab.looking()
-        if changed([record], Evidence(CHANGED, ("first", "before", "after"), None, lab.volatile)):
-            yield lab.finding(
+    for (task, how, acts), record in zip(ends, ctx.play_all([Probe((*acts, *ops)) for *_, acts in ends]), strict=True):
+        ctx.count_comparisons()
+        if changed([record], Evidence(CHANGED, ("first", "before", "after"), None, ctx.volatile)):
+            yield ctx.finding(
                 f"to ask for the score of a {how} episode changes its world",
                 Probe((*acts, *ops)),
                 relation=CHANGED,
@@ -171,20 +171,20 @@ def verifier_purity(lab: Lab) -> Iterator[Finding | None]:
             return
 
 
-def _read_after(lab: Lab, ends: Sequence[tuple[str, str, tuple[Op, ...]]]) -> Iterator[Finding | None]:
+def _read_after(ctx: AuditContext, ends: Sequence[tuple[str, str, tuple[Op, ...]]]) -> Iterator[Finding | None]:
     """Where the world cannot be seen past its tools: what they tell once a score has been asked for."""
     for task, how, acts in ends:
-        seen = reads(lab, task, 4)
+        seen = reads(ctx, task, 4)
         if not seen:
             continue
-        lab.looking()
+        ctx.count_comparisons()
         first = [op.marked(f"step {place}") for place, op in enumerate(acts)]
         last = [op.marked(f"step after {place}") for place, op in enumerate(seen)]
         judged, plain = Probe((*first, Op("score", times=3), *last)), Probe((*first, *last))
-        one, other = lab.play_all((judged, plain))
-        apart = split(other, one, [op.mark for op in last], volatile=lab.volatile)
+        one, other = ctx.play_all((judged, plain))
+        apart = split(other, one, [op.mark for op in last], volatile=ctx.volatile)
         if apart is not None:
-            yield lab.finding(
+            yield ctx.finding(
                 f"to ask for the score of a {how} episode changes what tools tell",
                 *(judged, plain, plain),
                 relation=UNLIKE,
@@ -200,30 +200,30 @@ def _read_after(lab: Lab, ends: Sequence[tuple[str, str, tuple[Op, ...]]]) -> It
 
 
 @check("x.equivalent_spelling", "flaky_verifier", needs=("oracle", "tools", "tasks"), value=56)
-def equivalent_spelling(lab: Lab) -> Iterator[Finding | None]:
+def equivalent_spelling(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same acts are paid alike when arguments stand in another order, or 4 is written as 4.0."""
-    tools = {tool.name: tool for tool in lab.about.tools}
-    for task in lab.some(6):
-        ops: tuple[Op, ...] = lab.oracle(task) or ()
-        pay = lab.solved(task)
+    tools = {tool.name: tool for tool in ctx.about.tools}
+    for task in ctx.sample_tasks(6):
+        ops: tuple[Op, ...] = ctx.oracle(task) or ()
+        pay = ctx.solution_score(task)
         if pay is None:
             continue
         kinds = (
             ("in another order", reordered),
             ("as 4.0 instead of 4", floated),
-            ("as sets in another order", turned_lists(lab, task)),
+            ("as sets in another order", turned_lists(ctx, task)),
         )
         for words, respelled in kinds:
             other: tuple[Op, ...] = tuple(respelled(op, tools.get(op.name)) for op in ops)
             if all(repr(one.value) == repr(two.value) for one, two in zip(ops, other, strict=True)):
                 continue
-            lab.looking()
+            ctx.count_comparisons()
             plain = Probe((reset(task), *ops, SCORE))
             spelled = Probe((reset(task), *other, SCORE))
-            record = lab.play_probe(spelled)
+            record = ctx.play_probe(spelled)
             worked = all(not seen.is_error for seen in record.seen[1:-1])
             if worked and number(record.at(SCORE.mark)) != pay:
-                yield lab.finding(
+                yield ctx.finding(
                     f"the same acts with their arguments written {words} are not paid alike",
                     *(spelled, plain, spelled, plain),
                     relation="quintain.audit.checks.flaky_verifier:paid_otherwise",
@@ -238,10 +238,10 @@ def equivalent_spelling(lab: Lab) -> Iterator[Finding | None]:
 
 
 @check("x.verifier_code", "flaky_verifier", level="static", needs=("sources",), value=18, severity="warning")
-def verifier_code(lab: Lab) -> Iterator[Finding | None]:
+def verifier_code(ctx: AuditContext) -> Iterator[Finding | None]:
     """The code of the verifier asks no clock, no chance, no network and no order of a set."""
-    for hint in verifier_hints(lab):
-        yield lab.finding(hint.title, part="V", where=hint.where, at_most="hint", teaches=TEACHES)
+    for hint in verifier_hints(ctx):
+        yield ctx.finding(hint.title, part="V", where=hint.where, at_most="hint", teaches=TEACHES)
 
 
 # --- relations ---
@@ -266,12 +266,12 @@ def paid_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
 # --- what is common ---
 
 
-def _ends(lab: Lab, count: int) -> Iterator[tuple[str, str, tuple[Op, ...]]]:
+def _ends(ctx: AuditContext, count: int) -> Iterator[tuple[str, str, tuple[Op, ...]]]:
     """Ends of episodes: (task, "solved", "half-solved" or "untouched", ops)."""
-    solved = "solved" if "oracle" in lab.offers else "played"
+    solved = "solved" if "oracle" in ctx.offers else "played"
     there = False
-    for task in lab.some(count):
-        acts = doing(lab, task)
+    for task in ctx.sample_tasks(count):
+        acts = doing(ctx, task)
         calls = tuple(op for op in acts if op.do != "answer")
         for how, some in ((solved, acts), (f"half-{solved}", half(calls)), ("untouched", ())):
             if some or how == "untouched":

@@ -14,11 +14,11 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.adapter import ToolSpec
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import parsed
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.handle import ToolSpec
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, call, reset
 
 from . import _leak_beyond as beyond
@@ -65,18 +65,18 @@ def later(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 @check("semantic.no_solution_leakage", "leak", needs=("hidden", "tasks"), value=72)
-def readable(lab: Lab) -> Iterator[Finding | None]:
+def readable(ctx: AuditContext) -> Iterator[Finding | None]:
     """Nothing that an agent is told, reads, or is answered by an error holds what the task hides."""
-    hidden = hidden_of(lab, lab.some(4))
+    hidden = hidden_of(ctx, ctx.sample_tasks(4))
     if not hidden:
-        raise lab.none("no task hides anything")
+        raise ctx.not_checked("no task hides anything")
     ops: list[Op] = []
-    if "call" in lab.offers and lab.about.tools:
-        reads, odd = list(reading.reading_calls(lab)), list(reading.odd_calls(lab))
-        ops = reading.unique([*reads, *list(reading.curious_calls(lab))[:150], *odd[:200]])
-    solving = {task: [op for op in lab.oracle(task) or () if op.do == "call"] for task in hidden}
-    honest = places(lab, hidden, solving)
-    yield from report(lab, _after(honest, places(lab, hidden, dict.fromkeys(hidden, ops))))
+    if "call" in ctx.offers and ctx.about.tools:
+        reads, odd = list(reading.reading_calls(ctx)), list(reading.odd_calls(ctx))
+        ops = reading.unique([*reads, *list(reading.curious_calls(ctx))[:150], *odd[:200]])
+    solving = {task: [op for op in ctx.oracle(task) or () if op.do == "call"] for task in hidden}
+    honest = places(ctx, hidden, solving)
+    yield from report(ctx, _after(honest, places(ctx, hidden, dict.fromkeys(hidden, ops))))
 
 
 def _after(*every: Iterator[Any]) -> Iterator[Any]:
@@ -85,67 +85,67 @@ def _after(*every: Iterator[Any]) -> Iterator[Any]:
 
 
 @check("x.curious_agents_learn_nothing", "leak", needs=("hidden", "call", "tools", "tasks"), value=68)
-def curious(lab: Lab) -> Iterator[Finding | None]:
+def curious(ctx: AuditContext) -> Iterator[Finding | None]:
     """Whoever reads on, asks for the answer, or errs, meets nothing hidden, not even in a code."""
-    tasks = list(hidden_of(lab, lab.some(3 if len(lab.tasks) < 50 else 2)))
+    tasks = list(hidden_of(ctx, ctx.sample_tasks(3 if len(ctx.tasks) < 50 else 2)))
     if not tasks:
-        raise lab.none("no task hides anything")
+        raise ctx.not_checked("no task hides anything")
     told = 0
-    for task, hit in beyond.walked(lab, tasks):
-        finding = beyond.told_again(lab, task, hit, others=tasks) if told < 4 else None
+    for task, hit in beyond.walked(ctx, tasks):
+        finding = beyond.told_again(ctx, task, hit, others=tasks) if told < 4 else None
         told += finding is not None
         yield finding
 
 
 @check("x.no_verdict_before_the_end", "leak", needs=("oracle", "call", "tools", "tasks"), value=52)
-def untold(lab: Lab) -> Iterator[Finding | None]:
+def untold(ctx: AuditContext) -> Iterator[Finding | None]:
     """No answer to a call depends on whether, or how well, the episode would be paid now."""
     looked: set[str] = set()
-    for task in lab.some(6 if len(lab.tasks) < 50 else 2):
-        yield from verdict.verdicts(lab, task, looked)
-    for task in lab.some(2):
-        yield from verdict.submitted(lab, task)
-    for task in kinds(lab, 4) if "state" in lab.offers else ():
-        yield from grading.grades(lab, task)
+    for task in ctx.sample_tasks(6 if len(ctx.tasks) < 50 else 2):
+        yield from verdict.verdicts(ctx, task, looked)
+    for task in ctx.sample_tasks(2):
+        yield from verdict.submitted(ctx, task)
+    for task in kinds(ctx, 4) if "state" in ctx.offers else ():
+        yield from grading.grades(ctx, task)
 
 
 @check("x.solutions_are_not_shown", "leak", needs=("oracle", "call", "tools", "tasks"), value=50)
-def unshown(lab: Lab) -> Iterator[Finding | None]:
+def unshown(ctx: AuditContext) -> Iterator[Finding | None]:
     """No declaration and no answer spells out a call that solves the task, or what the world is to become."""
-    for task in lab.some(4):
-        yield from calls.shown_calls(lab, task)
-    for task in dict.fromkeys((*kinds(lab, 4), *lab.some(4))):
-        yield from labels(lab, task)
-    yield from beyond.ready(lab, lab.some(3))
+    for task in ctx.sample_tasks(4):
+        yield from calls.shown_calls(ctx, task)
+    for task in dict.fromkeys((*kinds(ctx, 4), *ctx.sample_tasks(4))):
+        yield from labels(ctx, task)
+    yield from beyond.ready(ctx, ctx.sample_tasks(3))
 
 
 @check("runtime.oracle_containment", "leak", needs=("call", "tasks"), value=70)
-def contained(lab: Lab) -> Iterator[Finding | None]:
+def contained(ctx: AuditContext) -> Iterator[Finding | None]:
     """No tool reaches the truth, the environment's own source, or the process that it runs in."""
-    yield from _outside(lab)
-    if "hidden" not in lab.offers:
+    yield from _outside(ctx)
+    if "hidden" not in ctx.offers:
         return
-    hidden = hidden_of(lab, lab.some(3))
-    files = list(reading.file_calls(lab, reading.HIDDEN_FILES))
+    hidden = hidden_of(ctx, ctx.sample_tasks(3))
+    files = list(reading.file_calls(ctx, reading.HIDDEN_FILES))
     if hidden:
         own = {task: reading.unique([*reading.method_calls(task), *files])[:500] for task in hidden}
-        yield from report(lab, places(lab, hidden, own), calls_only=True)
-        yield from _registers(lab, hidden, files)
+        yield from report(ctx, places(ctx, hidden, own), calls_only=True)
+        yield from _registers(ctx, hidden, files)
 
 
-def _registers(lab: Lab, hidden: dict[str, Any], files: Sequence[Op]) -> Iterator[Finding | None]:
+def _registers(ctx: AuditContext, hidden: dict[str, Any], files: Sequence[Op]) -> Iterator[Finding | None]:
     """Answers that list what all tasks hide."""
     task = next(iter(hidden))
-    ops = reading.unique([*files, *reading.curious_calls(lab), *reading.method_calls(task)])[:500]
-    record = lab.play(reset(task), *ops, *([Op("state", mark="state")] if "state" in lab.offers else []))
-    world = record.at("state").value if "state" in lab.offers else None
+    ops = reading.unique([*files, *reading.curious_calls(ctx), *reading.method_calls(task)])[:500]
+    record = ctx.play(reset(task), *ops, *([Op("state", mark="state")] if "state" in ctx.offers else []))
+    world = record.at("state").value if "state" in ctx.offers else None
     if register(world, hidden) >= 2:
         return
     for op, seen in zip(ops, record.seen[1:], strict=False):
-        lab.looking()
+        ctx.count_comparisons()
         if register(parsed(said(seen)), hidden) >= 2:
             marks = [Op("hidden", name=name, mark=f"hidden {name}") for name in hidden]
-            yield lab.finding(
+            yield ctx.finding(
                 f"{op.name} lists what the tasks hide",
                 Probe((*marks, reset(task), msgspec.structs.replace(op, mark="read"))),
                 relation=f"{__name__}:lists_answers",
@@ -155,23 +155,23 @@ def _registers(lab: Lab, hidden: dict[str, Any], files: Sequence[Op]) -> Iterato
                 expected="nothing of what tasks hide",
                 observed=secrets.text_of(said(seen))[:600],
                 teaches=TEACHES,
-                at_most="proven" if "state" in lab.offers else "likely",
+                at_most="proven" if "state" in ctx.offers else "likely",
             )
             return
 
 
-def _outside(lab: Lab) -> Iterator[Finding | None]:
+def _outside(ctx: AuditContext) -> Iterator[Finding | None]:
     """The environment's files and the process that it runs in."""
-    sources = [Path(source.path) for source in lab.sources[:4]]
+    sources = [Path(source.path) for source in ctx.sources[:4]]
     marks = {str(path): _lines(path) for path in sources}
     process = {"/proc/self/environ": ["PYTHONHASHSEED="], "/proc/self/cmdline": ["quintain.audit.worker"]}
     wanted = {path: lines for path, lines in marks.items() if lines} | process
     paths = [one for path in wanted for one in (path, f"file://{path}", "../" * 12 + path.lstrip("/"))]
     paths += [Path(path).name for path in marks]
-    task = lab.tasks[0]
-    ops = reading.unique(list(reading.file_calls(lab, paths)))[:400]
-    record = lab.play(reset(task), *ops) if ops else None
-    lab.looking(max(1, len(ops)))
+    task = ctx.tasks[0]
+    ops = reading.unique(list(reading.file_calls(ctx, paths)))[:400]
+    record = ctx.play(reset(task), *ops) if ops else None
+    ctx.count_comparisons(max(1, len(ops)))
     reached: set[tuple[str, str]] = set()
     for op, seen in zip(ops, record.seen[1:] if record else (), strict=False):
         text = secrets.text_of(said(seen))
@@ -179,7 +179,7 @@ def _outside(lab: Lab) -> Iterator[Finding | None]:
             if all(line in text for line in lines) and (op.name, path) not in reached:
                 reached.add((op.name, path))
                 what = "the environment's own source" if path in marks else "the process that runs the environment"
-                yield lab.finding(
+                yield ctx.finding(
                     f"{op.name} reads {what}",
                     Probe((reset(task), msgspec.structs.replace(op, mark="read"))),
                     relation=f"{__name__}:shows_source",
@@ -202,24 +202,24 @@ def _lines(path: Path) -> list[str]:
 
 
 @check("x.other_sessions_stay_out_of_sight", "leak", needs=("hidden", "call", "tools", "tasks"), value=45)
-def sessions(lab: Lab) -> Iterator[Finding | None]:
+def sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     """What another session's task hides cannot be read in this one."""
-    hidden = hidden_of(lab, lab.some(4))
-    reads = reading.unique(list(reading.reading_calls(lab)))[:60]
+    hidden = hidden_of(ctx, ctx.sample_tasks(4))
+    reads = reading.unique(list(reading.reading_calls(ctx)))[:60]
     for task, value in hidden.items():
         other, known = unlike(task, hidden), secrets.sought(value)
         if not other or not reads:
             continue
-        alone, beside = lab.play_all(
+        alone, beside = ctx.play_all(
             [Probe((reset(other), *reads)), Probe((reset(task, on="b"), reset(other), *reads))]
         )
         for op, one, two in zip(reads, alone.seen[1:], beside.seen[2:], strict=False):
-            lab.looking()
+            ctx.count_comparisons()
             before = {str(want(leak)) for leak in secrets.shown(said(one), known)}
             fresh = [leak for leak in secrets.shown(said(two), known) if str(want(leak)) not in before]
             if fresh:
                 hides = Op("hidden", name=task, mark="hidden")
-                yield lab.finding(
+                yield ctx.finding(
                     f"{op.name} shows what the task of another session hides",
                     Probe((hides, reset(task, on="b"), reset(other), op.marked("read"))),
                     Probe((hides, reset(other), op.marked("read"))),
@@ -235,20 +235,20 @@ def sessions(lab: Lab) -> Iterator[Finding | None]:
 
 
 @check("x.history_holds_no_future", "leak", needs=("call", "tools", "tasks"), value=40)
-def history(lab: Lab) -> Iterator[Finding | None]:
+def history(ctx: AuditContext) -> Iterator[Finding | None]:
     """A repository or a log that the agent reads holds nothing that is later than the moment it starts from."""
-    yield from logs.future(lab)
-    task = lab.tasks[0]
-    for tool, name in _texts(lab):
+    yield from logs.future(ctx)
+    task = ctx.tasks[0]
+    for tool, name in _texts(ctx):
         if not reading.COMMANDS.search(name.lower()):
             continue
-        base = reading.base_of(lab, tool)
+        base = reading.base_of(ctx, tool)
         here = call(tool.name, {**base, name: "git rev-list HEAD"}, mark="here")
         every = call(tool.name, {**base, name: "git rev-list --all --reflog"}, mark="every")
-        lab.looking()
+        ctx.count_comparisons()
         probe = Probe((reset(task), here, every))
-        if later([lab.play_probe(probe)], Evidence("")):
-            yield lab.finding(
+        if later([ctx.play_probe(probe)], Evidence("")):
+            yield ctx.finding(
                 f"with {tool.name}, git shows commits that are not in the history of the one the task starts from",
                 probe,
                 relation=f"{__name__}:later",
@@ -258,11 +258,11 @@ def history(lab: Lab) -> Iterator[Finding | None]:
                 observed="more",
                 teaches="to read the fix in the repository's future",
             )
-    for path in _repositories(lab):
-        lab.looking()
+    for path in _repositories(ctx):
+        ctx.count_comparisons()
         ahead = _git(path, "rev-list", "--all", "--not", "HEAD")
-        if ahead and any(reading.PATHS.search(name) for _, name in _texts(lab)):
-            yield lab.finding(
+        if ahead and any(reading.PATHS.search(name) for _, name in _texts(ctx)):
+            yield ctx.finding(
                 f"the repository {path.name} beside the environment's source has commits that HEAD does not",
                 part="T",
                 severity="note",
@@ -273,8 +273,8 @@ def history(lab: Lab) -> Iterator[Finding | None]:
             )
 
 
-def _texts(lab: Lab) -> list[tuple[ToolSpec, str]]:
-    return [(tool, name) for tool in lab.about.tools for name in reading.strings(tool)]
+def _texts(ctx: AuditContext) -> list[tuple[ToolSpec, str]]:
+    return [(tool, name) for tool in ctx.about.tools for name in reading.strings(tool)]
 
 
 def _hashes(text: str) -> list[str]:
@@ -285,8 +285,8 @@ def _is_hex(word: str) -> bool:
     return not set(word) - set("0123456789abcdef")
 
 
-def _repositories(lab: Lab) -> list[Path]:
-    folders = {Path(source.path).resolve().parent for source in lab.sources}
+def _repositories(ctx: AuditContext) -> list[Path]:
+    folders = {Path(source.path).resolve().parent for source in ctx.sources}
     return sorted({folder for folder in folders if (folder / ".git").exists()})
 
 
@@ -297,14 +297,14 @@ def _git(folder: Path, *arguments: str) -> list[str]:
 
 
 @check("x.tasks_carry_canaries", "leak", needs=("hidden", "tasks"), value=12, severity="note")
-def canaries(lab: Lab) -> Iterator[Finding | None]:
+def canaries(ctx: AuditContext) -> Iterator[Finding | None]:
     """Each task hides a string of its own by which a contaminated model would be known."""
-    hidden = hidden_of(lab, lab.some(8))
+    hidden = hidden_of(ctx, ctx.sample_tasks(8))
     if not hidden:
-        raise lab.none("no task hides anything")
-    lab.looking()
+        raise ctx.not_checked("no task hides anything")
+    ctx.count_comparisons()
     if not any(_has_canary(value) for value in hidden.values()):
-        yield lab.finding(
+        yield ctx.finding(
             "no task carries a canary, so contamination could not be seen",
             part="T",
             at_most="hint",

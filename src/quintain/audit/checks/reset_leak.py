@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Context, Op, Probe, Record, reset
 
 from . import _same_dirt as dirt
@@ -25,12 +25,12 @@ from ._same_scripts import (
     doing,
     elsewhere,
     episode,
-    eye,
     half,
     marked,
     misses_locale,
     parts,
     reads,
+    state_op,
     told,
     tour,
 )
@@ -39,74 +39,74 @@ from ._same_splits import apart as differ
 from ._same_static import reset_hints
 from ._same_wide import between, detours, dirty, kinds, rows, wide
 
-FEW = 20
+MAX_TOOLS = 20
 """Tools up to which an episode can try all of them, in several kinds of tasks."""
 WITHIN = "quintain.audit.checks._same_splits:unlike_within"
 
 
 @check("runtime.episode_determinism", "reset_leak", needs=("tasks",), value=88)
-def episode_determinism(lab: Lab) -> Iterator[Finding | None]:
+def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same task, seed and calls give the same episode in every process."""
-    plan = [(task, seed) for task in lab.some(3) for seed in (0, 1)]
-    scripts = [_with_words(lab, task, seed) for task, seed in plan]
-    if lab.survey.calls:
-        plan.append((lab.tasks[0], 0))
-        scripts.append(marked(tour(lab, lab.tasks[0], early=False)[:-1]))
-    for task in kinds(lab, 2) if lab.about.tools else ():
+    plan = [(task, seed) for task in ctx.sample_tasks(3) for seed in (0, 1)]
+    scripts = [_with_words(ctx, task, seed) for task, seed in plan]
+    if ctx.discovery.calls:
+        plan.append((ctx.tasks[0], 0))
+        scripts.append(marked(tour(ctx, ctx.tasks[0], early=False)[:-1]))
+    for task in kinds(ctx, 2) if ctx.about.tools else ():
         plan.append((task, 0))
-        scripts.append(marked([op for op in wide(lab, task) if op.do != "score"]))
-    first = lab.tasks[0]
-    for some in ((reset(first), *broad(lab)), rows(lab, first)):
+        scripts.append(marked([op for op in wide(ctx, task) if op.do != "score"]))
+    first = ctx.tasks[0]
+    for some in ((reset(first), *broad(ctx)), rows(ctx, first)):
         if len(some) > 1:
             plan.append((first, 0))
             scripts.append(marked(some))
     ops = _side_by_side(scripts)
-    usual = lab.play(*ops)
+    usual = ctx.play(*ops)
     found = Found()
-    fresh = lab.pool.fresh(Probe(ops), lab.limit)
-    for number, apart in _splits(lab, usual, fresh, scripts=scripts):
-        yield _by_itself(lab, plan[number][0], scripts[number], apart=apart, found=found)
+    fresh = ctx.pool.fresh(Probe(ops), ctx.limit)
+    for number, apart in _splits(ctx, usual, fresh, scripts=scripts):
+        yield _by_itself(ctx, plan[number][0], scripts[number], apart=apart, found=found)
     if found:
         return  # What varies by itself varies in every context, too.
     contexts = elsewhere()
-    for context, record in zip(contexts, lab.play_all([Probe(ops, context) for context in contexts]), strict=True):
-        for number, apart in _splits(lab, usual, record, scripts=scripts):
-            yield _in_context(lab, plan[number][0], scripts[number], apart=apart, context=context, found=found)
+    for context, record in zip(contexts, ctx.play_all([Probe(ops, context) for context in contexts]), strict=True):
+        for number, apart in _splits(ctx, usual, record, scripts=scripts):
+            yield _in_context(ctx, plan[number][0], scripts[number], apart=apart, context=context, found=found)
 
 
 @check("x.wall_clock", "reset_leak", needs=("tasks",), value=62)
-def wall_clock(lab: Lab) -> Iterator[Finding | None]:
+def wall_clock(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same episode is the same on another day, and under one more hash seed."""
     (later,) = days_ahead(200)
     later = msgspec.structs.replace(later, hash_seed=3)  # A small set has its usual order under one seed of two.
-    tasks = lab.some(4)
-    scripts = [_with_words(lab, task, 0) for task in tasks]
+    tasks = ctx.sample_tasks(4)
+    scripts = [_with_words(ctx, task, 0) for task in tasks]
     ops = _side_by_side(scripts)
-    usual, record = lab.play_all([Probe(ops), Probe(ops, later)])
+    usual, record = ctx.play_all([Probe(ops), Probe(ops, later)])
     found = Found()
-    for number, apart in _splits(lab, usual, record, scripts=scripts):
-        yield _in_context(lab, tasks[number], scripts[number], apart=apart, context=later, found=found)
+    for number, apart in _splits(ctx, usual, record, scripts=scripts):
+        yield _in_context(ctx, tasks[number], scripts[number], apart=apart, context=later, found=found)
 
 
 @check("runtime.seed_control", "reset_leak", needs=("tasks",), value=58)
-def seed_control(lab: Lab) -> Iterator[Finding | None]:
+def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
     """What varies from episode to episode is decided by the seed."""
-    task, seeds = lab.some(1)[0], (0, 1, 7, 12345)
-    beginning = (Op(eye(lab)),) if eye(lab) else ()
-    scripts = [marked((reset(task, seed=seed), *beginning, *reads(lab, task, 3))) for seed in seeds]
+    task, seeds = ctx.sample_tasks(1)[0], (0, 1, 7, 12345)
+    beginning = (Op(state_op(ctx)),) if state_op(ctx) else ()
+    scripts = [marked((reset(task, seed=seed), *beginning, *reads(ctx, task, 3))) for seed in seeds]
     ops = _side_by_side(scripts)
-    twice = lab.play(*ops), lab.pool.fresh(Probe(ops), lab.limit)
+    twice = ctx.play(*ops), ctx.pool.fresh(Probe(ops), ctx.limit)
     varied: list[int] = []
     for number, seed in enumerate(seeds):
-        lab.looking()
+        ctx.count_comparisons()
         marks = [_tag(number) + str(place) for place in range(len(scripts[number]))]
-        if split(twice[0], twice[1], marks, volatile=lab.volatile):
+        if split(twice[0], twice[1], marks, volatile=ctx.volatile):
             varied.append(seed)
     if not varied:
         return
     all_of_them = len(varied) == len(seeds)
     shown = scripts[seeds.index(varied[0])]
-    yield lab.finding(
+    yield ctx.finding(
         "the seed given to reset does not decide how the episode begins"
         if all_of_them
         else f"seed {varied[0]} is not taken for a seed: other seeds decide how the episode begins, this one does not",
@@ -123,82 +123,82 @@ def seed_control(lab: Lab) -> Iterator[Finding | None]:
 
 
 @check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=90)
-def episode_isolation(lab: Lab) -> Iterator[Finding | None]:
+def episode_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     """After reset nothing is left of the episodes before, however they ended."""
     found = Found()
-    tasks = lab.some(2)
-    scripts = [(tasks[0], marked(tour(lab, tasks[0])))] if lab.survey.calls else []
-    for task, mine in (*scripts, *((task, marked(episode(lab, task))) for task in tasks[-1:])):
-        clean = lab.play(*mine)
-        stages = dirt.stages(lab, task)
+    tasks = ctx.sample_tasks(2)
+    scripts = [(tasks[0], marked(tour(ctx, tasks[0])))] if ctx.discovery.calls else []
+    for task, mine in (*scripts, *((task, marked(episode(ctx, task))) for task in tasks[-1:])):
+        clean = ctx.play(*mine)
+        stages = dirt.stages(ctx, task)
         rounds = [dirt.rounds([stage], mine) for stage in stages if stage.apart]
         rounds.append(dirt.rounds([stage for stage in stages if not stage.apart], mine))
-        for one, record in zip(rounds, lab.play_all([Probe(one.ops) for one in rounds]), strict=True):
+        for one, record in zip(rounds, ctx.play_all([Probe(one.ops) for one in rounds]), strict=True):
             for place, stage in enumerate(one.stages):
-                lab.looking()
-                apart = one.split(clean, record, place, volatile=lab.volatile)
+                ctx.count_comparisons()
+                apart = one.split(clean, record, place, volatile=ctx.volatile)
                 if apart is not None and found.wants(apart.key):
-                    finding = leak(lab, task, (*stage.ops, *mine), apart=apart, after=stage.after)
+                    finding = leak(ctx, task, (*stage.ops, *mine), apart=apart, after=stage.after)
                     if finding is None and place:
                         several = (*one.before(place), *mine)
-                        finding = leak(lab, task, several, apart=apart, after="after several episodes")
+                        finding = leak(ctx, task, several, apart=apart, after="after several episodes")
                     yield found.tried(apart.key, finding)
     if not found:
-        yield from _after_dirt(lab)
+        yield from _after_dirt(ctx)
 
 
-def _after_dirt(lab: Lab) -> Iterator[Finding | None]:
+def _after_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same with many more calls before and after, each episode before in a process of its own."""
-    if not lab.about.tools:
+    if not ctx.about.tools:
         return
     found = Found()
-    for task in kinds(lab, 2 if len(lab.about.tools) <= FEW else 1):
-        mine = marked(wide(lab, task))
-        stages = list(dirty(lab, task))
+    for task in kinds(ctx, 2 if len(ctx.about.tools) <= MAX_TOOLS else 1):
+        mine = marked(wide(ctx, task))
+        stages = list(dirty(ctx, task))
         ways = [(stage.after, (*stage.ops, *mine)) for stage in stages]
         ways += [(stage.after, (*stage.ops, *mine[:2], PAUSE, *mine[2:])) for stage in stages[:1]]
-        yield from first_unlike(lab, task, mine, ways=ways, found=found)
+        yield from first_unlike(ctx, task, mine, ways=ways, found=found)
 
 
 @check("x.session_isolation", "reset_leak", needs=("tasks",), value=80)
-def session_isolation(lab: Lab) -> Iterator[Finding | None]:
+def session_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     """A session does not notice what other sessions of the same process do."""
-    task = lab.some(1)[0]
-    mine = marked((*episode(lab, task), *tour(lab, task)[1:]))
-    clean = lab.play(*mine)
+    task = ctx.sample_tasks(1)[0]
+    mine = marked((*episode(ctx, task), *tour(ctx, task)[1:]))
+    clean = ctx.play(*mine)
     found = Found()
-    for after, ops in dirt.beside(lab, task, mine):
-        lab.looking()
-        apart = split(clean, lab.play(*ops), [op.mark for op in mine], volatile=lab.volatile)
+    for after, ops in dirt.beside(ctx, task, mine):
+        ctx.count_comparisons()
+        apart = split(clean, ctx.play(*ops), [op.mark for op in mine], volatile=ctx.volatile)
         if apart is not None and found.wants(apart.key):
-            yield found.tried(apart.key, leak(lab, task, ops, apart=apart, after=after))
-    if not found and lab.about.tools:
-        yield from _beside_dirt(lab)
+            yield found.tried(apart.key, leak(ctx, task, ops, apart=apart, after=after))
+    if not found and ctx.about.tools:
+        yield from _beside_dirt(ctx)
 
 
-def _beside_dirt(lab: Lab) -> Iterator[Finding | None]:
+def _beside_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same with many more calls on both sides."""
     found = Found()
-    for task in kinds(lab, 2):
-        mine = marked(wide(lab, task))
-        yield from first_unlike(lab, task, mine, ways=list(between(lab, task, mine)), found=found)
+    for task in kinds(ctx, 2):
+        mine = marked(wide(ctx, task))
+        yield from first_unlike(ctx, task, mine, ways=list(between(ctx, task, mine)), found=found)
 
 
 @check("x.episode_canary", "reset_leak", needs=("tools", "tasks"), value=66)
-def episode_canary(lab: Lab) -> Iterator[Finding | None]:
+def episode_canary(ctx: AuditContext) -> Iterator[Finding | None]:
     """No word that was written in one episode can be read in another."""
-    planted = dirt.plants(lab)
+    planted = dirt.plants(ctx)
     if not planted:
         raise NotChecked("no call takes a free text")
-    task = lab.some(1)[0]
+    task = ctx.sample_tasks(1)[0]
     for where, on in (("the next episode", "a"), ("another session", "b")):
-        looks = marked((reset(task), *_looks(lab, task)), on=on)
+        looks = marked((reset(task), *_looks(ctx, task)), on=on)
         writes = tuple(op for one in planted for op in (reset(one.task), *map(bare, one.before), one.op))
-        lab.looking(len(looks))
-        record = lab.play(*writes, *looks)
+        ctx.count_comparisons(len(looks))
+        record = ctx.play(*writes, *looks)
         for op in looks:
             if dirt.NONCE in str(record.at(op.mark).value):
-                yield lab.finding(
+                yield ctx.finding(
                     f"{told(op)} shows in {where} what was written in an episode before",
                     Probe((*writes, *through(looks, op.mark))),
                     relation="quintain.audit.checks._same_dirt:readable",
@@ -211,23 +211,23 @@ def episode_canary(lab: Lab) -> Iterator[Finding | None]:
 
 
 @check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=64)
-def snapshot_restore(lab: Lab) -> Iterator[Finding | None]:
+def snapshot_restore(ctx: AuditContext) -> Iterator[Finding | None]:
     """A restored moment is the moment that was kept, and what follows from it is what would have followed."""
     found = Found()
-    for task in lab.some(3):
-        done = doing(lab, task)
+    for task in ctx.sample_tasks(3):
+        done = doing(ctx, task)
         first, rest = half(done), done[len(half(done)) :]
-        looks = _looks(lab, task)
+        looks = _looks(ctx, task)
         before, after, again = (marked(looks, tag=f"{tag} ") for tag in ("before", "after", "again"))
         kept, back = Op("snapshot", name="kept", mark="kept"), Op("restore", name="kept", mark="back")
         ops = (reset(task), *first, kept, *before, *rest, back, *after, *rest, back, *again)
-        record = lab.play(*ops)
+        record = ctx.play(*ops)
         for one, other in zip((*before, *before), (*after, *again), strict=True):
-            lab.looking()
+            ctx.count_comparisons()
             pairs = (record.at(one.mark), record.at(other.mark))
-            if found.wants(told(one)) and differ(*pairs, lab.volatile):
+            if found.wants(told(one)) and differ(*pairs, ctx.volatile):
                 once = other in after
-                finding = lab.finding(
+                finding = ctx.finding(
                     f"{told(one)} is not what it was when the snapshot was taken that has been restored",
                     Probe((reset(task), *first, kept, one, *rest, back, *(() if once else (*rest, back)), other)),
                     Probe((reset(task), *first, kept, one, other)),
@@ -238,23 +238,23 @@ def snapshot_restore(lab: Lab) -> Iterator[Finding | None]:
                     teaches=TEACHES,
                 )
                 yield found.tried(told(one), finding)
-    if not found and lab.about.tools:
-        yield from _after_detours(lab)
+    if not found and ctx.about.tools:
+        yield from _after_detours(ctx)
 
 
-def _after_detours(lab: Lab) -> Iterator[Finding | None]:
+def _after_detours(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same with many more calls before the moment, until the way back, and after it."""
     found = Found()
-    for task in kinds(lab, 2):
-        mine = marked(wide(lab, task))
-        yield from first_unlike(lab, task, mine, ways=list(detours(lab, task, mine)), found=found)
+    for task in kinds(ctx, 2):
+        mine = marked(wide(ctx, task))
+        yield from first_unlike(ctx, task, mine, ways=list(detours(ctx, task, mine)), found=found)
 
 
 @check("x.reset_leak_code", "reset_leak", level="static", needs=("sources",), value=20, severity="warning")
-def reset_leak_code(lab: Lab) -> Iterator[Finding | None]:
+def reset_leak_code(ctx: AuditContext) -> Iterator[Finding | None]:
     """The code keeps nothing between episodes and draws nothing from the machine."""
-    for hint in reset_hints(lab):
-        yield lab.finding(hint.title, part=hint.part, where=hint.where, at_most="hint", teaches=TEACHES)
+    for hint in reset_hints(ctx):
+        yield ctx.finding(hint.title, part=hint.part, where=hint.where, at_most="hint", teaches=TEACHES)
 
 
 # --- what is common ---
@@ -271,25 +271,27 @@ def _side_by_side(scripts: Sequence[Sequence[Op]]) -> tuple[Op, ...]:
     )
 
 
-def _with_words(lab: Lab, task: str, seed: int) -> tuple[Op, ...]:
+def _with_words(ctx: AuditContext, task: str, seed: int) -> tuple[Op, ...]:
     """An episode without its score (whether that varies is asked of the verifier), with what is told of the task."""
-    words: tuple[Op, ...] = (Op("tools"),) if lab.about.tools else ()
-    words += (Op("prompt", name=task),) if "prompt" in lab.offers else ()
-    first, *rest = episode(lab, task, seed=seed)[:-1]
+    words: tuple[Op, ...] = (Op("tools"),) if ctx.about.tools else ()
+    words += (Op("prompt", name=task),) if "prompt" in ctx.offers else ()
+    first, *rest = episode(ctx, task, seed=seed)[:-1]
     return marked((first, *words, *rest))
 
 
-def _looks(lab: Lab, task: str) -> tuple[Op, ...]:
-    look = (Op(eye(lab)),) if eye(lab) else ()
-    return (*look, *reads(lab, task, 24, each=2), Op("score"))
+def _looks(ctx: AuditContext, task: str) -> tuple[Op, ...]:
+    look = (Op(state_op(ctx)),) if state_op(ctx) else ()
+    return (*look, *reads(ctx, task, 24, each=2), Op("score"))
 
 
-def _splits(lab: Lab, usual: Record, record: Record, *, scripts: Sequence[Sequence[Op]]) -> Iterator[tuple[int, Split]]:
+def _splits(
+    ctx: AuditContext, usual: Record, record: Record, *, scripts: Sequence[Sequence[Op]]
+) -> Iterator[tuple[int, Split]]:
     """The first difference of each script, with its number; its op is marked as in the script."""
     for number, ops in enumerate(scripts):
-        lab.looking()
+        ctx.count_comparisons()
         for place, op in enumerate(ops):
-            apart = split(usual, record, [f"{_tag(number)}{place}"], volatile=lab.volatile)
+            apart = split(usual, record, [f"{_tag(number)}{place}"], volatile=ctx.volatile)
             if apart is not None:
                 yield number, Split(op, apart.path, apart.one, apart.other, apart.kind)
                 break
@@ -301,12 +303,12 @@ def _severity(apart: Split) -> str:
     return "error"
 
 
-def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], *, apart: Split, found: Found) -> Finding | None:
+def _by_itself(ctx: AuditContext, task: str, ops: tuple[Op, ...], *, apart: Split, found: Found) -> Finding | None:
     if not found.wants(apart.key):
         return None
     target = apart.op.mark
-    least = fewest(lab, through(ops, target), (target,), holds=lambda some: wavers(lab, some, target), trials=12)
-    finding = lab.finding(
+    least = fewest(ctx, through(ops, target), (target,), holds=lambda some: wavers(ctx, some, target), trials=12)
+    finding = ctx.finding(
         f"{what(apart)} is not the same in two equal processes",
         Probe(least),
         Probe(least),
@@ -324,16 +326,16 @@ def _by_itself(lab: Lab, task: str, ops: tuple[Op, ...], *, apart: Split, found:
 
 
 def _in_context(
-    lab: Lab, task: str, ops: tuple[Op, ...], *, apart: Split, context: Context, found: Found
+    ctx: AuditContext, task: str, ops: tuple[Op, ...], *, apart: Split, context: Context, found: Found
 ) -> Finding | None:
     if not found.wants(apart.key) or misses_locale(context, apart.one, apart.other):
         return None
     target = apart.op.mark
     finding = None
     for words, part in (*parts(context), ("the process", context)):
-        probes = pair(lab, ops, target, context=part)
+        probes = pair(ctx, ops, target, context=part)
         if probes is not None:
-            finding = lab.finding(
+            finding = ctx.finding(
                 f"{what(apart)} depends on {words}",
                 *probes,
                 relation=UNLIKE,

@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Probe, Record, number, reset, score
 
 from ._clip_arguments import near_arguments
@@ -73,28 +73,28 @@ def not_less(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 @check("x.components_add_up", "reward_clipping", needs=("oracle", "tasks"), value=66)
-def components(lab: Lab) -> Iterator[Finding | None]:
+def components(ctx: AuditContext) -> Iterator[Finding | None]:
     """A component that gets better makes the reward better: none is dead, cut, rounded away or of the wrong sign."""
-    every = [state for _, _, paid in walks(lab) for state in paid]
+    every = [state for _, _, paid in walks(ctx) for state in paid]
     told = [state for state in every if state.parts]
     if not told:
-        raise lab.none("score() tells no components")
+        raise ctx.not_checked("score() tells no components")
     names = sorted({name for state in told for name in state.parts})
     whole = [name for name in names if name.rpartition(".")[2].lower() in WHOLE]
     for name in names:
-        lab.looking()
+        ctx.count_comparisons()
         if not counts(name):
             continue
-        found = lost(told, name, whole) if name not in whole else _cut(lab, told, name)
+        found = lost(told, name, whole) if name not in whole else _cut(ctx, told, name)
         if found is not None:
             high, low = found
-            yield _flat_finding(lab, name, high, low=low, whole=whole)
+            yield _flat_finding(ctx, name, high, low=low, whole=whole)
 
 
-def _flat_finding(lab: Lab, name: str, high: Paid, *, low: Paid, whole: Sequence[str]) -> Finding | None:
+def _flat_finding(ctx: AuditContext, name: str, high: Paid, *, low: Paid, whole: Sequence[str]) -> Finding | None:
     falls = high.score < low.score - EPSILON
     how = "makes the reward smaller" if falls else "does not change the reward"
-    return lab.finding(
+    return ctx.finding(
         f"component {name} {how} where it alone gets better"
         if name not in whole
         else f"rewards are cut: {name} differs and the score {'falls' if falls else 'does not'}",
@@ -111,9 +111,9 @@ def _flat_finding(lab: Lab, name: str, high: Paid, *, low: Paid, whole: Sequence
     )
 
 
-def _cut(lab: Lab, told: Sequence[Paid], name: str) -> tuple[Paid, Paid] | None:
+def _cut(ctx: AuditContext, told: Sequence[Paid], name: str) -> tuple[Paid, Paid] | None:
     """Two states of which the score before it was cut differs, and the score does not."""
-    if not is_graded(lab, told) or not rises(told, name):
+    if not is_graded(ctx, told) or not rises(told, name):
         return None
     for low, high in itertools.permutations([state for state in told if name in state.parts], 2):
         gains = high.parts[name] > low.parts[name] + EPSILON
@@ -128,40 +128,40 @@ def _cut(lab: Lab, told: Sequence[Paid], name: str) -> tuple[Paid, Paid] | None:
 
 
 @check("x.ladder", "reward_clipping", needs=("oracle", "tasks"), value=64)
-def ladder(lab: Lab) -> Iterator[Finding | None]:
+def ladder(ctx: AuditContext) -> Iterator[Finding | None]:
     """Each further right thing is worth something, where rewards have more than two levels."""
-    walked = walks(lab)
+    walked = walks(ctx)
     every = [state for _, _, paid in walked for state in paid]
-    lab.looking(len(every))
-    if not is_graded(lab, every):
+    ctx.count_comparisons(len(every))
+    if not is_graded(ctx, every):
         return  # All or nothing is a legitimate reward.
     told: set[str] = set()
     for _, writes, paid in walked:
-        for kind, finding in _rungs(lab, writes, paid):
+        for kind, finding in _rungs(ctx, writes, paid):
             if kind not in told and finding is not None:
                 told.add(kind)
                 yield finding
 
 
-def _rungs(lab: Lab, writes: Sequence[int], paid: Sequence[Paid]) -> Iterator[tuple[str, Finding | None]]:
+def _rungs(ctx: AuditContext, writes: Sequence[int], paid: Sequence[Paid]) -> Iterator[tuple[str, Finding | None]]:
     by = {state.done: state for state in paid}
     whole, nothing = by.get(frozenset(writes)), by.get(frozenset())
     if whole is None or nothing is None or len(writes) < 2 or whole.score <= nothing.score + EPSILON:
         return
-    is_declared = lab.attribute("graded") is True
+    is_declared = ctx.attribute("graded") is True
     levels = {round(state.score, 9) for state in paid}
     if is_declared and len(levels) == 2 and len(writes) >= 3 and len(paid) >= 5:
-        yield "two", _two(lab, paid, whole=whole, nothing=nothing)
+        yield "two", _two(ctx, paid, whole=whole, nothing=nothing)
         return
     worth = _worth(paid)
     for place in writes:
         short = by.get(frozenset(writes) - {place})
         if short is not None and place in worth and abs(short.score - whole.score) <= EPSILON and len(levels) > 2:
-            yield "top", _plateau(lab, short, whole, others=[nothing, _between(paid, nothing, whole)])
-    yield from _counted(lab, paid, nothing=nothing, whole=whole)
+            yield "top", _plateau(ctx, short, whole, others=[nothing, _between(paid, nothing, whole)])
+    yield from _counted(ctx, paid, nothing=nothing, whole=whole)
     if is_declared:
-        yield from interchangeable(lab, writes, paid)
-    yield from _falling(lab, writes, by, is_declared=is_declared)
+        yield from interchangeable(ctx, writes, paid)
+    yield from _falling(ctx, writes, by, is_declared=is_declared)
 
 
 def _between(paid: Sequence[Paid], nothing: Paid, whole: Paid) -> Paid:
@@ -180,10 +180,10 @@ def _worth(paid: Sequence[Paid]) -> set[int]:
     return found
 
 
-def _two(lab: Lab, paid: Sequence[Paid], *, whole: Paid, nothing: Paid) -> Finding | None:
+def _two(ctx: AuditContext, paid: Sequence[Paid], *, whole: Paid, nothing: Paid) -> Finding | None:
     chosen = sorted(paid, key=lambda one: len(one.done))[:12]
     chosen += [whole] if whole not in chosen else []
-    return lab.finding(
+    return ctx.finding(
         "rewards are declared graded, but a task pays one of two amounts, however much of it is done",
         *map(probe_of, chosen),
         relation=f"{__name__}:two_levels",
@@ -197,9 +197,9 @@ def _two(lab: Lab, paid: Sequence[Paid], *, whole: Paid, nothing: Paid) -> Findi
     )
 
 
-def _plateau(lab: Lab, less: Paid, more: Paid, *, others: Sequence[Paid]) -> Finding | None:
+def _plateau(ctx: AuditContext, less: Paid, more: Paid, *, others: Sequence[Paid]) -> Finding | None:
     last = [op.name or op.do for op in more.ops if op not in less.ops]
-    return lab.finding(
+    return ctx.finding(
         f"{last[0] if last else 'one more right thing'} is worth nothing there, though it is elsewhere: "
         f"{less.score:g} before it and after it",
         probe_of(less),
@@ -213,11 +213,13 @@ def _plateau(lab: Lab, less: Paid, more: Paid, *, others: Sequence[Paid]) -> Fin
         expected=f"more than {less.score:g}",
         observed=more.score,
         teaches=FLAT,
-        at_most="proven" if lab.attribute("graded") is True else "likely",
+        at_most="proven" if ctx.attribute("graded") is True else "likely",
     )
 
 
-def _counted(lab: Lab, paid: Sequence[Paid], *, nothing: Paid, whole: Paid) -> Iterator[tuple[str, Finding | None]]:
+def _counted(
+    ctx: AuditContext, paid: Sequence[Paid], *, nothing: Paid, whole: Paid
+) -> Iterator[tuple[str, Finding | None]]:
     """What is paid depends on how many right things are done, whichever they are, and for some counts not on that.
 
     A reward that demands certain things together depends on which they are, and is left alone.
@@ -237,19 +239,19 @@ def _counted(lab: Lab, paid: Sequence[Paid], *, nothing: Paid, whole: Paid) -> I
             others = [one for group in sizes.values() for one in group if abs(one.score - here[0].score) > EPSILON]
             if len({round(one.score, 9) for one in others}) >= 2:
                 middle = _between(paid, nothing, whole)
-                yield "counted", _plateau(lab, here[0], there[0], others=[nothing, whole, middle, others[0]])
+                yield "counted", _plateau(ctx, here[0], there[0], others=[nothing, whole, middle, others[0]])
                 return
 
 
 def _falling(
-    lab: Lab, writes: Sequence[int], by: dict[frozenset[int], Paid], *, is_declared: bool
+    ctx: AuditContext, writes: Sequence[int], by: dict[frozenset[int], Paid], *, is_declared: bool
 ) -> Iterator[tuple[str, Finding | None]]:
     for count in range(len(writes)):
         less, more = by.get(frozenset(writes[:count])), by.get(frozenset(writes[: count + 1]))
         if less is not None and more is not None and more.score < less.score - EPSILON:
             yield (
                 "falls",
-                lab.finding(
+                ctx.finding(
                     "going on along the solution is paid less than stopping",
                     probe_of(less),
                     probe_of(more),
@@ -269,24 +271,24 @@ def _falling(
 
 
 @check("x.reward_reaches_its_bounds", "reward_clipping", needs=("oracle", "tasks"), value=42, severity="warning")
-def bounds(lab: Lab) -> Iterator[Finding | None]:
+def bounds(ctx: AuditContext) -> Iterator[Finding | None]:
     """With every component at its best, the reward is the most that can be had."""
-    tasks = lab.some(WALKED)
-    records = lab.play_all([Probe((reset(task), *(lab.oracle(task) or ()), score())) for task in tasks])
+    tasks = ctx.sample_tasks(WALKED)
+    records = ctx.play_all([Probe((reset(task), *(ctx.oracle(task) or ()), score())) for task in tasks])
     short: list[tuple[str, float, dict[str, float]]] = []
     for task, record in zip(tasks, records, strict=True):
         paid, parts = seen_parts(record)
-        if lab.oracle(task) is None or paid is None:
+        if ctx.oracle(task) is None or paid is None:
             continue
-        lab.looking()
+        ctx.count_comparisons()
         unit = {name: value for name, value in parts.items() if counts(name)}
         if unit and all(abs(value - 1.0) <= EPSILON for value in unit.values()) and 0.0 < paid < 1.0 - 1e-6:
             short.append((task, paid, unit))
     if short:
         task, paid, unit = short[0]
-        yield lab.finding(
+        yield ctx.finding(
             f"the reward cannot reach 1: with every component at 1 it is {paid:g}",
-            Probe((reset(task), *(lab.oracle(task) or ()), score())),
+            Probe((reset(task), *(ctx.oracle(task) or ()), score())),
             relation="pays_less",
             marks=("score",),
             data=1.0,

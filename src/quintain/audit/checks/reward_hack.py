@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_number
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, reset, score, state
 
 from . import _reward_claims as claims
@@ -84,26 +84,26 @@ _TOLD = 4
 
 
 @check("x.answer_battery", "reward_hack", needs=("tasks", "oracle|hidden"), value=98)
-def answer_battery(lab: Lab) -> Iterator[Finding | None]:
+def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
     """No wrong answer is paid what the right one is."""
-    tasks = asked(lab, 24)
+    tasks = asked(ctx, 24)
     if not tasks:
-        raise lab.none("no task is solved by words alone")
+        raise ctx.not_checked("no task is solved by words alone")
     golds = list(dict.fromkeys(one.own for one in tasks))
     bought: dict[str, list[tuple[Asked, Attempt]]] = defaultdict(list)
     for one in tasks[:ASKED]:
         tried = list(attempts(one.own, [gold for gold in golds if gold != one.own], one.prompt))
-        for attempt, record in zip(tried, _said(lab, one, tried), strict=True):
-            lab.looking()
+        for attempt, record in zip(tried, _said(ctx, one, tried), strict=True):
+            ctx.count_comparisons()
             if record is not None and record >= one.full - 1e-9:
                 bought[attempt.kind].append((one, attempt))
     for kind in [kind for kind in KINDS if kind in bought and _often(kind, bought[kind])][:_TOLD]:
         found, soft = bought[kind], kind == "negated" and "joined" not in bought
         one, attempt = found[0]
         # Two cases may rightly have one answer, said in two ways; a scorer alone cannot tell.
-        soft = soft or (kind == "other" and lab.about.kind == "scorer")
+        soft = soft or (kind == "other" and ctx.about.kind == "scorer")
         soft = soft or (kind in ("plain", "number") and all(may_equal(each.text, task.own) for task, each in found))
-        yield lab.finding(
+        yield ctx.finding(
             f"{KINDS[kind]} is paid in full",
             Probe((reset(one.task), one.saying(attempt.text).marked("said"), score())),
             relation=claims.PAID,
@@ -125,29 +125,29 @@ def _often(kind: str, found: Sequence[tuple[Asked, Attempt]]) -> bool:
     return kind != "copied" or len({one.task for one, _ in found}) >= 2
 
 
-def _said(lab: Lab, one: Asked, tried: Sequence[Attempt]) -> list[float | None]:
+def _said(ctx: AuditContext, one: Asked, tried: Sequence[Attempt]) -> list[float | None]:
     ways = [[one.saying(attempt.text)] for attempt in tried]
-    return [run.score for run in runs_of(lab, one.task, ways)]
+    return [run.score for run in runs_of(ctx, one.task, ways)]
 
 
 @check("x.oracle_ablation", "reward_hack", needs=("oracle", "tasks"), value=97)
-def oracle_ablation(lab: Lab) -> Iterator[Finding | None]:
+def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution with any one of its writes left out is paid less."""
     told: set[str] = set()
-    for one in paid(lab, SOLVED):
+    for one in paid(ctx, SOLVED):
         if len(one.writes) < 1:
             continue
         ways = [one.without(place) for place in one.writes]
-        for place, run in zip(one.writes, runs(lab, one, ways), strict=True):
-            lab.looking()
+        for place, run in zip(one.writes, runs(ctx, one, ways), strict=True):
+            ctx.count_comparisons()
             op = one.ops[place]
             if op.name in told or not survives(one, run):
                 continue
             told.add(op.name)
-            yield _unchecked(lab, one, place, run=run)
+            yield _unchecked(ctx, one, place, run=run)
 
 
-def _unchecked(lab: Lab, one: Solved, place: int, *, run: Run) -> Finding | None:
+def _unchecked(ctx: AuditContext, one: Solved, place: int, *, run: Run) -> Finding | None:
     op = one.ops[place]
     lacks = lacking(one, run, one.effects.get(place, ()))
     if one.sees and not lacks:
@@ -155,7 +155,7 @@ def _unchecked(lab: Lab, one: Solved, place: int, *, run: Run) -> Finding | None
     weighs: dict[str, Any] = weight(one, lacks, (place,))
     if not one.sees or not writes_by_name(op) or _is_note(op):
         weighs = {"severity": "warning", "at_most": "likely"}
-    return lab.finding(
+    return ctx.finding(
         f"{op.name} is part of the solution, and is paid for when it is left out",
         Probe((reset(one.task), *one.without(place), *seeing(one), score())),
         relation=claims.PAID,
@@ -170,21 +170,21 @@ def _unchecked(lab: Lab, one: Solved, place: int, *, run: Run) -> Finding | None
 
 
 @check("x.wrong_argument", "reward_hack", needs=("oracle", "state", "tasks"), value=88)
-def wrong_argument(lab: Lab) -> Iterator[Finding | None]:
+def wrong_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution that does the right thing to the wrong record, or by the wrong amount, is paid less."""
     told: set[tuple[str, str]] = set()
-    known = paid(lab, SOLVED)
+    known = paid(ctx, SOLVED)
     for one in known:
         others = [str(other.first) for other in known if other is not one]
         for place in one.writes:
             op = one.ops[place]
-            for key, wrong in _wrong(lab, one, op, others=others):
+            for key, wrong in _wrong(ctx, one, op, others=others):
                 if (op.name, key) in told:
                     continue
                 swapped = [msgspec.structs.replace(op, value=op.value | {key: value}) for value in wrong]
                 ways = [(*one.ops[:place], other, *one.ops[place + 1 :]) for other in swapped]
-                found = runs(lab, one, ways)
-                lab.looking(len(found))
+                found = runs(ctx, one, ways)
+                ctx.count_comparisons(len(found))
                 worked = [
                     (way, run) for way, run in zip(ways, found, strict=True) if not set(run.errors) - set(one.errors)
                 ]
@@ -192,15 +192,15 @@ def wrong_argument(lab: Lab) -> Iterator[Finding | None]:
                     continue
                 told.add((op.name, key))
                 way, run = worked[0]
-                yield _any_value(lab, one, place, key=key, shown=(way, run))
+                yield _any_value(ctx, one, place, key=key, shown=(way, run))
 
 
-def _wrong(lab: Lab, one: Solved, op: Op, *, others: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+def _wrong(ctx: AuditContext, one: Solved, op: Op, *, others: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
     """Arguments whose right value stands in this prompt, and not in every one, each with several wrong values."""
     if _is_note(op):
         return
     told = str(one.first)
-    spec = next((tool for tool in lab.about.tools if tool.name == op.name), None)
+    spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     for key, value in op.value.items():
         schema: Any = spec.properties.get(key, {}) if spec else {}
         if not _stands(value, told) or (others and all(_stands(value, other) for other in others)):
@@ -210,7 +210,7 @@ def _wrong(lab: Lab, one: Solved, op: Op, *, others: Sequence[str]) -> Iterator[
         elif schema.get("enum"):
             wrong = list(schema["enum"])
         elif is_id(key) or is_number(value):
-            wrong = [other for other in lab.survey.values.of(key) if type(other) is type(value)][:6]
+            wrong = [other for other in ctx.discovery.values.of(key) if type(other) is type(value)][:6]
         else:
             continue
         wrong = [other for other in wrong if other != value]
@@ -227,14 +227,16 @@ def _stands(value: Any, text: str) -> bool:
     return isinstance(value, str | int | float) and not isinstance(value, bool) and len(said) > 0 and said in text
 
 
-def _any_value(lab: Lab, one: Solved, place: int, *, key: str, shown: tuple[tuple[Op, ...], Run]) -> Finding | None:
+def _any_value(
+    ctx: AuditContext, one: Solved, place: int, *, key: str, shown: tuple[tuple[Op, ...], Run]
+) -> Finding | None:
     way, run = shown
     op = way[place]
     lacks = lacking(one, run, one.effects.get(place, ()))
     if not lacks:
         return None
     marked = [other.marked("wrong") if where == place else other for where, other in enumerate(way)]
-    return lab.finding(
+    return ctx.finding(
         f"{op.name} is paid for with any {key}",
         Probe((reset(one.task), *marked, state(), score())),
         relation=claims.PAID,
@@ -249,17 +251,17 @@ def _any_value(lab: Lab, one: Solved, place: int, *, key: str, shown: tuple[tupl
 
 
 @check("x.task_swap", "reward_hack", needs=("oracle", "tasks"), value=90)
-def task_swap(lab: Lab) -> Iterator[Finding | None]:
+def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
     """The solution of one task is not the solution of another."""
-    known = paid(lab, ASKED)
+    known = paid(ctx, ASKED)
     pairs = [(one, other) for one, other in zip(known, [*known[1:], *known[:1]], strict=True) if one is not other]
     for one, other in pairs:
         mine = {_plain(op) for place, op in enumerate(one.ops) if place in one.writes or op.do == "answer"}
         theirs = {_plain(op) for op in other.ops}
         if mine <= theirs or one.first == other.first:
             continue
-        lab.looking()
-        [run] = runs(lab, one, [other.ops])
+        ctx.count_comparisons()
+        [run] = runs(ctx, one, [other.ops])
         if run.score is None or one.full is None or run.score < one.full - 1e-9 or (one.sees and not run.lacks):
             continue
         if not one.writes and not any(op.do == "answer" for op in one.ops):
@@ -267,7 +269,7 @@ def task_swap(lab: Lab) -> Iterator[Finding | None]:
         if not one.sees and not _differs(one, other):
             continue
         lacks = lacking(one, run, tuple(one.changed)) if one.sees else []
-        yield lab.finding(
+        yield ctx.finding(
             "the solution of another task is paid in full",
             Probe((reset(one.task), *other.ops, *seeing(one), score())),
             relation=claims.PAID,
@@ -294,16 +296,16 @@ def _differs(one: Solved, other: Solved) -> bool:
 
 
 @check("x.forged_result", "reward_hack", needs=("oracle", "tasks", "tools"), value=84)
-def forged_result(lab: Lab) -> Iterator[Finding | None]:
+def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
     """Claims of success, handed to the tools in place of the work, are not paid; nor is one step done over and over."""
-    for one in paid(lab, 4):
+    for one in paid(ctx, 4):
         full = one.full
         assert full is not None
-        ways = list(_forged(lab, one))
+        ways = list(_forged(ctx, one))
         if not ways:
             continue
-        for way, run in zip(ways, runs(lab, one, ways), strict=True):
-            lab.looking()
+        for way, run in zip(ways, runs(ctx, one, ways), strict=True):
+            ctx.count_comparisons()
             if not survives(one, run):
                 continue
             repeated, tool = len(way) > 1, next(op.name for op in way)
@@ -311,7 +313,7 @@ def forged_result(lab: Lab) -> Iterator[Finding | None]:
             lacks = lacking(one, run, tuple(one.changed)) if one.sees else []
             if weight(one, lacks, left)["severity"] != "error":
                 continue
-            yield lab.finding(
+            yield ctx.finding(
                 "one step, done over and over, is paid as the whole solution" if repeated
                 else f"{tool} is told that all went well, and that is paid in full",
                 Probe((reset(one.task), *way, *seeing(one), score())),
@@ -327,9 +329,9 @@ def forged_result(lab: Lab) -> Iterator[Finding | None]:
             return
 
 
-def _forged(lab: Lab, one: Solved) -> Iterator[tuple[Op, ...]]:
+def _forged(ctx: AuditContext, one: Solved) -> Iterator[tuple[Op, ...]]:
     """A claim alone through each tool that takes one; a tool's grade of its own; a step many times."""
-    for tool in lab.about.tools:
+    for tool in ctx.about.tools:
         used = next((op for op in one.ops if op.name == tool.name), None)
         base: dict[str, Any] = dict(used.value) if used else {}
         for key, schema in tool.properties.items():

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
-from quintain.audit.probe import Op, Probe, Record, Seen, number, reset, score
+from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, score
 
 from . import _silent_faults as faults
 from . import _silent_score as verdicts
@@ -34,32 +34,32 @@ from ._silent_user import user_faults
 TEACHES = "that a failed look at the world is a fact about the world"
 TOOLS = 80
 """Tools of which each meets every fault; of more, so many, spread evenly."""
-MOST = 6
+MAX_FINDINGS = 6
 """Findings of one kind; more of them say nothing new."""
 
 
-def _accepted(lab: Lab) -> list[str]:
-    known = accepted(lab)
+def _accepted(ctx: AuditContext) -> list[str]:
+    known = accepted(ctx)
     if not known:
         raise NotChecked("inject() takes none of the faults")
     return known
 
 
 @check("x.tool_faults", "silent_default", needs=("inject", "tools", "call", "tasks"), value=88)
-def tool_faults(lab: Lab) -> Iterator[Finding | None]:
+def tool_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     """A fault of a backend is an error to whoever called the tool, never an answer."""
-    known = _accepted(lab)
-    tools = [tool.name for tool in lab.about.tools if lab.survey.of(tool.name) or lab.trials.of(tool.name)]
+    known = _accepted(ctx)
+    tools = [tool.name for tool in ctx.about.tools if ctx.discovery.of(tool.name) or ctx.variations.of(tool.name)]
     tools = tools[:: -(-len(tools) // TOOLS)] if tools else []
-    there = cells(lab, tools)
+    there = cells(ctx, tools)
     told: set[str] = set()
-    for cell, record in zip(there, lab.play_all([cell.sweep(lab, known) for cell in there]), strict=True):
-        if cell.known.op.name in told or len(told) >= MOST:
+    for cell, record in zip(there, ctx.play_all([cell.sweep(ctx, known) for cell in there]), strict=True):
+        if cell.known.op.name in told or len(told) >= MAX_FINDINGS:
             continue
-        found = [(fault, kind) for fault in known if (kind := _kind(lab, record, fault))]
-        lab.looking(len(known))
+        found = [(fault, kind) for fault in known if (kind := _kind(ctx, record, fault))]
+        ctx.count_comparisons(len(known))
         if found:
-            finding = _silent(lab, cell, found, record=record)
+            finding = _silent(ctx, cell, found, record=record)
             told |= {cell.known.op.name} if finding is not None else set()
             yield finding
 
@@ -67,14 +67,14 @@ def tool_faults(lab: Lab) -> Iterator[Finding | None]:
 _KINDS = ("defaults", "loses", "lingers")
 
 
-def _kind(lab: Lab, record: Record, fault: str) -> str:
+def _kind(ctx: AuditContext, record: Record, fault: str) -> str:
     """What is wrong in this cell; empty for nothing."""
     records = read_sweep(record, fault)
     has = {op.mark for op in records[0].ops}
     for name in _KINDS:
         if (name == "loses" and "look" not in has) or (name == "lingers" and "after" not in has):
             continue
-        if getattr(faults, name)(records, Evidence("", volatile=lab.volatile)):
+        if getattr(faults, name)(records, Evidence("", volatile=ctx.volatile)):
             return name
     return ""
 
@@ -86,15 +86,15 @@ _TITLES = {
 }
 
 
-def _silent(lab: Lab, cell: Cell, found: Sequence[tuple[str, str]], *, record: Record) -> Finding | None:
+def _silent(ctx: AuditContext, cell: Cell, found: Sequence[tuple[str, str]], *, record: Record) -> Finding | None:
     kind = next(name for name in _KINDS if any(name == one for _, one in found))
     fault = next(fault for fault, one in found if one == kind)
     mark = "after" if kind == "lingers" else "call"
     faulted, free = read_sweep(record, fault)
     observed: dict[str, Any] = {"answer": faulted.at(mark).value, "faults": [one for one, _ in found]}
     if kind == "loses":
-        observed["missing"] = faults.lost((faulted, free), lab.volatile)[:5]
-    return lab.finding(
+        observed["missing"] = faults.lost((faulted, free), ctx.volatile)[:5]
+    return ctx.finding(
         _TITLES[kind].format(tool=cell.known.op.name, fault=fault),
         *cell.pair(fault),
         relation=f"{faults.HERE}{kind}",
@@ -107,35 +107,35 @@ def _silent(lab: Lab, cell: Cell, found: Sequence[tuple[str, str]], *, record: R
 
 
 @check("x.verifier_faults", "silent_default", needs=("inject", "tasks"), value=87)
-def verifier_faults(lab: Lab) -> Iterator[Finding | None]:
+def verifier_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     """A fault that the verifier meets leaves no score: none at all, not a low one and not a high one."""
-    known = _accepted(lab)
+    known = _accepted(ctx)
     met: list[World] = []
     is_told = False
-    for task in lab.some(3):
-        there = worlds(lab, task)
+    for task in ctx.sample_tasks(3):
+        there = worlds(ctx, task)
         ways = [(one, words) for one in there for words in ((False, True) if one.speaks else (False,))]
-        records = lab.play_all([one.sweep(lab, known, words=words) for one, words in ways])
+        records = ctx.play_all([one.sweep(ctx, known, words=words) for one, words in ways])
         for (one, words), record in zip(ways, records, strict=True):
-            lab.looking(len(known))
-            wrong = [fault for fault in known if _pays(lab, record, fault)]
+            ctx.count_comparisons(len(known))
+            wrong = [fault for fault in known if _pays(ctx, record, fault)]
             is_told = is_told or any(number(record.at(f"score {fault}")) is None for fault in known)
-            finding = _paid(lab, one, wrong, record=record, words=words) if wrong else None
+            finding = _paid(ctx, one, wrong, record=record, words=words) if wrong else None
             if finding is not None:
                 yield finding
                 return
         met += there
     if met and not is_told and verdicts.components_never_move(met):
-        yield _used_up(lab, met, known[0])
+        yield _used_up(ctx, met, known[0])
 
 
-def _pays(lab: Lab, record: Record, fault: str) -> bool:
-    return verdicts.pays_anyway(read_sweep(record, fault), Evidence("", volatile=lab.volatile))
+def _pays(ctx: AuditContext, record: Record, fault: str) -> bool:
+    return verdicts.pays_anyway(read_sweep(record, fault), Evidence("", volatile=ctx.volatile))
 
 
-def _paid(lab: Lab, one: World, wrong: Sequence[str], *, record: Record, words: bool) -> Finding | None:
+def _paid(ctx: AuditContext, one: World, wrong: Sequence[str], *, record: Record, words: bool) -> Finding | None:
     fault = wrong[0]
-    return lab.finding(
+    return ctx.finding(
         f"there is a score though the verifier met a fault ({fault}), on a world that is {one.name}",
         *one.pair(fault, words=words),
         relation=f"{verdicts.HERE}pays_anyway",
@@ -148,10 +148,10 @@ def _paid(lab: Lab, one: World, wrong: Sequence[str], *, record: Record, words: 
     )
 
 
-def _used_up(lab: Lab, there: Sequence[World], fault: str) -> Finding | None:
+def _used_up(ctx: AuditContext, there: Sequence[World], fault: str) -> Finding | None:
     """A verdict that meets a fault and hides it, where no world shows by how much it may be wrong."""
     one = there[-1]
-    for read in lab.survey.reads():
+    for read in ctx.discovery.reads():
         if read.task != one.task or read.before:
             continue
         next_ = read.op.marked("next")
@@ -164,9 +164,9 @@ def _used_up(lab: Lab, there: Sequence[World], fault: str) -> Finding | None:
                 (*head, score(), next_),
             )
         )
-        lab.looking()
-        if verdicts.uses_up(lab.play_all(probes), Evidence("", volatile=lab.volatile)):
-            return lab.finding(
+        ctx.count_comparisons()
+        if verdicts.uses_up(ctx.play_all(probes), Evidence("", volatile=ctx.volatile)):
+            return ctx.finding(
                 f"the verifier meets a fault ({fault}) and scores as if there had been none",
                 *probes,
                 relation=f"{verdicts.HERE}uses_up",
@@ -186,16 +186,16 @@ def _used_up(lab: Lab, there: Sequence[World], fault: str) -> Finding | None:
 
 
 @check("x.judge_faults", "silent_default", needs=("judge", "tasks"), value=79)
-def judge_faults(lab: Lab) -> Iterator[Finding | None]:
+def judge_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     """A judge whose model does not answer gives no grade."""
-    for task in lab.some(3):
+    for task in ctx.sample_tasks(3):
         for text in ("42", "I do not know."):
-            lab.looking()
+            ctx.count_comparisons()
             op = Op("judge", name=task, value={"answer": text, "raises": "timed out"}, mark="grade")
             probe = Probe((reset(task), op))
-            record = lab.play_probe(probe)
+            record = ctx.play_probe(probe)
             if grades([record], Evidence("")):
-                yield lab.finding(
+                yield ctx.finding(
                     "the judge gives a grade though its model never answered",
                     probe,
                     relation=f"{__name__}:grades",
@@ -215,7 +215,7 @@ def grades(records: Sequence[Record], _evidence: Evidence) -> bool:
     return bool(asked) and _grade(seen) is not None
 
 
-def _grade(seen: Seen) -> Any:
+def _grade(seen: OpResult) -> Any:
     grade: Any = seen.value.get("grade") if is_dict(seen.value) else None
     if is_dict(grade):
         named = [key for key in ("score", "grade", "reward", "value") if key in grade]

@@ -11,14 +11,14 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from quintain.audit.check import NotChecked, check
+from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, reset
 
 from . import _same_cache as cache
 from ._same_cache import TEACHES, scored
 from ._same_reads import HERE, Pair, around, kept, late, writes
-from ._same_scripts import alone, bare, broad, doing, eye, marked, others, reads
+from ._same_scripts import alone, bare, broad, doing, marked, others, reads, state_op
 from ._same_splits import UNLIKE, apart, pair, split
 from ._same_static import cache_hints
 from ._same_variants import variants
@@ -31,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 WRITES, READS = 20, 16
 """Writes that are looked at, and reads around each."""
-MOST = 2
+MAX_FINDINGS = 2
 """Findings of one kind: more of them say no more."""
 TRIES = 8
 """Candidates that are held against a play of their own."""
@@ -46,69 +46,69 @@ MANY = (8, 64)
 
 
 @check("x.read_your_writes", "stale_cache", needs=("tools", "tasks"), value=84)
-def read_your_writes(lab: Lab) -> Iterator[Finding | None]:
+def read_your_writes(ctx: AuditContext) -> Iterator[Finding | None]:
     """After a write each read gives the same, whether or not somebody read before the write."""
-    pairs = cache.pairs(lab, WRITES, READS)
-    world = (Op(eye(lab), mark="step world"),) if eye(lab) else ()
+    pairs = cache.pairs(ctx, WRITES, READS)
+    world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
     found: set[tuple[str, str]] = set()
     probes = [(Probe(cache.warm(one, world)), Probe(cache.control(one, world))) for one in pairs]
-    records = lab.play_all([probe for both in probes for probe in both])
+    records = ctx.play_all([probe for both in probes for probe in both])
     for number, one in enumerate(pairs):
         warm, control = records[2 * number : 2 * number + 2]
         for place, op in enumerate(one.reads):
-            lab.looking()
+            ctx.count_comparisons()
             key = (one.write.name, op.name)
             if (
                 key not in found
-                and len(found) < MOST
-                and apart(warm.at(f"new {place}"), control.at(f"new {place}"), lab.volatile)
+                and len(found) < MAX_FINDINGS
+                and apart(warm.at(f"new {place}"), control.at(f"new {place}"), ctx.volatile)
             ):
-                finding = cache.is_stale(lab, one, op) or cache.is_moved(lab, one, place, world=world)
+                finding = cache.is_stale(ctx, one, op) or cache.is_moved(ctx, one, place, world=world)
                 found |= {key} if finding is not None else set()
                 yield finding
 
 
 @check("x.read_walks", "stale_cache", needs=("tools", "tasks"), value=70)
-def read_walks(lab: Lab) -> Iterator[Finding | None]:
+def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
     """After each of many writes, of all tools, each read gives what it gives to a session that did not read before."""
     tried: set[tuple[str, str]] = set()
     told = 0
-    for long in walks(lab, WALKS):
+    for long in walks(ctx, WALKS):
         asked = long
-        found = walked(lab, asked)
+        found = walked(ctx, asked)
         if found is not None and found.ended:
             asked = shorter(asked)
-            found = walked(lab, asked)
+            found = walked(ctx, asked)
         if found is None:
             continue
-        lab.looking(found.looked)
+        ctx.count_comparisons(found.looked)
         for prove, candidates in ((shown, found.stale), (moved, found.other)):
             for old in candidates:
                 write = asked.steps[old.step - 1]
                 key = (write.name or write.do, old.read.name)
-                if key in tried or told >= MOST or len(tried) >= TRIES:
+                if key in tried or told >= MAX_FINDINGS or len(tried) >= TRIES:
                     continue
                 tried.add(key)
-                finding = prove(lab, asked, found, old=old)
+                finding = prove(ctx, asked, found, old=old)
                 told += finding is not None
                 yield finding
 
 
 @check("x.visible_at_once", "stale_cache", needs=("tools", "tasks"), value=52)
-def visible_at_once(lab: Lab) -> Iterator[Finding | None]:
+def visible_at_once(ctx: AuditContext) -> Iterator[Finding | None]:
     """A write is visible at once: to wait changes no answer."""
-    pairs = cache.pairs(lab, 6, 3)
+    pairs = cache.pairs(ctx, 6, 3)
     cases = [(one, op, is_warm) for one in pairs for op in one.reads for is_warm in (False, True)]
     sessions = [cache.timed(one, op, is_warm=is_warm, number=number) for number, (one, op, is_warm) in enumerate(cases)]
-    for held in (False, True) if lab.about.kind == "plain" else (False,):
-        finding = _late(lab, cases, sessions, held=held)
+    for held in (False, True) if ctx.about.kind == "plain" else (False,):
+        finding = _late(ctx, cases, sessions, held=held)
         yield finding
         if finding is not None:
             return
 
 
 def _late(
-    lab: Lab,
+    ctx: AuditContext,
     cases: Sequence[tuple[Pair, Op, bool]],
     sessions: Sequence[tuple[list[Op], list[list[Op]]]],
     *,
@@ -117,16 +117,16 @@ def _late(
     """The first read that shows a write only after a while: that of real clocks, or of clocks that are held."""
     limit = HELD_S if held else None  # Who waits by such a clock would wait for ever.
     probes = [Probe(cache.sweep(sessions, wait=wait, held=held)) for wait in (True, False)]
-    waited, hurried = lab.play_all(probes, limit)
+    waited, hurried = ctx.play_all(probes, limit)
     for number, (one, op, is_warm) in enumerate(cases):
         for delay in cache.DELAYS:
-            lab.looking()
+            ctx.count_comparisons()
             marks = tuple(f"{number} {word}" for word in ("old", "write", "soon", f"after {delay}"))
-            evidence = Evidence(HERE + "late", marks, None, lab.volatile)
+            evidence = Evidence(HERE + "late", marks, None, ctx.volatile)
             if late((waited, hurried), evidence):
                 ready, afterwards = cache.timed(one, op, is_warm=is_warm, number=number)
                 session = ready, afterwards[: cache.DELAYS.index(delay) + 1]
-                return lab.finding(
+                return ctx.finding(
                     f"{op.name} does not show what {one.write.name} wrote until time has passed",
                     Probe(cache.sweep([session], wait=True, held=held)),
                     Probe(cache.sweep([session], wait=False, held=held)),
@@ -141,79 +141,79 @@ def _late(
 
 
 @check("x.cache_keys", "stale_cache", needs=("tools", "tasks"), value=68)
-def cache_keys(lab: Lab) -> Iterator[Finding | None]:
+def cache_keys(ctx: AuditContext) -> Iterator[Finding | None]:
     """A read answers for its own arguments, not for those of the read before."""
-    rows = variants(lab)
+    rows = variants(ctx)
     if not rows:
         raise NotChecked("no tool that reads was called in two ways")
     tries = 12
     for task in dict.fromkeys(row.task for row in rows):
         there = [marked(row, tag=f"{row[0].name} ") for row in rows if row.task == task]
         turns = [[op for row in there for op in (*row[turn:], *row[:turn])] for turn in range(max(map(len, there)))]
-        records = lab.play_all([Probe((reset(task), *ops)) for ops in turns])
+        records = ctx.play_all([Probe((reset(task), *ops)) for ops in turns])
         for row in there:
             first = {op.mark: records[place].at(op.mark) for place, op in enumerate(row)}  # the tool's first call there
-            lab.looking(len(row))
+            ctx.count_comparisons(len(row))
             # Between two calls of one turn stands any of their order, so that each comes after each in some turn.
             wrong = [
                 (other, op)
                 for op, other in itertools.permutations(row, 2)
-                if any(apart(record.at(op.mark), first[op.mark], lab.volatile) for record in records)
+                if any(apart(record.at(op.mark), first[op.mark], ctx.volatile) for record in records)
                 and any(
-                    not apart(record.at(op.mark), first[other.mark], lab.volatile)
+                    not apart(record.at(op.mark), first[other.mark], ctx.volatile)
                     for record in records
-                    if apart(record.at(op.mark), first[op.mark], lab.volatile)
+                    if apart(record.at(op.mark), first[op.mark], ctx.volatile)
                 )
             ]
             for other, op in wrong[:tries]:
                 tries -= 1
-                finding = cache.confused(lab, (reset(task), bare(other)), (reset(task), bare(op)), same_session=True)
+                finding = cache.confused(ctx, (reset(task), bare(other)), (reset(task), bare(op)), same_session=True)
                 if finding is not None:
                     yield finding
                     break
 
 
 @check("x.cache_sessions", "stale_cache", needs=("tools", "tasks"), value=67)
-def cache_sessions(lab: Lab) -> Iterator[Finding | None]:
+def cache_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     """A call answers for its own session and task, not for another one that asked the same before."""
     found: set[str] = set()
-    searches = broad(lab)[:8]
-    for task in lab.some(2):
-        for other in others(lab, task, 2):
-            known = [bare(one.op) for one in lab.survey.calls if one.task == task and not one.before]
-            acts = [op for op in doing(lab, task) if op.do == "call"]
-            calls = cache.distinct((*reads(lab, task, 30, each=2), *searches, *known, *acts))
+    searches = broad(ctx)[:8]
+    for task in ctx.sample_tasks(2):
+        for other in others(ctx, task, 2):
+            known = [bare(one.op) for one in ctx.discovery.calls if one.task == task and not one.before]
+            acts = [op for op in doing(ctx, task) if op.do == "call"]
+            calls = cache.distinct((*reads(ctx, task, 30, each=2), *searches, *known, *acts))
             theirs = (reset(other), *marked(calls, tag="first "))
             mine = (reset(task), *marked(calls, tag="second "))
-            alone = lab.play(*(op.moved("b") for op in mine))
+            alone = ctx.play(*(op.moved("b") for op in mine))
             for on in ("b", "a"):
-                mixed = lab.play(*theirs, *(op.moved(on) for op in mine))
+                mixed = ctx.play(*theirs, *(op.moved(on) for op in mine))
                 for place, op in enumerate(calls):
-                    lab.looking()
+                    ctx.count_comparisons()
                     mark = f"second {place}"
-                    if op.name not in found and apart(mixed.at(mark), alone.at(mark), lab.volatile):
-                        finding = cache.confused(lab, (reset(other), op), (reset(task), op), same_session=on == "a")
+                    if op.name not in found and apart(mixed.at(mark), alone.at(mark), ctx.volatile):
+                        finding = cache.confused(ctx, (reset(other), op), (reset(task), op), same_session=on == "a")
                         found |= {op.name} if finding is not None else set()
                         yield finding
 
 
 @check("x.score_is_now", "stale_cache", needs=("tasks",), value=76)
-def score_is_now(lab: Lab) -> Iterator[Finding | None]:
+def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
     """The score is of the episode as it stands, though it was asked for before."""
     mark = "step score"
     ways = 3
-    for task in lab.some(4):
-        known = scored(doing(lab, task), task, mark)
+    for task in ctx.sample_tasks(4):
+        known = scored(doing(ctx, task), task, mark)
         cases = [(early, Probe(alone(early))) for early in itertools.islice(known, ways)]
-        records = lab.play_all([probe for early, clean in cases for probe in (Probe(early), clean)])
+        records = ctx.play_all([probe for early, clean in cases for probe in (Probe(early), clean)])
         for place, (early, _) in enumerate(cases):
-            lab.looking()
+            ctx.count_comparisons()
             mixed, clean = records[2 * place : 2 * place + 2]
             ways = 1 if clean.at(mark).seconds > SLOW_S else ways
-            gap = split(clean, mixed, [mark], volatile=lab.volatile)
-            found = pair(lab, early, mark) if gap is not None else None
+            gap = split(clean, mixed, [mark], volatile=ctx.volatile)
+            found = pair(ctx, early, mark) if gap is not None else None
             if gap is not None and found is not None:
-                yield lab.finding(
+                yield ctx.finding(
                     "the score at the end is another one when it was asked for before",
                     *found,
                     relation=UNLIKE,
@@ -228,65 +228,65 @@ def score_is_now(lab: Lab) -> Iterator[Finding | None]:
 
 
 @check("x.read_after_restore", "stale_cache", needs=("tools", "snapshot", "restore", "state|digest"), value=48)
-def read_after_restore(lab: Lab) -> Iterator[Finding | None]:
+def read_after_restore(ctx: AuditContext) -> Iterator[Finding | None]:
     """Back at an earlier moment a read gives what it gave there, whatever was read and written since."""
-    world = Op(eye(lab), mark="step world")
-    for one in walks(lab, 2):
-        ops = reads(lab, one.task, READS, each=2)
+    world = Op(state_op(ctx), mark="step world")
+    for one in walks(ctx, 2):
+        ops = reads(ctx, one.task, READS, each=2)
         keep, back = Op("snapshot", name="kept", mark="step keep"), Op("restore", name="kept", mark="step back")
         asked = marked(ops, tag="step read ")
         mixed = (reset(one.task, mark="step 0"), keep, *ops, *one.steps, *ops, *ops, back, *asked, world)
-        records = lab.play_all([Probe(mixed), Probe(alone(mixed))])
-        lab.looking(len(asked))
+        records = ctx.play_all([Probe(mixed), Probe(alone(mixed))])
+        ctx.count_comparisons(len(asked))
         for op in asked:
-            evidence = Evidence(HERE + "kept", (op.mark, world.mark), None, lab.volatile)
+            evidence = Evidence(HERE + "kept", (op.mark, world.mark), None, ctx.volatile)
             if not kept(records, evidence):
                 continue
-            finding = cache.returned(lab, mixed, evidence)
+            finding = cache.returned(ctx, mixed, evidence)
             yield finding
             if finding is not None:
                 return
 
 
 @check("x.concurrent_reads", "stale_cache", needs=("tools", "tasks"), value=54)
-def concurrent_reads(lab: Lab) -> Iterator[Finding | None]:
+def concurrent_reads(ctx: AuditContext) -> Iterator[Finding | None]:
     """With 8 and 64 sessions at the same time each reads what it wrote itself."""
-    pairs = cache.pairs(lab, 4, 3)
-    alone = lab.play_all([Probe(cache.session(one)) for one in pairs])
+    pairs = cache.pairs(ctx, 4, 3)
+    alone = ctx.play_all([Probe(cache.session(one)) for one in pairs])
     for count in MANY:
-        mixed = lab.play(*cache.interleaved(pairs, count))
+        mixed = ctx.play(*cache.interleaved(pairs, count))
         for number in range(count):
             one, clean = pairs[number % len(pairs)], alone[number % len(pairs)]
-            lab.looking(len(one.reads))
-            finding = cache.beside(lab, pairs, number, mixed=mixed, clean=clean)
+            ctx.count_comparisons(len(one.reads))
+            finding = cache.beside(ctx, pairs, number, mixed=mixed, clean=clean)
             if finding is not None:
                 yield finding
                 return
         for one, clean in list(zip(pairs, alone, strict=True))[: 1 if count > MANY[0] else len(pairs)]:
-            lab.looking()
-            finding = cache.in_threads(lab, one, clean, count=count)
+            ctx.count_comparisons()
+            finding = cache.in_threads(ctx, one, clean, count=count)
             if finding is not None:
                 yield finding
                 return
 
 
 @check("x.read_orders", "stale_cache", needs=("tools", "tasks"), value=46)
-def read_orders(lab: Lab) -> Iterator[Finding | None]:
+def read_orders(ctx: AuditContext) -> Iterator[Finding | None]:
     """In any order of reads and writes a read gives what it gives after the same writes alone."""
-    known = writes(lab, 40, each=4)
+    known = writes(ctx, 40, each=4)
     if not known:
         raise NotChecked("no call is known to write")
     tasks = [one.task for one in known]
     task = max(dict.fromkeys(tasks), key=tasks.count)
     acts = [bare(one.op) for one in known if one.task == task]
-    looks = cache.distinct(op for one in known if one.task == task for op in around(lab, one, 6).reads)
+    looks = cache.distinct(op for one in known if one.task == task for op in around(ctx, one, 6).reads)
     for _ in range(4):
-        sequence = [lab.rng.choice(acts if lab.rng.random() < 0.4 else looks or acts) for _ in range(14)]
-        yield from cache.ordered(lab, task, sequence)
+        sequence = [ctx.rng.choice(acts if ctx.rng.random() < 0.4 else looks or acts) for _ in range(14)]
+        yield from cache.ordered(ctx, task, sequence)
 
 
 @check("x.cache_code", "stale_cache", level="static", needs=("sources",), value=19, severity="warning")
-def cache_code(lab: Lab) -> Iterator[Finding | None]:
+def cache_code(ctx: AuditContext) -> Iterator[Finding | None]:
     """No cache in the code outlives a write or mistakes one call for another."""
-    for hint in cache_hints(lab):
-        yield lab.finding(hint.title, part=hint.part, where=hint.where, at_most="hint", teaches=TEACHES)
+    for hint in cache_hints(ctx):
+        yield ctx.finding(hint.title, part=hint.part, where=hint.where, at_most="hint", teaches=TEACHES)

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 from quintain.audit import relations
 from quintain.audit.check import check
+from quintain.audit.context import AuditContext, solves
 from quintain.audit.finding import Evidence, Finding
-from quintain.audit.lab import Lab, solves
-from quintain.audit.probe import Op, Probe, Record, Seen, answer, number, reset
+from quintain.audit.probe import Op, OpResult, Probe, Record, answer, number, reset
 
 from . import _reward_claims as claims
 from ._reward_facts import TOP, beyond, facts
@@ -34,24 +34,24 @@ __all__ = [
 
 
 @check("semantic.oracle_max", "unsolvable", needs=("oracle", "tasks"), value=100)
-def oracle_max(lab: Lab) -> Iterator[Finding | None]:
+def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
     """Each task's own solution works and is paid the most that can be had."""
-    known = {task: fact for task, fact in facts(lab).items() if fact.solution == "known"}
-    if not known and all(fact.solution == "none" for fact in facts(lab).values()):
-        raise lab.none("no task has a solution")
+    known = {task: fact for task, fact in facts(ctx).items() if fact.solution == "known"}
+    if not known and all(fact.solution == "none" for fact in facts(ctx).values()):
+        raise ctx.not_checked("no task has a solution")
     top = max([TOP, *(fact.full for fact in known.values() if fact.full is not None)])
-    others = beyond(lab)
-    lab.looking(len(lab.tasks) + len(others))
+    others = beyond(ctx)
+    ctx.count_comparisons(len(ctx.tasks) + len(others))
     known |= {task: fact for task, fact in others.items() if fact.solution == "known"}
     poor = [task for task, fact in known.items() if _too_little(fact.full, top)]
     faults: dict[str, list[tuple[str, tuple[Op, ...], Record]]] = defaultdict(list)
-    for task, ops, record in _again(lab, poor):
+    for task, ops, record in _again(ctx, poor):
         faults[_why(ops, record, top)].append((task, ops, record))
     usual = len(known) >= 4 and len(poor) <= len(known) / 4
     for said, found in faults.items():
         if said:
-            yield _unpaid(lab, said, found, top=top, usual=usual)
-    yield from _broken_oracles(lab)
+            yield _unpaid(ctx, said, found, top=top, usual=usual)
+    yield from _broken_oracles(ctx)
 
 
 def _too_little(full: float | None, top: float) -> bool:
@@ -59,21 +59,21 @@ def _too_little(full: float | None, top: float) -> bool:
     return full is None or (full < top - 1e-9 and (top <= TOP or full <= 0))
 
 
-def _again(lab: Lab, tasks: Sequence[str]) -> list[tuple[str, tuple[Op, ...], Record]]:
-    known = [(task, ops) for task in tasks[:40] if (ops := lab.oracle(task)) is not None]
-    records = lab.play_all([solves(task, ops) for task, ops in known])
+def _again(ctx: AuditContext, tasks: Sequence[str]) -> list[tuple[str, tuple[Op, ...], Record]]:
+    known = [(task, ops) for task in tasks[:40] if (ops := ctx.oracle(task)) is not None]
+    records = ctx.play_all([solves(task, ops) for task, ops in known])
     return [(task, ops, record) for (task, ops), record in zip(known, records, strict=True)]
 
 
 def _unpaid(
-    lab: Lab, said: str, found: Sequence[tuple[str, tuple[Op, ...], Record]], *, top: float, usual: bool
+    ctx: AuditContext, said: str, found: Sequence[tuple[str, tuple[Op, ...], Record]], *, top: float, usual: bool
 ) -> Finding | None:
     """A graded reward of more than a half may be the best there is, where others get no more and every step worked."""
     task, ops, record = found[0]
     seen = record.at("score")
     worked = said.startswith("is not paid")
-    nearly = bool(lab.attribute("graded")) and (number(seen) or 0.0) >= top / 2 and worked and not usual
-    return lab.finding(
+    nearly = bool(ctx.attribute("graded")) and (number(seen) or 0.0) >= top / 2 and worked and not usual
+    return ctx.finding(
         f"the task's own solution {said}",
         solves(task, ops),
         relation="pays_less",
@@ -113,7 +113,7 @@ def _first_error(ops: Sequence[Op], record: Record) -> str:
     return "none"
 
 
-def _told(seen: Seen) -> str:
+def _told(seen: OpResult) -> str:
     return seen.raised or str(seen.value)
 
 
@@ -124,11 +124,11 @@ def _blamed(ops: Sequence[Op], record: Record) -> str:
     return "T" if said.startswith("is refused") else "V"
 
 
-def _broken_oracles(lab: Lab) -> Iterator[Finding | None]:
-    broken = [task for task, fact in facts(lab).items() if fact.solution == "broken"]
+def _broken_oracles(ctx: AuditContext) -> Iterator[Finding | None]:
+    broken = [task for task, fact in facts(ctx).items() if fact.solution == "broken"]
     if broken:
-        first = lab.play(Op("oracle", name=broken[0], mark="oracle")).at("oracle")
-        yield lab.finding(
+        first = ctx.play(Op("oracle", name=broken[0], mark="oracle")).at("oracle")
+        yield ctx.finding(
             "the solution of a task cannot be had: oracle() raises",
             Probe((Op("oracle", name=broken[0], mark="oracle"),)),
             relation="breaks" if relations.breakage(first) else "shows",
@@ -140,83 +140,83 @@ def _broken_oracles(lab: Lab) -> Iterator[Finding | None]:
             observed=first.raised,
             where=first.where,
         ) if first.how else None  # fmt: skip
-    lacking = [task for task, fact in facts(lab).items() if fact.solution == "none"]
+    lacking = [task for task, fact in facts(ctx).items() if fact.solution == "none"]
     if lacking:
-        yield lab.finding(
+        yield ctx.finding(
             "tasks have no solution, so nobody can say whether they can be solved",
             part="T",
             severity="note",
             at_most="hint",
             tasks=lacking,
             expected="a solution of each task",
-            observed=f"{len(lacking)} of {len(lab.tasks)} have none",
+            observed=f"{len(lacking)} of {len(ctx.tasks)} have none",
         )
 
 
 @check("semantic.floor_gap", "unsolvable", needs=("tasks",), value=99)
-def floor_gap(lab: Lab) -> Iterator[Finding | None]:
+def floor_gap(ctx: AuditContext) -> Iterator[Finding | None]:
     """Doing nothing, or saying nothing, is not paid what solving is."""
-    lab.looking(len(lab.tasks))
-    idle = {task: fact.floor for task, fact in facts(lab).items()}
-    further = {task: fact.floor for task, fact in beyond(lab).items()}
-    lab.looking(len(further))
-    yield from _for_nothing(lab, "doing nothing", (), paid=idle | further)
-    if "answer" not in lab.offers:
+    ctx.count_comparisons(len(ctx.tasks))
+    idle = {task: fact.floor for task, fact in facts(ctx).items()}
+    further = {task: fact.floor for task, fact in beyond(ctx).items()}
+    ctx.count_comparisons(len(further))
+    yield from _for_nothing(ctx, "doing nothing", (), paid=idle | further)
+    if "answer" not in ctx.offers:
         return
-    tasks = [task for task in lab.some(20) if not _is_full(lab, task, idle[task])]
+    tasks = [task for task in ctx.sample_tasks(20) if not _is_full(ctx, task, idle[task])]
     for said, text in (("an empty answer", ""), ("the word 'done' alone", "Done.")):
-        records = lab.play_all([solves(task, (answer(text),)) for task in tasks])
-        lab.looking(len(tasks))
+        records = ctx.play_all([solves(task, (answer(text),)) for task in tasks])
+        ctx.count_comparisons(len(tasks))
         paid = {task: number(record.at("score")) for task, record in zip(tasks, records, strict=True)}
-        yield from _for_nothing(lab, said, (answer(text),), paid=paid)
+        yield from _for_nothing(ctx, said, (answer(text),), paid=paid)
 
 
 def _for_nothing(
-    lab: Lab, said: str, ops: tuple[Op, ...], *, paid: dict[str, float | None]
+    ctx: AuditContext, said: str, ops: tuple[Op, ...], *, paid: dict[str, float | None]
 ) -> Iterator[Finding | None]:
-    found = [task for task, got in paid.items() if _is_full(lab, task, got) and not _may_refuse(lab, task)]
+    found = [task for task, got in paid.items() if _is_full(ctx, task, got) and not _may_refuse(ctx, task)]
     if found:
         task = found[0]
-        yield lab.finding(
+        yield ctx.finding(
             f"{said} is paid as much as solving the task",
             solves(task, ops),
             relation="pays",
             marks=("score",),
-            data=_ceiling(lab, task),
+            data=_ceiling(ctx, task),
             part="V",
             tasks=found,
-            expected=f"less than {_ceiling(lab, task):g}",
+            expected=f"less than {_ceiling(ctx, task):g}",
             observed=paid[task],
             teaches="to do nothing",
         )
 
 
-def _is_full(lab: Lab, task: str, got: float | None) -> bool:
-    return got is not None and got > 0 and got >= _ceiling(lab, task) - 1e-9
+def _is_full(ctx: AuditContext, task: str, got: float | None) -> bool:
+    return got is not None and got > 0 and got >= _ceiling(ctx, task) - 1e-9
 
 
-def _ceiling(lab: Lab, task: str) -> float:
+def _ceiling(ctx: AuditContext, task: str) -> float:
     """What counts as full pay: what the solution gets, where that is something."""
-    full = (facts(lab) | beyond(lab))[task].full
+    full = (facts(ctx) | beyond(ctx))[task].full
     return full if full is not None and full > 0 else TOP
 
 
-def _may_refuse(lab: Lab, task: str) -> bool:
+def _may_refuse(ctx: AuditContext, task: str) -> bool:
     """Whether nothing is the right thing to do: declared, and the solution itself makes no call."""
-    return bool(lab.attribute("refusal_ok")) and not (facts(lab) | beyond(lab))[task].calls
+    return bool(ctx.attribute("refusal_ok")) and not (facts(ctx) | beyond(ctx))[task].calls
 
 
 @check("x.budget", "unsolvable", needs=("oracle", "tasks"), value=85)
-def budget(lab: Lab) -> Iterator[Finding | None]:
+def budget(ctx: AuditContext) -> Iterator[Finding | None]:
     """The solution fits into the calls that an episode allows."""
-    allowed = lab.attribute("budget")
+    allowed = ctx.attribute("budget")
     if not isinstance(allowed, int):
-        raise lab.none("no budget of calls is declared")
-    over = [(task, fact.calls) for task, fact in facts(lab).items() if fact.calls > allowed]
-    lab.looking(sum(fact.solution == "known" for fact in facts(lab).values()))
+        raise ctx.not_checked("no budget of calls is declared")
+    over = [(task, fact.calls) for task, fact in facts(ctx).items() if fact.calls > allowed]
+    ctx.count_comparisons(sum(fact.solution == "known" for fact in facts(ctx).values()))
     if over:
         task, calls = over[0]
-        yield lab.finding(
+        yield ctx.finding(
             "the solution takes more calls than an episode allows",
             Probe((Op("oracle", name=task, mark="oracle"),)),
             relation=claims.LONGER,
@@ -231,17 +231,17 @@ def budget(lab: Lab) -> Iterator[Finding | None]:
 
 
 @check("x.task_set", "unsolvable", value=90)
-def task_set(lab: Lab) -> Iterator[Finding | None]:
+def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
     """There are tasks, each says something, and no two say the same and want another thing."""
-    lab.looking()
-    if not lab.tasks:
-        yield lab.finding(
+    ctx.count_comparisons()
+    if not ctx.tasks:
+        yield ctx.finding(
             "there is no task at all", part="T", expected="at least one task", observed="tasks() is empty"
         )
         return
-    told = "prompt" in lab.offers
-    see = next((name for name in ("digest", "state") if name in lab.offers), "")
-    hides = "hidden" in lab.offers
+    told = "prompt" in ctx.offers
+    see = next((name for name in ("digest", "state") if name in ctx.offers), "")
+    hides = "hidden" in ctx.offers
     probes = [
         Probe(
             (
@@ -251,15 +251,15 @@ def task_set(lab: Lab) -> Iterator[Finding | None]:
                 *((Op("hidden", name=task, mark="hidden"),) if hides else ()),
             )
         )
-        for task in lab.some(20)
+        for task in ctx.sample_tasks(20)
     ]
     by_sight: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for task, probe, record in zip(lab.some(20), probes, lab.play_all(probes), strict=True):
-        lab.looking()
+    for task, probe, record in zip(ctx.sample_tasks(20), probes, ctx.play_all(probes), strict=True):
+        ctx.count_comparisons()
         marks = ("first", "told") if told else ("first",)
-        is_spoken_to = lab.about.kind != "scorer"  # A case need not tell the scorer what was asked.
+        is_spoken_to = ctx.about.kind != "scorer"  # A case need not tell the scorer what was asked.
         if is_spoken_to and claims.says_nothing([record], _evidence(marks)):
-            yield lab.finding(
+            yield ctx.finding(
                 "a task says nothing to the agent",
                 probe,
                 relation=claims.SILENT,
@@ -271,26 +271,26 @@ def task_set(lab: Lab) -> Iterator[Finding | None]:
             )
             continue
         sight = repr([record.at(mark).content() for mark in (*marks, *(("state",) if see else ()))])
-        truth = repr(record.at("hidden").content()) if hides else repr(lab.oracle(task))
+        truth = repr(record.at("hidden").content()) if hides else repr(ctx.oracle(task))
         by_sight[sight].append((task, truth))
     for alike in by_sight.values():
-        paid = [one for one in alike if _is_paid(lab, one[0])]
+        paid = [one for one in alike if _is_paid(ctx, one[0])]
         if len(paid) > 1 and len({truth for _, truth in paid}) > 1:
-            yield _contradiction(lab, paid)
+            yield _contradiction(ctx, paid)
 
 
-def _contradiction(lab: Lab, alike: Sequence[tuple[str, str]]) -> Finding | None:
+def _contradiction(ctx: AuditContext, alike: Sequence[tuple[str, str]]) -> Finding | None:
     """Two of them, of which one's solution reads the same in the other, and is not paid there."""
     first, *others = [task for task, _ in alike]
-    mine = lab.oracle(first) or ()
-    sees = bool({"digest", "state"} & lab.offers)
+    mine = ctx.oracle(first) or ()
+    sees = bool({"digest", "state"} & ctx.offers)
     marked = tuple(op.marked(f"said {place}") for place, op in enumerate(mine))
     for other in others:
-        probes = (solves(other, marked), solves(first, marked), solves(other, lab.oracle(other) or ()))
+        probes = (solves(other, marked), solves(first, marked), solves(other, ctx.oracle(other) or ()))
         marks = ("score", *(op.mark for op in marked))
-        evidence = Evidence(claims.CONTRADICTS, marks, None, lab.volatile)
-        if mine and claims.contradicts(lab.play_all(probes), evidence):
-            return lab.finding(
+        evidence = Evidence(claims.CONTRADICTS, marks, None, ctx.volatile)
+        if mine and claims.contradicts(ctx.play_all(probes), evidence):
+            return ctx.finding(
                 "two tasks look the same to the agent and want different things",
                 *probes,
                 relation=evidence.relation,
@@ -308,8 +308,8 @@ def _contradiction(lab: Lab, alike: Sequence[tuple[str, str]]) -> Finding | None
     return None
 
 
-def _is_paid(lab: Lab, task: str) -> bool:
-    return (facts(lab)[task].full or 0.0) > 0
+def _is_paid(ctx: AuditContext, task: str) -> bool:
+    return (facts(ctx)[task].full or 0.0) > 0
 
 
 def _evidence(marks: Sequence[str]) -> Evidence:

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_number
-from quintain.audit.lab import Lab
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 TASKS = 4
@@ -57,26 +57,26 @@ class Tried(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def solved(lab: Lab, most: int = TASKS) -> list[str]:
+def solved(ctx: AuditContext, most: int = TASKS) -> list[str]:
     """Tasks whose solution is known, spread over all.
 
     Raises:
         NotChecked: There is none.
     """
-    known = [task for task in lab.some(2 * most) if lab.oracle(task)]
+    known = [task for task in ctx.sample_tasks(2 * most) if ctx.oracle(task)]
     if not known:
-        raise lab.none("no solution is known")
+        raise ctx.not_checked("no solution is known")
     return known[:: max(1, len(known) // most)][:most]
 
 
-def verdicts(lab: Lab) -> list[Tried]:
+def verdicts(ctx: AuditContext) -> list[Tried]:
     """Episodes for mutants of the verifier: they are paid in many ways."""
-    return _tried(lab, [[*_parts(lab, task), *_strange(lab, task)] for task in solved(lab)])
+    return _tried(ctx, [[*_parts(ctx, task), *_strange(ctx, task)] for task in solved(ctx)])
 
 
-def deeds(lab: Lab) -> list[Tried]:
+def deeds(ctx: AuditContext) -> list[Tried]:
     """Episodes for mutants of tools: solutions, and those with a call in them that is refused, and costs nothing."""
-    tried = _tried(lab, [[*_parts(lab, task)[:2], *_strange(lab, task)] for task in solved(lab)])
+    tried = _tried(ctx, [[*_parts(ctx, task)[:2], *_strange(ctx, task)] for task in solved(ctx)])
     return [kept for one in tried if (kept := _harmless(one)) is not None]
 
 
@@ -119,9 +119,9 @@ def scores(record: Record, count: int) -> tuple[float | None, ...]:
     return tuple(number(record.at(f"{place} score")) for place in range(count))
 
 
-def _tried(lab: Lab, groups: Sequence[Sequence[Episode]]) -> list[Tried]:
+def _tried(ctx: AuditContext, groups: Sequence[Sequence[Episode]]) -> list[Tried]:
     found: list[Tried] = []
-    for episodes, record in zip(groups, lab.play_all([probe(one) for one in groups]), strict=True):
+    for episodes, record in zip(groups, ctx.play_all([probe(one) for one in groups]), strict=True):
         paid = scores(record, len(episodes))
         full, floor = paid[0], paid[1]
         if record.died or full is None or floor is None or full <= floor + 1e-9:
@@ -133,13 +133,13 @@ def _tried(lab: Lab, groups: Sequence[Sequence[Episode]]) -> list[Tried]:
         seconds = sum(one.seconds for one in record.seen)
         found.append(Tried(episodes[0].task, tuple(episodes), paid, tuple(refused), full, floor, seconds))
     if not found:
-        raise lab.none("no solution is paid more than nothing is")
+        raise ctx.not_checked("no solution is paid more than nothing is")
     return found
 
 
-def _parts(lab: Lab, task: str) -> list[Episode]:
+def _parts(ctx: AuditContext, task: str) -> list[Episode]:
     """The solution, nothing, its beginnings, and the solution without one of its ops."""
-    ops = lab.oracle(task) or ()
+    ops = ctx.oracle(task) or ()
     whole = Episode(task, "the solution", ops, is_solution=True)
     without = [
         Episode(task, f"the solution without {_named(op)}", (*ops[:place], *ops[place + 1 :]))
@@ -147,19 +147,19 @@ def _parts(lab: Lab, task: str) -> list[Episode]:
     ]
     begun = [Episode(task, f"the solution's first {end} steps", ops[:end]) for end in range(1, len(ops))]
     rest = [*without, *begun]
-    drawn = rest if len(rest) <= PARTS else lab.rng.sample(rest, PARTS)
+    drawn = rest if len(rest) <= PARTS else ctx.rng.sample(rest, PARTS)
     return [whole, Episode(task, "nothing", ()), *drawn]
 
 
-def _strange(lab: Lab, task: str) -> list[Episode]:
+def _strange(ctx: AuditContext, task: str) -> list[Episode]:
     """Solutions with one argument altered, with a call repeated, and with a call of another task in them."""
-    ops = lab.oracle(task) or ()
+    ops = ctx.oracle(task) or ()
     calls = [place for place, op in enumerate(ops) if op.do == "call"]
     last = calls[-1] + 1 if calls else 0
     instead: list[Episode] = []
     beside: list[Episode] = []
     for place in calls:
-        for told, other in alterations(lab, ops[place]):
+        for told, other in alterations(ctx, ops[place]):
             instead.append(Episode(task, f"the solution with {told}", (*ops[:place], other, *ops[place + 1 :])))
             beside.append(Episode(task, f"the solution and then {told}", (*ops[:last], other, *ops[last:])))
     again = [
@@ -168,30 +168,30 @@ def _strange(lab: Lab, task: str) -> list[Episode]:
     ]
     others = [
         Episode(task, f"the solution and {_named(known.op)} of another task", (*ops[:last], known.op, *ops[last:]))
-        for known in lab.survey.writes()
+        for known in ctx.discovery.writes()
         if known.task != task
     ]
-    kinds = [lab.rng.sample(kind, len(kind)) for kind in (beside, others, instead, again)]
+    kinds = [ctx.rng.sample(kind, len(kind)) for kind in (beside, others, instead, again)]
     mixed = [one for several in itertools.zip_longest(*kinds) for one in several if one is not None]
     return mixed[:STRANGE]
 
 
-def alterations(lab: Lab, op: Op) -> Iterator[tuple[str, Op]]:
+def alterations(ctx: AuditContext, op: Op) -> Iterator[tuple[str, Op]]:
     """A call with one argument altered: a number moved, another value that was seen under its name."""
     for name, value in op.value.items():
-        for other in _others(lab, name, value):
+        for other in _others(ctx, name, value):
             changed = msgspec.structs.replace(op, value={**op.value, name: other})
             yield f"{op.name}({name}={other!r} instead of {value!r})"[:160], changed
 
 
-def _others(lab: Lab, name: str, value: Any) -> Iterator[Any]:
+def _others(ctx: AuditContext, name: str, value: Any) -> Iterator[Any]:
     if is_number(value):
         yield from (value + 1, -value if value else -1, value * 10 + 7)
     elif isinstance(value, bool):
         yield not value
     elif isinstance(value, str):
-        seen = [one for one in lab.survey.values.of(name) if isinstance(one, str) and one != value]
-        yield from lab.rng.sample(seen, min(2, len(seen)))
+        seen = [one for one in ctx.discovery.values.of(name) if isinstance(one, str) and one != value]
+        yield from ctx.rng.sample(seen, min(2, len(seen)))
 
 
 def _named(op: Op) -> str:

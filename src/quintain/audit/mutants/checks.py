@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from quintain.audit.check import Check, check
+from quintain.audit.context import AuditContext, OutOfTime
 from quintain.audit.finding import Evidence, Finding, trajectory
-from quintain.audit.lab import Lab, OutOfTime
 from quintain.audit.probe import Op, number, same
 
 from . import battery, judging
@@ -28,15 +28,15 @@ _JUDGING = "quintain.audit.mutants.judging"
 
 
 @check("x.mutant_tool", "false_resolution", needs=("oracle", "state", "sources", "tasks"), value=3, severity="warning")
-def mutant_tool(lab: Lab) -> Iterator[Finding | None]:
+def mutant_tool(ctx: AuditContext) -> Iterator[Finding | None]:
     """A tool that leaves out a write, writes another value or lets a wrong call pass is noticed by the verifier."""
-    verdicts, counted = tools(lab)
+    verdicts, counted = tools(ctx)
     for group in _grouped(verdicts, _ORDER_OF_TOOLS):
         first = group[0]
         guard = first.change.operator == "drop guard"
         assert first.episode is not None
         yield _finding(
-            lab,
+            ctx,
             group,
             counted,
             title=f"{first.change.owner}: {first.change.told}, and {first.episode.told} is paid in full all the same",
@@ -47,18 +47,18 @@ def mutant_tool(lab: Lab) -> Iterator[Finding | None]:
             knows={"sound": first.sound, "differs": list(first.differs)[:20]},
             teaches="that this effect need not happen" if not guard else "that this rule need not be kept",
         )
-    _in_time(lab)
+    _in_time(ctx)
 
 
 @check("x.mutant_verifier", "reward_hack", needs=("oracle", "sources", "tasks"), value=2, severity="warning")
-def mutant_verifier(lab: Lab) -> Iterator[Finding | None]:
+def mutant_verifier(ctx: AuditContext) -> Iterator[Finding | None]:
     """Each condition and each number of the verifier decides what somebody is paid."""
-    verdicts, counted = verifier(lab)
+    verdicts, counted = verifier(ctx)
     for group in _grouped(verdicts, ()):
         first = group[0]
         assert first.episode is not None
         yield _finding(
-            lab,
+            ctx,
             group,
             counted,
             title=f"{first.change.owner}: {first.change.told}, and no episode that was played is paid otherwise",
@@ -69,20 +69,20 @@ def mutant_verifier(lab: Lab) -> Iterator[Finding | None]:
             knows={},
             teaches="nothing, but this line may not check what it is meant to check",
         )
-    _in_time(lab)
+    _in_time(ctx)
 
 
 @check("x.mutant_oracle", "reward_hack", needs=("oracle", "state", "tasks"), value=4, severity="warning")
-def mutant_oracle(lab: Lab) -> Iterator[Finding | None]:
+def mutant_oracle(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution with a step left out, steps in another order or another argument is paid less."""
-    found = list(_solutions(lab))
+    found = list(_solutions(ctx))
     for told, one, sound, differs in found[:REPORTED]:
-        yield lab.finding(
+        yield ctx.finding(
             f"a solution with {told} is paid in full, and leaves another world behind",
             battery.probe([one], [Op("changes")]),
             relation=f"{_JUDGING}:still_paid",
             marks=("0 score", "0 changes"),
-            data={"paid": lab.solved(one.task), "sound": sound, "differs": list(differs)[:20]},
+            data={"paid": ctx.solution_score(one.task), "sound": sound, "differs": list(differs)[:20]},
             minimise=0,
             part="V",
             at_most="likely",
@@ -96,41 +96,41 @@ CHECKS: tuple[Check, ...] = (mutant_oracle, mutant_tool, mutant_verifier)
 """What `--mutate` adds."""
 
 
-def tools(lab: Lab) -> tuple[list[Verdict], Tally]:
+def tools(ctx: AuditContext) -> tuple[list[Verdict], Tally]:
     """Judge mutants of the tools.
 
     Raises:
         NotChecked: No solution is known, or no line that can be mutated is run.
     """
-    tried = battery.deeds(lab)
-    reached = reach(lab, tried)
+    tried = battery.deeds(ctx)
+    reached = reach(ctx, tried)
     wanted = judging.candidates(reached.tools, "S")
     if not wanted:
-        raise lab.none("no line that only tools run can be mutated")
-    worlds = judging.Worlds(lab, tried, reached)
-    verdicts = judging.each(lab, judging.drawn(lab, wanted), lambda one: worlds.judge(*one))
+        raise ctx.not_checked("no line that only tools run can be mutated")
+    worlds = judging.Worlds(ctx, tried, reached)
+    verdicts = judging.each(ctx, judging.drawn(ctx, wanted), lambda one: worlds.judge(*one))
     return verdicts, judging.tally(verdicts, len(wanted))
 
 
-def verifier(lab: Lab) -> tuple[list[Verdict], Tally]:
+def verifier(ctx: AuditContext) -> tuple[list[Verdict], Tally]:
     """Judge mutants of the verifier.
 
     Raises:
         NotChecked: As for `tools`.
     """
-    tried = battery.verdicts(lab)
-    reached = reach(lab, tried)
+    tried = battery.verdicts(ctx)
+    reached = reach(ctx, tried)
     wanted = judging.candidates(reached.verifier, "V")
     if not wanted:
-        raise lab.none("no line that only the verifier runs can be mutated")
-    judged = judging.Verdicts(lab, tried, reached)
-    verdicts = judging.each(lab, judging.drawn(lab, wanted), lambda one: judged.judge(*one))
+        raise ctx.not_checked("no line that only the verifier runs can be mutated")
+    judged = judging.Verdicts(ctx, tried, reached)
+    verdicts = judging.each(ctx, judging.drawn(ctx, wanted), lambda one: judged.judge(*one))
     return verdicts, judging.tally(verdicts, len(wanted))
 
 
-def _in_time(lab: Lab) -> None:
+def _in_time(ctx: AuditContext) -> None:
     """Say that there may be more, when the budget ended it."""
-    if lab.left() <= 0:
+    if ctx.seconds_left() <= 0:
         raise OutOfTime("the budget is spent")
 
 
@@ -151,7 +151,7 @@ def _grouped(verdicts: Sequence[Verdict], order: Sequence[str]) -> list[list[Ver
 
 
 def _finding(
-    lab: Lab,
+    ctx: AuditContext,
     group: Sequence[Verdict],
     counted: Tally,
     *,
@@ -164,7 +164,7 @@ def _finding(
     assert first.record is not None
     assert first.probe is not None
     paid = number(first.record.at("0 score"))
-    found = lab.finding(
+    found = ctx.finding(
         title,
         where=f"{first.path}:{first.change.lines[0]}",
         expected="another score, as another thing happened",
@@ -183,7 +183,7 @@ def _finding(
         tasks=(first.episode.task,) if first.episode else (),
         trajectory=trajectory(first.record),
         probes=(first.probe,),
-        evidence=Evidence(relation, ("0 score",), {"paid": paid, **knows}, lab.volatile),
+        evidence=Evidence(relation, ("0 score",), {"paid": paid, **knows}, ctx.volatile),
         subject=first.subject,
     )
 
@@ -193,33 +193,33 @@ def _finding(
 _Solution = tuple[str, battery.Episode, dict[str, Any], dict[str, list[Any]]]
 
 
-def _solutions(lab: Lab) -> Iterator[_Solution]:
+def _solutions(ctx: AuditContext) -> Iterator[_Solution]:
     """Solutions that were altered, are paid in full, and leave another world behind; one of each kind."""
     known: set[Any] = set()
-    for task in battery.solved(lab):
-        full = lab.solved(task)
+    for task in battery.solved(ctx):
+        full = ctx.solution_score(task)
         if not full:
             continue
-        ways = list(_ways(lab, task))
-        ways = ways if len(ways) <= judging.MOST // 3 else lab.rng.sample(ways, judging.MOST // 3)
-        whole = battery.Episode(task, "the solution", lab.oracle(task) or (), is_solution=True)
-        paid = _paid(lab, [whole, *(way for _, way in ways)], full)
+        ways = list(_ways(ctx, task))
+        ways = ways if len(ways) <= judging.MAX_MUTANTS // 3 else ctx.rng.sample(ways, judging.MAX_MUTANTS // 3)
+        whole = battery.Episode(task, "the solution", ctx.oracle(task) or (), is_solution=True)
+        paid = _paid(ctx, [whole, *(way for _, way in ways)], full)
         kept = [(kind, one) for place, (kind, one) in enumerate(ways, 1) if place in paid]
-        records = lab.play_all([battery.probe([one], [Op("changes")]) for one in (whole, *(way for _, way in kept))])
+        records = ctx.play_all([battery.probe([one], [Op("changes")]) for one in (whole, *(way for _, way in kept))])
         sound = records[0].at("0 changes").value
         for (kind, one), record in zip(kept, records[1:], strict=True):
-            differs = judging.differing(lab, sound, record.at("0 changes").value)
+            differs = judging.differing(ctx, sound, record.at("0 changes").value)
             key = (kind, frozenset(map(judging.kind, differs)))
             if differs and key not in known:
                 known.add(key)
                 yield one.told, one, {path: pair[1] for path, pair in sound.items()}, differs
 
 
-def _paid(lab: Lab, episodes: Sequence[battery.Episode], full: float) -> set[int]:
+def _paid(ctx: AuditContext, episodes: Sequence[battery.Episode], full: float) -> set[int]:
     """Places of those that are paid in full, and do not leave the world of the first behind, as far as digests tell."""
-    look = [Op("digest")] if "digest" in lab.offers else []
-    records = lab.play_all([battery.probe([one], look) for one in episodes])
-    lab.looking(len(episodes) - 1)
+    look = [Op("digest")] if "digest" in ctx.offers else []
+    records = ctx.play_all([battery.probe([one], look) for one in episodes])
+    ctx.count_comparisons(len(episodes) - 1)
     found = set[int]()
     for place, record in enumerate(records):
         paid = number(record.at("0 score"))
@@ -229,13 +229,13 @@ def _paid(lab: Lab, episodes: Sequence[battery.Episode], full: float) -> set[int
     return found
 
 
-def _ways(lab: Lab, task: str) -> Iterator[tuple[tuple[str, ...], battery.Episode]]:
-    ops = lab.oracle(task) or ()
+def _ways(ctx: AuditContext, task: str) -> Iterator[tuple[tuple[str, ...], battery.Episode]]:
+    ops = ctx.oracle(task) or ()
     for place, op in enumerate(ops):
         name = op.name if op.do == "call" else "its last words"
         yield ("drop", name), battery.Episode(task, f"{name} left out", (*ops[:place], *ops[place + 1 :]))
         if op.do == "call":
-            for told, other in battery.alterations(lab, op):
+            for told, other in battery.alterations(ctx, op):
                 altered = next(key for key, value in other.value.items() if value != op.value[key])
                 if any(" " in str(one.value[altered]) for one in (op, other)):
                     continue  # Any words may do.

@@ -20,9 +20,9 @@ import msgspec
 from quintain.audit import data
 from quintain.audit.checks._reward_acts import is_bookkeeping
 from quintain.audit.child import SubjectBroken
+from quintain.audit.context import AuditContext, OutOfTime
 from quintain.audit.finding import Evidence
-from quintain.audit.lab import Lab, OutOfTime
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 from quintain.audit.pool import WORKERS
 from quintain.audit.probe import Op, Probe, Record, ask, number, same
 from quintain.errors import UsageError
@@ -33,9 +33,9 @@ from .loading import Mutant
 from .operators import Change
 from .reach import Lines, Reach
 from .swapping import is_same
-from .trying import Trials, differs
+from .trying import MutantRuns, differs
 
-MOST = 60
+MAX_MUTANTS = 60
 """Mutants that are tried, of each part."""
 
 Status = Literal["killed", "survived", "silent"]
@@ -110,27 +110,27 @@ def candidates(lines: Lines, part: operators.Part) -> list[tuple[str, Change]]:
     return found
 
 
-def drawn(lab: Lab, all_: Sequence[tuple[str, Change]], most: int = MOST) -> list[tuple[str, Change]]:
+def drawn(ctx: AuditContext, all_: Sequence[tuple[str, Change]], most: int = MAX_MUTANTS) -> list[tuple[str, Change]]:
     """So many of them, of each operator in turn."""
     by_operator: dict[str, list[tuple[str, Change]]] = {}
-    for one in lab.rng.sample(all_, len(all_)):
+    for one in ctx.rng.sample(all_, len(all_)):
         by_operator.setdefault(one[1].operator, []).append(one)
     queues = [by_operator[name] for name in sorted(by_operator)]
     turns = [queue[turn] for turn in range(max(map(len, queues), default=0)) for queue in queues if turn < len(queue)]
     return turns[:most]
 
 
-def each(lab: Lab, wanted: Iterable[T], judge: Callable[[T], Verdict]) -> list[Verdict]:
+def each(ctx: AuditContext, wanted: Iterable[T], judge: Callable[[T], Verdict]) -> list[Verdict]:
     """Judge mutants, several at a time, while there is time."""
 
     def one(item: T) -> Verdict | None:
-        if lab.left() <= 0:
+        if ctx.seconds_left() <= 0:
             return None
         try:
             verdict = judge(item)
         except OutOfTime:
             return None
-        lab.looking()
+        ctx.count_comparisons()
         return verdict
 
     with ThreadPoolExecutor(WORKERS) as executor:
@@ -155,13 +155,13 @@ class Verdicts:
     """Episodes that are paid in many ways, for mutants of the verifier.
 
     Args:
-        lab: The lab.
+        ctx: The lab.
         battery: The episodes.
         reached: Which lines they run.
     """
 
-    def __init__(self, lab: Lab, battery: Sequence[Tried], reached: Reach) -> None:
-        self._lab, self._battery, self._reached = lab, battery, reached
+    def __init__(self, ctx: AuditContext, battery: Sequence[Tried], reached: Reach) -> None:
+        self._ctx, self._battery, self._reached = ctx, battery, reached
 
     def judge(self, path: str, change: Change) -> Verdict:
         """Play the episodes that run what is changed; where it may be evaluated twice, the expression tells both."""
@@ -170,15 +170,15 @@ class Verdicts:
         try:
             if is_same(mutant):
                 return silent
-            with Trials(self._lab, mutant) as plain:
+            with MutantRuns(self._ctx, mutant) as plain:
                 if change.watched is None:
                     return silent if _is_paid_alike(plain, tried) else killed(silent)
-                with Trials(self._lab, Mutant(path, *change.watched)) as watched:
+                with MutantRuns(self._ctx, Mutant(path, *change.watched)) as watched:
                     return self._watched(watched, plain, tried, silent=silent)
         except (SubjectBroken, UsageError):
             return killed(silent)  # Whatever a mutant does to its process, it does not go unnoticed.
 
-    def _watched(self, watched: Trials, plain: Trials, tried: Sequence[Tried], *, silent: Verdict) -> Verdict:
+    def _watched(self, watched: MutantRuns, plain: MutantRuns, tried: Sequence[Tried], *, silent: Verdict) -> Verdict:
         for place, one in enumerate(tried):
             record = watched.play(one, probe(one.episodes, around=[_TAKEN]))
             if differs(record, one):  # Unless to evaluate it twice did something.
@@ -205,11 +205,11 @@ def _first(record: Record, one: Tried) -> list[Tried]:
     ][:1]
 
 
-def _is_paid_alike(plain: Trials, tried: Sequence[Tried]) -> bool:
+def _is_paid_alike(plain: MutantRuns, tried: Sequence[Tried]) -> bool:
     return not any(differs(plain.play(one, probe(one.episodes)), one) for one in tried)
 
 
-def _masked(watched: Trials, silent: Verdict, episode: Episode, *, values: list[str]) -> Verdict:
+def _masked(watched: MutantRuns, silent: Verdict, episode: Episode, *, values: list[str]) -> Verdict:
     """It survived in this episode, in which an expression has two values and nobody is paid otherwise."""
     subject, shown, record = watched.shown(probe([episode], around=[_TAKEN]))
     return msgspec.structs.replace(
@@ -230,16 +230,16 @@ class Worlds:
     """What solutions make of the world without a mutant, to be held against what they make of it with one.
 
     Args:
-        lab: The lab.
+        ctx: The lab.
         battery: Episodes that are paid in full.
         reached: Which lines they run.
     """
 
-    def __init__(self, lab: Lab, battery: Sequence[Tried], reached: Reach) -> None:
-        self._lab, self._battery, self._reached = lab, battery, reached
+    def __init__(self, ctx: AuditContext, battery: Sequence[Tried], reached: Reach) -> None:
+        self._ctx, self._battery, self._reached = ctx, battery, reached
         # A digest costs less than a state, where there is one.
-        self._look = Op("digest") if "digest" in lab.offers else Op("changes")
-        self._sound = lab.play_all([probe(one.episodes, [self._look]) for one in battery])
+        self._look = Op("digest") if "digest" in ctx.offers else Op("changes")
+        self._sound = ctx.play_all([probe(one.episodes, [self._look]) for one in battery])
 
     def judge(self, path: str, change: Change) -> Verdict:
         """Play the episodes that run what is changed: is it paid for, or does it only leave another world behind?"""
@@ -248,11 +248,11 @@ class Worlds:
         try:
             if is_same(mutant):
                 return silent
-            with Trials(self._lab, mutant) as trials:
+            with MutantRuns(self._ctx, mutant) as runs:
                 for one, sound in zip(self._battery, self._sound, strict=True):
                     if not self._reached.runs(one.task, path, change.lines):
                         continue
-                    record = trials.play(one, probe(one.episodes, [self._look]))
+                    record = runs.play(one, probe(one.episodes, [self._look]))
                     if differs(record, one):
                         return killed(silent)
                     elsewhere += [
@@ -260,19 +260,19 @@ class Worlds:
                         for place, episode in enumerate(one.episodes)
                         if not self._is_same(record, sound, f"{place} {self._look.do}")
                     ]
-                return self._shown(trials, silent, elsewhere)
+                return self._shown(runs, silent, elsewhere)
         except (SubjectBroken, UsageError):
             return killed(silent)
 
     def _is_same(self, record: Record, sound: Record, mark: str) -> bool:
-        return same(record.at(mark), sound.at(mark), self._lab.volatile)
+        return same(record.at(mark), sound.at(mark), self._ctx.volatile)
 
-    def _shown(self, trials: Trials, silent: Verdict, elsewhere: Sequence[Episode]) -> Verdict:
+    def _shown(self, runs: MutantRuns, silent: Verdict, elsewhere: Sequence[Episode]) -> Verdict:
         for episode in elsewhere[:4]:
             wanted = probe([episode], [Op("changes")])
-            subject, shown, record = trials.shown(wanted)
-            sound = self._lab.play_probe(wanted)
-            if found := differing(self._lab, sound.at("0 changes").value, record.at("0 changes").value):
+            subject, shown, record = runs.shown(wanted)
+            sound = self._ctx.play_probe(wanted)
+            if found := differing(self._ctx, sound.at("0 changes").value, record.at("0 changes").value):
                 end = {path: pair[1] for path, pair in sound.at("0 changes").value.items()}
                 return msgspec.structs.replace(
                     silent,
@@ -290,13 +290,13 @@ class Worlds:
 _DATED = ("at", "when", "date")
 
 
-def differing(lab: Lab, sound: Any, other: Any) -> dict[str, list[Any]]:
+def differing(ctx: AuditContext, sound: Any, other: Any) -> dict[str, list[Any]]:
     """By path, where two worlds differ, given how each differs from the same start; bookkeeping is left out."""
     if not (data.is_dict(sound) and data.is_dict(other)):
         return {}
     ends = [{path: pair[1] for path, pair in one.items()} for one in (sound, other)]
     found = data.changes(*ends)
-    kept = {path: pair for path, pair in found.items() if not _is_noise(lab, tuple(path.split("/")))}
+    kept = {path: pair for path, pair in found.items() if not _is_noise(ctx, tuple(path.split("/")))}
     return {} if _contents(kept, 0) == _contents(kept, 1) else kept
 
 
@@ -321,12 +321,12 @@ def _is_date(name: str) -> bool:
     return name in _DATED or name.endswith("_at")
 
 
-def _is_noise(lab: Lab, path: tuple[str, ...]) -> bool:
+def _is_noise(ctx: AuditContext, path: tuple[str, ...]) -> bool:
     return (
         _is_date(path[-1])
         or is_bookkeeping(path)
-        or path[0] in lab.survey.background
-        or bool({*path} & {*lab.volatile})
+        or path[0] in ctx.discovery.background
+        or bool({*path} & {*ctx.volatile})
     )
 
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, reset
 
@@ -48,12 +48,12 @@ class Reach(msgspec.Struct, frozen=True):
         return known is None or not known.get(path, frozenset()).isdisjoint(range(lines[0], lines[1] + 1))
 
 
-def reach(lab: Lab, tried: Sequence[Tried]) -> Reach:
+def reach(ctx: AuditContext, tried: Sequence[Tried]) -> Reach:
     """Play the episodes of each task in a process of its own, and see what they run.
 
     The task is made before, and begun once: lines that only this needs are nobody's.
     """
-    sources = [(Path(one.path).resolve(), one.part) for one in lab.sources if one.path]
+    sources = [(Path(one.path).resolve(), one.part) for one in ctx.sources if one.path]
     theirs = {str(path) for path, part in sources if part != "V"}
     value = {
         "folders": sorted({str(path.parent) for path, _ in sources}),
@@ -62,7 +62,7 @@ def reach(lab: Lab, tried: Sequence[Tried]) -> Reach:
     probes = [Probe((_traced(one, value),)) for one in tried]
     found: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     by_task: dict[str, Lines] = {}
-    for one, record in zip(tried, lab.play_all(probes), strict=True):
+    for one, record in zip(tried, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         if not seen.fine or not is_dict(seen.value):
             continue

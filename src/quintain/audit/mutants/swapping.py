@@ -33,7 +33,7 @@ _functions: dict[str, list[FunctionType]] = {}
 """By file; every function of this process, found before the fork: to look for them writes into all of memory."""
 
 
-class Trial(msgspec.Struct, frozen=True):
+class Variation(msgspec.Struct, frozen=True):
     """What `play` is asked.
 
     Attributes:
@@ -86,7 +86,7 @@ def play(player: Player, _on: str, value: Any) -> dict[str, Any]:
         UsageError: The mutated file is not as it was.
         SyntaxError: The mutant is no Python.
     """
-    wanted = msgspec.convert(value, Trial)
+    wanted = msgspec.convert(value, Variation)
     how = put(wanted.mutant) if wanted.mutant is not None else ""
     if how:
         return {"how": how}

@@ -7,10 +7,10 @@ from typing import Any, Self
 import msgspec
 
 from quintain.audit.child import Child
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict
-from quintain.audit.lab import Lab
-from quintain.audit.opening import Subject
-from quintain.audit.probe import Probe, Record, Seen, ask, reset
+from quintain.audit.loader import Subject
+from quintain.audit.probe import OpResult, Probe, Record, ask, reset
 
 from . import swapping
 from .battery import Tried, scores
@@ -22,16 +22,16 @@ _CPU_SLACK_S = 2.0
 """The same, of processor time: what loops for ever is known soon."""
 
 
-class Trials:
+class MutantRuns:
     """A mutant that is tried; closes the process that it may need for itself.
 
     Args:
-        lab: The lab; its processes play.
+        ctx: The lab; its processes play.
         mutant: What is tried.
     """
 
-    def __init__(self, lab: Lab, mutant: Mutant) -> None:
-        self._lab, self._mutant = lab, mutant
+    def __init__(self, ctx: AuditContext, mutant: Mutant) -> None:
+        self._ctx, self._mutant = ctx, mutant
         self._own: Child | None = None
 
     def __enter__(self) -> Self:
@@ -67,27 +67,27 @@ class Trials:
             OutOfTime: The budget is spent.
         """
         if self._own is not None:
-            return self._subject, wanted, self._own.play(wanted, self._lab.limit)
+            return self._subject, wanted, self._own.play(wanted, self._ctx.limit)
         put = ask(swapping.SWAP, msgspec.to_builtins(self._mutant), mark="mutant")
         whole = msgspec.structs.replace(wanted, ops=(put, *wanted.ops))
-        return self._lab.subject, whole, self._lab.play_probe(whole)
+        return self._ctx.subject, whole, self._ctx.play_probe(whole)
 
     @property
     def _subject(self) -> Subject:
-        return msgspec.structs.replace(self._lab.subject, mutant=self._mutant)
+        return msgspec.structs.replace(self._ctx.subject, mutant=self._mutant)
 
     def _tried(self, one: Tried, wanted: Probe, mutant: Mutant | None) -> tuple[Record, str]:
-        trial = swapping.Trial(mutant, wanted.ops, one.scores, 4 * one.seconds + _CPU_SLACK_S)
+        trial = swapping.Variation(mutant, wanted.ops, one.scores, 4 * one.seconds + _CPU_SLACK_S)
         asked = ask(swapping.PLAY, msgspec.to_builtins(trial, builtin_types=(bytes,)))
         # The worker makes the tasks of all resets that it sees, before it forks.
         whole = Probe((msgspec.structs.replace(asked, lanes=((reset(one.task),),)),))
-        limit = min(self._lab.limit, 4 * one.seconds + _SLACK_S)
-        played = self._own.play(whole, limit) if self._own is not None else self._lab.play_probe(whole, limit)
+        limit = min(self._ctx.limit, 4 * one.seconds + _SLACK_S)
+        played = self._own.play(whole, limit) if self._own is not None else self._ctx.play_probe(whole, limit)
         told: Any = played.at("ask").value
         if played.died or not is_dict(told):
             return Record(wanted.ops, (), played.died or played.at("ask").raised), ""
         tally = msgspec.convert(told, swapping.Tally)
-        return Record(wanted.ops, tuple(msgspec.convert(seen, Seen) for seen in tally.seen)), tally.how
+        return Record(wanted.ops, tuple(msgspec.convert(seen, OpResult) for seen in tally.seen)), tally.how
 
 
 def differs(record: Record, one: Tried) -> bool:

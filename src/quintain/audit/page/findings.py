@@ -16,7 +16,7 @@ from .markup import Html, join, lines, plural, tag, text, words
 LETTERS = {"T": "the tasks", "H": "the harness", "V": "the verifier", "S": "the state", "C": "the configuration"}
 _LONG = 700
 """Characters of a value beyond which it is folded."""
-_MOST = 20_000
+_MAX_VALUE_CHARS = 20_000
 """Characters of a value that the page holds."""
 _SIDES = ("expected", "observed")
 _BESIDE = 2
@@ -89,7 +89,11 @@ def _sides(one: Finding) -> Html | None:
 def _said(value: Any) -> str:
     """A value in words, and no more than a page can bear."""
     said = lines(value)
-    return said if len(said) <= _MOST else f"{said[:_MOST]}... ({len(said):,} characters, all of them in report.json)"
+    return (
+        said
+        if len(said) <= _MAX_VALUE_CHARS
+        else f"{said[:_MAX_VALUE_CHARS]}... ({len(said):,} characters, all of them in report.json)"
+    )
 
 
 def _undrawn(value: dict[str, Any]) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from quintain.audit.data import is_dict
-from quintain.audit.failing import ENOUGH, LINE
+from quintain.audit.failure_rate import ENOUGH, LINE
 from quintain.audit.finding import CLASSES
 
 from . import pictures

@@ -24,7 +24,7 @@ from . import loops, spaces
 from .failure import SubjectFailure, package
 from .matching import sealed
 
-MOST = 1000
+MAX_TASKS = 1000
 """Tasks that are read of a taskset without end."""
 FORMS = ("{}", "\\boxed{{{}}}", "#### {}", "<answer>{}</answer>", "The answer is {}.")
 """Ways to say an answer, of which a task may want one."""
@@ -43,7 +43,7 @@ def make(text: str) -> Callable[[], VerifiersSubject]:
     package("verifiers", extra="audit-verifiers")
     place, _, name = text.partition(":")
     taskset = _taskset(_module(place), name, text)
-    tasks = {_name(task): task for task in itertools.islice(iter(taskset), MOST if not taskset.bounded else None)}
+    tasks = {_name(task): task for task in itertools.islice(iter(taskset), MAX_TASKS if not taskset.bounded else None)}
     if not tasks:
         raise UsageError(f"verifiers:{text} has no tasks")
     return functools.partial(VerifiersSubject, tasks)

@@ -11,7 +11,7 @@ from quintain.audit.triage.played import Played
 from quintain.trace import Level, Trace
 
 _CLOSE = 1e-9
-_MOST = 0.5
+_MAX_SHARE = 0.5
 
 
 def reward(case: Case) -> Found:
@@ -40,7 +40,7 @@ def _record(case: Case) -> list[Label]:
     if one.reward is None or one.broken is not None:
         return []
     if trace is None:
-        if not one.components and case.run.has_components > _MOST:
+        if not one.components and case.run.has_components > _MAX_SHARE:
             return [_said("no criterion has a verdict here, though most episodes record them", confidence="likely")]
         return []
     missing = sorted(set(trace.criteria) - {reward.name for reward in trace.every_reward()})

@@ -7,7 +7,7 @@ from quintain.audit.triage.labels import Confidence, Label, Owner
 
 _OF_TASKS = ("unsolvable", "leak")
 _PARTS: dict[str, Owner] = {"T": "task", "V": "verifier", "S": "env", "H": "infra", "C": "infra"}
-_MOST = 0.5
+_MAX_SHARE = 0.5
 
 
 def task(case: Case) -> Found:
@@ -36,7 +36,7 @@ def _probed(case: Case) -> list[Label]:
     if probe.trivial:
         sure: Confidence = "proven" if one.solved else "hint"
         why = "an agent that does nothing earns the whole reward of this task, so that a success says nothing"
-        if case.freebies > _MOST:
+        if case.freebies > _MAX_SHARE:
             why = "an agent that does nothing earns the whole reward of most tasks: the verifier pays for nothing"
             return [Label(rule=6, owner="verifier", classes=("reward_hack",), confidence=sure, why=why)]
         return [Label(rule=6, owner="task", classes=("unsolvable",), confidence=sure, why=why)]
@@ -49,7 +49,7 @@ def _probed(case: Case) -> list[Label]:
     refused = f"; refused: {probe.refused}" if probe.refused else ""
     why = f"the task's own solution {said}{refused}"
     useless = probe.solution is None or (probe.nothing is not None and probe.solution <= probe.nothing)
-    normal = case.solutions > _MOST  # the whole reward is what solutions earn here
+    normal = case.solutions > _MAX_SHARE  # the whole reward is what solutions earn here
     # Where somebody did it, the solution is wrong, and not the task.
     sure = "proven" if not case.solvable and (useless or normal) else "hint"
     return [Label(rule=6, owner="task", classes=("unsolvable",), confidence=sure, why=why)]

@@ -8,18 +8,18 @@ from typing import Any
 
 import msgspec
 
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, tabled
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
 from quintain.audit.probe import Probe, ask, reset, state
 
 from ._reward_acts import scalars
 from ._reward_runs import Solved
 
-_MOST = 40
+_MAX_ROWS = 40
 """Rows of one kind that are told of."""
 
-_FEW = 6
+_MAX_KIND_VALUES = 6
 """Values of a field that tells kinds of rows apart, and rows of each."""
 _PARTS = 12
 """Rows of another table that belong to one."""
@@ -29,7 +29,7 @@ _WORD = re.compile(r"[^\W\d_]{3}")
 """What a text has that is a name, and neither a moment nor a number."""
 
 
-class Kin(msgspec.Struct, frozen=True):
+class RelatedRow(msgspec.Struct, frozen=True):
     """A row of the same table.
 
     Attributes:
@@ -52,15 +52,15 @@ class Family(msgspec.Struct, frozen=True):
 
     table: str
     own: Any
-    others: tuple[Kin, ...]
-    namesakes: tuple[Kin, ...] = ()
+    others: tuple[RelatedRow, ...]
+    namesakes: tuple[RelatedRow, ...] = ()
 
 
-def families(lab: Lab, one: Solved) -> dict[str, Family]:
+def families(ctx: AuditContext, one: Solved) -> dict[str, Family]:
     """By each name in a solution that names a row of the start state: its row, and the others of the table."""
     found = {str(value): value for op in one.ops for value in scalars(op.value) if _may_name(value)}
     asked = {"task": one.task, "names": list(found.values())}
-    seen = lab.play_probe(Probe((ask("quintain.audit.checks._reward_kin:look", asked),))).at("ask")
+    seen = ctx.play_probe(Probe((ask("quintain.audit.checks._reward_related:look", asked),))).at("ask")
     return msgspec.convert(seen.value, dict[str, Family]) if seen.fine else {}
 
 
@@ -88,18 +88,20 @@ def _tables(world: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def _family(name: Any, tables: Sequence[tuple[str, dict[str, Any]]]) -> Family | None:
     for table, rows in tables:
         if name in rows:
-            others = [Kin(key, row) for key, row in rows.items() if key != name]
-            return _whole(table, Kin(name, rows[name]), others, tables=tables)
+            others = [RelatedRow(key, row) for key, row in rows.items() if key != name]
+            return _whole(table, RelatedRow(name, rows[name]), others, tables=tables)
         fields = [key for row in rows.values() for key, value in row.items() if value == name]
         column = next((key for key in fields if len({repr(row.get(key)) for row in rows.values()}) == len(rows)), None)
         if column is not None:
             own = next(row for row in rows.values() if row.get(column) == name)
-            others = [Kin(row[column], row) for row in rows.values() if row is not own]
-            return _whole(table, Kin(name, own), others, tables=tables)
+            others = [RelatedRow(row[column], row) for row in rows.values() if row is not own]
+            return _whole(table, RelatedRow(name, own), others, tables=tables)
     return None
 
 
-def _whole(table: str, own: Kin, others: Sequence[Kin], *, tables: Sequence[tuple[str, dict[str, Any]]]) -> Family:
+def _whole(
+    table: str, own: RelatedRow, others: Sequence[RelatedRow], *, tables: Sequence[tuple[str, dict[str, Any]]]
+) -> Family:
     """A family, each row together with those of other tables that belong to it."""
     sakes = _namesakes(own, others)
     chosen = [own, *_spread(own, others), *sakes]
@@ -113,14 +115,14 @@ def _whole(table: str, own: Kin, others: Sequence[Kin], *, tables: Sequence[tupl
                 kept = parts[name].setdefault(other, [])
                 if len(kept) < _PARTS:
                     kept.append(row)
-    whole = [Kin(one.name, {**parts[one.name], **one.row}) for one in chosen]
+    whole = [RelatedRow(one.name, {**parts[one.name], **one.row}) for one in chosen]
     near = len(whole) - len(sakes)
     return Family(table, whole[0].row, tuple(whole[1:near]), tuple(whole[near:]))
 
 
-def _namesakes(own: Kin, others: Sequence[Kin]) -> list[Kin]:
+def _namesakes(own: RelatedRow, others: Sequence[RelatedRow]) -> list[RelatedRow]:
     """Rows with a text of the own one, however it is written, that only few rows have."""
-    found: dict[str, Kin] = {}
+    found: dict[str, RelatedRow] = {}
     for field, mine in own.row.items():
         if not isinstance(mine, str) or not _WORD.search(mine):
             continue
@@ -134,14 +136,14 @@ def _plain(value: Any) -> str:
     return " ".join(value.split()).casefold() if isinstance(value, str) else ""
 
 
-def _spread(own: Kin, others: Sequence[Kin]) -> list[Kin]:
+def _spread(own: RelatedRow, others: Sequence[RelatedRow]) -> list[RelatedRow]:
     """Rows from all over the table, and some for each other value of a field that has few."""
-    step = max(1, len(others) // _MOST)
-    chosen = list(others[::step][:_MOST])
+    step = max(1, len(others) // _MAX_ROWS)
+    chosen = list(others[::step][:_MAX_ROWS])
     for field, mine in own.row.items():
         values = {value for one in others if isinstance(value := one.row.get(field), str)}
-        for value in sorted(values) if isinstance(mine, str) and len(values) <= _FEW else ():
-            chosen += [one for one in others if one.row.get(field) == value and one not in chosen][:_FEW]
+        for value in sorted(values) if isinstance(mine, str) and len(values) <= _MAX_KIND_VALUES else ():
+            chosen += [one for one in others if one.row.get(field) == value and one not in chosen][:_MAX_KIND_VALUES]
     return chosen
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from quintain import codec
+from quintain.audit.context import AuditContext
 from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
-from quintain.audit.lab import Lab
 from quintain.audit.player import Player
-from quintain.audit.probe import Op, Probe, Record, Seen, ask, number, reset, score
+from quintain.audit.probe import Op, OpResult, Probe, Record, ask, number, reset, score
 
 _WALKED = 48
 _CHOSEN = 40
@@ -27,7 +27,7 @@ _NUMBER = re.compile(
 )
 
 
-class Walk(msgspec.Struct, frozen=True):
+class SolutionRun(msgspec.Struct, frozen=True):
     """A task's solution, played.
 
     Attributes:
@@ -39,7 +39,7 @@ class Walk(msgspec.Struct, frozen=True):
     task: str
     told: str
     ops: tuple[Op, ...]
-    said: tuple[Seen, ...]
+    said: tuple[OpResult, ...]
     full: float
 
     @property
@@ -52,45 +52,47 @@ class Walk(msgspec.Struct, frozen=True):
         return "\n".join([self.told, *(text_of(one) for one in self.said[:place])])
 
 
-def walks(lab: Lab) -> list[Walk]:
+def solution_runs(ctx: AuditContext) -> list[SolutionRun]:
     """The solutions of up to 48 tasks that are paid, some of which the audit did not choose; worked out once."""
-    return lab.once(("walks",), _walks)
+    return ctx.once(("walks",), _solution_runs)
 
 
-def kinds(lab: Lab, alike: Callable[[Walk], Hashable] = lambda walk: skeleton(walk.told)) -> list[list[Walk]]:
+def kinds(
+    ctx: AuditContext, alike: Callable[[SolutionRun], Hashable] = lambda solution_run: skeleton(solution_run.told)
+) -> list[list[SolutionRun]]:
     """The solutions by the kind of their task: the same tools in the same order, and what else they have in common.
 
     Args:
-        lab: Of whose tasks.
+        ctx: Of whose tasks.
         alike: What that is; at first, what they are told, names and numbers aside. None: the task is of no kind.
     """
-    found: dict[Hashable, list[Walk]] = defaultdict(list)
-    for walk in walks(lab):
-        if (common := alike(walk)) is not None:
-            found[walk.shape, common].append(walk)
+    found: dict[Hashable, list[SolutionRun]] = defaultdict(list)
+    for solution_run in solution_runs(ctx):
+        if (common := alike(solution_run)) is not None:
+            found[solution_run.shape, common].append(solution_run)
     return list(found.values())
 
 
-def _walks(lab: Lab) -> list[Walk]:
-    tasks = _spread(lab)
+def _solution_runs(ctx: AuditContext) -> list[SolutionRun]:
+    tasks = _spread(ctx)
     parts = [tasks[start : start + _PART] for start in range(0, len(tasks), _PART)]
-    value = {"prompt": "prompt" in lab.offers}
+    value = {"prompt": "prompt" in ctx.offers}
     told = [value | {"tasks": list(part)} for part in parts]
-    probes = [Probe((ask("quintain.audit.checks._unsolv_walks:walk", one),)) for one in told]
-    seen = [record.at("ask") for record in lab.play_all(probes)]
-    return [walk for one in seen if one.fine for walk in msgspec.convert(one.value, list[Walk])]
+    probes = [Probe((ask("quintain.audit.checks._unsolv_runs:solution_run", one),)) for one in told]
+    seen = [record.at("ask") for record in ctx.play_all(probes)]
+    return [solution_run for one in seen if one.fine for solution_run in msgspec.convert(one.value, list[SolutionRun])]
 
 
-def _spread(lab: Lab) -> tuple[str, ...]:
+def _spread(ctx: AuditContext) -> tuple[str, ...]:
     """Tasks that are looked at, and then others: what is wrong with one task shows only among its siblings."""
-    chosen = lab.some(_CHOSEN)
-    rest = [task for task in lab.about.tasks if task not in set(chosen)]
+    chosen = ctx.sample_tasks(_CHOSEN)
+    rest = [task for task in ctx.about.tasks if task not in set(chosen)]
     room = _WALKED - len(chosen)
     step = max(1, -(-len(rest) // room)) if room > 0 else 1
     return (*chosen, *rest[::step][:room]) if chosen else ()
 
 
-def walk(player: Player, _on: str, value: Any) -> Any:
+def solution_run(player: Player, _on: str, value: Any) -> Any:
     """In the child: solutions of some tasks; those that are not paid are left out."""
     found: list[Any] = []
     for place, task in enumerate(value["tasks"]):
@@ -103,20 +105,20 @@ def walk(player: Player, _on: str, value: Any) -> Any:
             said = [_short(player.do(op.moved(on))) for op in ops]
             paid = number(player.do(score(on=on)))
             if paid is not None and paid > 0:
-                text = "\n".join(dict.fromkeys(text_of(Seen(one)) for one in told))
-                found.append(Walk(task, text, tuple(ops), tuple(said), paid))
+                text = "\n".join(dict.fromkeys(text_of(OpResult(one)) for one in told))
+                found.append(SolutionRun(task, text, tuple(ops), tuple(said), paid))
         player.do(Op("close", on))
-        player.handles.pop(on, None)
+        player.adapters.pop(on, None)
     return [msgspec.to_builtins(one) for one in found]
 
 
-def _short(seen: Seen) -> Seen:
+def _short(seen: OpResult) -> OpResult:
     text = text_of(seen)
     kept = seen.value if len(text) <= _LONGEST else text[:_LONGEST]
-    return Seen(kept, raised=seen.raised, how=seen.how)
+    return OpResult(kept, raised=seen.raised, how=seen.how)
 
 
-def text_of(seen: Seen) -> str:
+def text_of(seen: OpResult) -> str:
     """What an op gave, as the agent reads it."""
     if seen.raised:
         return seen.raised

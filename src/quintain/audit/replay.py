@@ -15,7 +15,7 @@ from .pool import Pool
 from .probe import Record
 
 
-class Replayed(msgspec.Struct, frozen=True):
+class Replay(msgspec.Struct, frozen=True):
     """What came of it.
 
     Attributes:
@@ -28,7 +28,7 @@ class Replayed(msgspec.Struct, frozen=True):
     trajectories: list[list[dict[str, Any]]]
 
 
-def replay_finding(finding: Finding, *, plays: int = 2, limit: float = 60.0) -> Replayed:
+def replay_finding(finding: Finding, *, plays: int = 2, limit: float = 60.0) -> Replay:
     """Play a finding's probes in fresh processes.
 
     Args:
@@ -55,4 +55,4 @@ def replay_finding(finding: Finding, *, plays: int = 2, limit: float = 60.0) -> 
                     break
     finally:
         pool.close()
-    return Replayed(held, plays, [trajectory(record) for record in records])
+    return Replay(held, plays, [trajectory(record) for record in records])

@@ -1,4 +1,4 @@
-"""Children, the lab, the survey and the details, on one small shop."""
+"""Child processes, the audit context, the discovery and the details, on one small shop."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from quintain.audit.again import replay_finding
 from quintain.audit.check import Check, NotChecked
 from quintain.audit.child import Child, SubjectBroken
+from quintain.audit.context import AuditContext, OutOfTime, paid, solves, tasks_of
 from quintain.audit.details import detailed, details
 from quintain.audit.finding import Finding
-from quintain.audit.lab import Lab, OutOfTime, paid, solves, tasks_of
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 from quintain.audit.pool import Pool
 from quintain.audit.probe import Context, Op, Probe, call, reset, score, state
+from quintain.audit.replay import replay_finding
 from quintain.errors import UsageError
 from tests.audit.subject import SHOP
 
-Make = Callable[..., Lab]
+Make = Callable[..., AuditContext]
 STALE = Probe((reset("buy 1"), call("stock"), call("buy", {"count": 2}), call("stock", mark="look"), score()))
 
 
@@ -52,13 +52,13 @@ def abouts(pools: dict[str, Pool]) -> dict[str, Any]:
 
 @pytest.fixture
 def make(pools: dict[str, Pool], abouts: dict[str, Any]) -> Make:
-    def lab(name: str = "Shop", *, until: float | None = None) -> Lab:
-        made = Lab(pools[name], abouts[name], abouts[name].tasks, seed=0, until=until, limit=5.0)
-        made.checking = Check(id="x.test", class_="stale_cache", run=lambda lab: ())
+    def ctx(name: str = "Shop", *, until: float | None = None) -> AuditContext:
+        made = AuditContext(pools[name], abouts[name], abouts[name].tasks, seed=0, until=until, limit=5.0)
+        made.check = Check(id="x.test", class_="stale_cache", run=lambda ctx: ())
         made.rng = random.Random(0)
         return made
 
-    return lab
+    return ctx
 
 
 # --- a child ---
@@ -75,19 +75,19 @@ def test_a_child_says_what_the_subject_is(abouts: dict[str, Any], path: Path) ->
 
 
 def test_what_happens_in_a_probe_stays_there(make: Make) -> None:
-    lab = make()
-    crashed = lab.play(reset("buy 0"), call("boom", mark="bang"), call("stock", mark="after"))
+    ctx = make()
+    crashed = ctx.play(reset("buy 0"), call("boom", mark="bang"), call("stock", mark="after"))
     assert (crashed.at("bang").how, crashed.at("bang").raised) == ("crashed", "KeyError: 'fuse'")
     assert crashed.at("after").value == 10
-    refused = lab.play(reset("buy 0"), call("buy", {"count": 99}, mark="no"))
+    refused = ctx.play(reset("buy 0"), call("buy", {"count": 99}, mark="no"))
     assert (refused.at("no").how, refused.at("no").is_error) == ("refused", True)
-    gone = lab.play(reset("buy 0"), call("exit", mark="exit"), score())
+    gone = ctx.play(reset("buy 0"), call("exit", mark="exit"), score())
     assert gone.died == "it ended the process with 3"
     assert (gone.at("exit").how, gone.at("score").how) == ("hung", "hung")
-    hung = lab.play(reset("buy 0"), call("sleep", mark="sleep"), limit=0.5)
+    hung = ctx.play(reset("buy 0"), call("sleep", mark="sleep"), limit=0.5)
     assert hung.died == "it had not come back after 0.5 s"
-    assert lab.play(Op("judge", mark="judge")).at("judge").how == "absent"
-    assert lab.play(reset("nobody", mark="who")).at("who").raised.startswith("UsageError: no task 'nobody'")
+    assert ctx.play(Op("judge", mark="judge")).at("judge").how == "absent"
+    assert ctx.play(reset("nobody", mark="who")).at("who").raised.startswith("UsageError: no task 'nobody'")
 
 
 def test_a_context_is_the_process_around(make: Make) -> None:
@@ -119,27 +119,27 @@ def test_what_is_not_there_is_usage_and_what_breaks_is_not(path: Path) -> None:
         Child(Subject(f"{broken}:f"))
 
 
-# --- the lab ---
+# --- the context ---
 
 
 def test_a_lab_knows_solutions_and_samples_evenly(make: Make) -> None:
-    lab = make()
-    assert lab.oracle("buy 2") == (call("stock"), call("buy", {"count": 2}))
-    assert lab.solved("buy 2") == 1.0
-    assert [lab.some(count) for count in (1, 2, 9)] == [("buy 0",), ("buy 0", "buy 4"), lab.tasks]
-    assert paid(lab.play_probe(solves("buy 2", [call("buy", {"count": 2})]))) == 1.0
+    ctx = make()
+    assert ctx.oracle("buy 2") == (call("stock"), call("buy", {"count": 2}))
+    assert ctx.solution_score("buy 2") == 1.0
+    assert [ctx.sample_tasks(count) for count in (1, 2, 9)] == [("buy 0",), ("buy 0", "buy 4"), ctx.tasks]
+    assert paid(ctx.play_probe(solves("buy 2", [call("buy", {"count": 2})]))) == 1.0
     assert tasks_of([STALE, STALE]) == ("buy 1",)
-    assert lab.volatile == ("at",)
-    assert isinstance(lab.none("why"), NotChecked)
+    assert ctx.volatile == ("at",)
+    assert isinstance(ctx.not_checked("why"), NotChecked)
 
 
 def test_a_budget_that_is_spent_stops_every_probe(make: Make) -> None:
-    lab = make(until=time.monotonic() - 1)
-    assert lab.left() == 0
+    ctx = make(until=time.monotonic() - 1)
+    assert ctx.seconds_left() == 0
     with pytest.raises(OutOfTime):
-        lab.play(reset("buy 0"))
+        ctx.play(reset("buy 0"))
     with pytest.raises(OutOfTime):
-        lab.play_all([STALE])
+        ctx.play_all([STALE])
 
 
 def test_a_claim_that_holds_is_made_small_and_proven(make: Make) -> None:
@@ -157,11 +157,11 @@ def test_a_claim_that_holds_is_made_small_and_proven(make: Make) -> None:
 
 
 def test_what_was_proven_once_is_not_proven_again(make: Make) -> None:
-    lab = make()
-    found = [lab.finding("so", Probe((reset(task), score())), marks=("score",)) for task in ("buy 1", "buy 2")]
+    ctx = make()
+    found = [ctx.finding("so", Probe((reset(task), score())), marks=("score",)) for task in ("buy 1", "buy 2")]
     assert found[0] is not None
     assert found[1] is None
-    assert list(lab.seen_in["x.test", "so"]) == ["buy 1", "buy 2"]
+    assert list(ctx.seen_in["x.test", "so"]) == ["buy 1", "buy 2"]
 
 
 def test_bytes_are_seen_again(make: Make) -> None:
@@ -176,11 +176,11 @@ def test_an_accident_is_no_finding(make: Make) -> None:
 
 
 def test_what_shows_only_once_is_at_most_likely(make: Make, path: Path) -> None:
-    lab = make("Sometimes")
+    ctx = make("Sometimes")
     probe = Probe((reset("buy 1", mark="first"),))
     path.with_name("count").write_text("0")
     evidence = {"first": {"value": "plays so far: 1"}}
-    found = lab.finding("now and then", probe, marks=("first",), data=evidence, minimise=0)
+    found = ctx.finding("now and then", probe, marks=("first",), data=evidence, minimise=0)
     assert found is not None
     assert found.confidence == "likely"
 
@@ -193,25 +193,25 @@ def test_what_was_read_is_at_most_likely_and_cannot_be_replayed(make: Make) -> N
         replay_finding(found)
 
 
-# --- the survey ---
+# --- discovery ---
 
 
 def test_the_survey_tells_readers_from_writers(make: Make) -> None:
-    survey = make().survey
-    assert survey.writers == ("buy",)
-    assert survey.readers == ("stock",)
-    assert survey.refused == ("boom",)
-    buy = survey.of("buy")[0]
+    discovery = make().discovery
+    assert discovery.writers == ("buy",)
+    assert discovery.readers == ("stock",)
+    assert discovery.refused == ("boom",)
+    buy = discovery.of("buy")[0]
     assert set(buy.changed or ()) == {"stock/left", "cash"}
     assert [op.name for op in buy.before] == ["stock"]
-    assert survey.states["buy 0"] == {"stock": {"left": 10}, "cash": 100}
-    assert "count" in survey.values.names()
+    assert discovery.states["buy 0"] == {"stock": {"left": 10}, "cash": 100}
+    assert "count" in discovery.values.names()
 
 
 def test_without_a_state_nobody_knows_who_writes(make: Make) -> None:
-    survey = make("Wordless").survey
-    assert survey.writers == ()
-    assert {one.changed for one in survey.calls} == {None}
+    discovery = make("Wordless").discovery
+    assert discovery.writers == ()
+    assert {one.changed for one in discovery.calls} == {None}
 
 
 # --- details ---
@@ -241,23 +241,23 @@ def test_details_of_two_sessions(make: Make) -> None:
 
 
 def test_details_where_nothing_can_be_seen(make: Make) -> None:
-    lab = make("Wordless")
-    proven = lab.finding("it is paid", Probe((reset("buy 0"), score())), marks=("score",))
+    ctx = make("Wordless")
+    proven = ctx.finding("it is paid", Probe((reset("buy 0"), score())), marks=("score",))
     assert proven is not None
-    assert detailed([proven], lab) == [proven]
+    assert detailed([proven], ctx) == [proven]
     broken = Probe((reset("buy 0"), call("exit"), call("stock")))
     assert details(broken, make()) == {"changes": [None, None, None], "reasons": None}
     assert details(STALE, make(until=time.monotonic() - 1)) == {}
 
 
 def test_only_what_is_proven_has_details(make: Make) -> None:
-    lab = make()
+    ctx = make()
     probe = Probe((reset("buy 1"), call("buy", {"count": 3}), state()))
-    one = lab.finding("it is so", probe, marks=("state",))
+    one = ctx.finding("it is so", probe, marks=("state",))
     assert isinstance(one, Finding)
-    likely = lab.finding("it may be so", probe, marks=("state",), at_most="likely")
+    likely = ctx.finding("it may be so", probe, marks=("state",), at_most="likely")
     assert likely is not None
-    found = detailed([one, likely], lab)
+    found = detailed([one, likely], ctx)
     assert found[0].details["changes"][1] == {"cash": [100, 91], "stock/left": [10, 7]}
     assert found[1].details == {}
 

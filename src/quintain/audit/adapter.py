@@ -33,7 +33,7 @@ GIVEN = {
     "user": "task, said, complete", "reset": "task, seed",
 }  # fmt: skip
 """What the methods are called with that take something."""
-MOST_TASKS = 1_000_000
+MAX_TASKS = 1_000_000
 ATTRIBUTES = ("shared", "volatile", "graded", "refusal_ok", "budget", "absent", "models")
 
 
@@ -57,7 +57,7 @@ class ToolSpec(msgspec.Struct, frozen=True):
         return list(self.parameters.get("required") or [])
 
 
-class Handle:
+class SubjectAdapter:
     """An instance of the subject in the one form.
 
     Args:
@@ -89,9 +89,9 @@ class Handle:
             UsageError: They are no list, or two have one name.
         """
         if self._tasks is None:
-            listed: list[Any] = list(itertools.islice(self.subject.tasks(), MOST_TASKS + 1))
-            if len(listed) > MOST_TASKS:
-                raise UsageError(f"tasks() lists more than {MOST_TASKS:,}, perhaps without end; list some of them")
+            listed: list[Any] = list(itertools.islice(self.subject.tasks(), MAX_TASKS + 1))
+            if len(listed) > MAX_TASKS:
+                raise UsageError(f"tasks() lists more than {MAX_TASKS:,}, perhaps without end; list some of them")
             names = [_task_name(task, place) for place, task in enumerate(listed)]
             if len(set(names)) != len(names):
                 double = next(name for name in names if names.count(name) > 1)

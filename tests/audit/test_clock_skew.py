@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from quintain.audit import shifted
+from quintain.audit import clock_skew
 from quintain.audit.child import Child
-from quintain.audit.opening import Subject
+from quintain.audit.loader import Subject
 from quintain.audit.probe import Context, Probe, call, reset
 from quintain.errors import UsageError
 
@@ -34,11 +34,11 @@ class Watch:
     def score(self): return 1.0
 """
 
-needs_compiler = pytest.mark.skipif(shifted.shim() is None, reason="no C compiler here")
+needs_compiler = pytest.mark.skipif(clock_skew.shim() is None, reason="no C compiler here")
 
 
 def clocks(days: int) -> list[float]:
-    environment = dict(os.environ) | shifted.variables(days)
+    environment = dict(os.environ) | clock_skew.variables(days)
     printed = subprocess.run(
         [sys.executable, "-c", CLOCKS], env=environment, capture_output=True, text=True, check=True
     ).stdout
@@ -70,11 +70,11 @@ def test_a_probe_is_played_on_another_day(tmp_path: Path) -> None:
 @needs_compiler
 def test_the_library_is_compiled_into_the_cache_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
-    first = shifted.shim()
+    first = clock_skew.shim()
     assert first is not None
     assert first.parent.parent == tmp_path
     made = first.stat().st_mtime_ns
-    assert shifted.shim() == first
+    assert clock_skew.shim() == first
     assert first.stat().st_mtime_ns == made
     assert [one.name for one in first.parent.iterdir()] == [first.name]
 
@@ -82,7 +82,7 @@ def test_the_library_is_compiled_into_the_cache_once(tmp_path: Path, monkeypatch
 def test_without_a_compiler_no_clock_is_shifted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert shifted.shim() is None
-    assert shifted.variables(0) == {}
+    assert clock_skew.shim() is None
+    assert clock_skew.variables(0) == {}
     with pytest.raises(UsageError, match="C compiler"):
-        shifted.variables(1)
+        clock_skew.variables(1)

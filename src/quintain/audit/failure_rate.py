@@ -11,7 +11,7 @@ import msgspec
 
 from .bounds import bounds
 from .child import SubjectBroken
-from .lab import Lab, OutOfTime
+from .context import AuditContext, OutOfTime
 from .probe import Probe, Record, number, reset, score
 
 LINE = 0.05
@@ -42,23 +42,23 @@ class Rate(msgspec.Struct, frozen=True):
         return self.high < LINE
 
 
-def measure(lab: Lab) -> Rate:
+def measure(ctx: AuditContext) -> Rate:
     """Play at least `ENOUGH` episodes, each task in turn under new seeds; a few when the first all fail.
 
     Nothing where no task, no time or no subject is left.
     """
-    if not lab.tasks:
+    if not ctx.tasks:
         return Rate()
-    rounds = itertools.product(range(ENOUGH), lab.tasks)
-    wanted = max(ENOUGH, len(lab.tasks))
+    rounds = itertools.product(range(ENOUGH), ctx.tasks)
+    wanted = max(ENOUGH, len(ctx.tasks))
     try:
         probes = [
-            Probe((reset(task, seed=lab.seed + n), *(lab.oracle(task) or ()), score()))
+            Probe((reset(task, seed=ctx.seed + n), *(ctx.oracle(task) or ()), score()))
             for n, task in itertools.islice(rounds, wanted)
         ]
-        records = lab.play_all(probes[:_FIRST])
+        records = ctx.play_all(probes[:_FIRST])
         if not all(map(failed, records)):
-            records += lab.play_all(probes[_FIRST:])
+            records += ctx.play_all(probes[_FIRST:])
     except (OutOfTime, SubjectBroken):
         return Rate()
     failures = sum(map(failed, records))

@@ -15,14 +15,14 @@ import msgspec
 from . import relations
 from .check import Check, NotChecked
 from .finding import Confidence, Evidence, Finding, trajectory
-from .opening import About, Source, Subject
+from .loader import About, Source, Subject
 from .pool import Pool
 from .probe import HOME, Context, Op, Probe, Record, number, reset, score
 from .smaller import smaller
 
 if TYPE_CHECKING:
-    from .survey import Survey
-    from .trials import Trials
+    from .discovery import Discovery
+    from .variations import Variations
 
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ class _Shared:
         self.is_over = False
 
 
-class Lab:
+class AuditContext:
     """One subject on the table.
 
     Args:
@@ -65,14 +65,14 @@ class Lab:
         self.pool, self.about, self.tasks = pool, about, tuple(tasks)
         self.seed, self.until, self.limit = seed, until, limit
         self.digest = about.fingerprint
-        self.checking: Check | None = None
-        self.probes = self.looked = 0
+        self.check: Check | None = None
+        self.probes = self.comparisons = 0
         self.rng = random.Random(seed)  # noqa: S311 (draws of probes, no secrets)
         self.seen_in: dict[tuple[str, str], dict[str, None]] = {}
         self._lock = threading.Lock()
         self._shared = _Shared()
 
-    def alone(self, name: str, check: Check | None = None) -> Lab:
+    def derive(self, name: str, check: Check | None = None) -> AuditContext:
         """The same table for one piece of work: draws and counts of its own, all that is known shared.
 
         Args:
@@ -80,12 +80,12 @@ class Lab:
             check: Whose work it is.
         """
         own = copy.copy(self)
-        own.checking, own.probes, own.looked = check, 0, 0
+        own.check, own.probes, own.comparisons = check, 0, 0
         own.rng = random.Random(f"{self.seed}/{name}")  # noqa: S311 (draws of probes, no secrets)
         own._lock = threading.Lock()
         return own
 
-    def once(self, key: tuple[str, ...], find: Callable[[Lab], T]) -> T:
+    def once(self, key: tuple[str, ...], find: Callable[[AuditContext], T]) -> T:
         """What one check finds out and others ask, too: found by the first that asks, while the others wait.
 
         Args:
@@ -96,13 +96,13 @@ class Lab:
             lock = self._shared.locks[key]
         with lock:
             if key not in self._shared.known:
-                own = self.alone("/".join(key), self.checking)
+                own = self.derive("/".join(key), self.check)
                 self._shared.known[key] = find(own)
                 self._add(own.probes)
             found: T = self._shared.known[key]
             return found
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Let no check go on: each meets `OutOfTime` at its next probe."""
         self._shared.is_over = True
 
@@ -133,27 +133,27 @@ class Lab:
 
     def oracle(self, task: str) -> tuple[Op, ...] | None:
         """The ops that solve a task; None when nobody knows, or the oracle itself broke (`unsolvable` reports that)."""
-        return self.once(("oracle", task), lambda lab: _oracle(lab, task)) if "oracle" in self.offers else None
+        return self.once(("oracle", task), lambda ctx: _oracle(ctx, task)) if "oracle" in self.offers else None
 
-    def solved(self, task: str) -> float | None:
+    def solution_score(self, task: str) -> float | None:
         """What the oracle is paid; None when it is not known or not paid."""
-        return self.once(("solved", task), lambda lab: _paid_for(lab, task))
+        return self.once(("solved", task), lambda ctx: _paid_for(ctx, task))
 
     @property
-    def survey(self) -> Survey:
+    def discovery(self) -> Discovery:
         """Calls that are known to work, tools that read and tools that write."""
-        from .survey import survey
+        from .discovery import discover
 
-        return self.once(("survey",), survey)
+        return self.once(("survey",), discover)
 
     @property
-    def trials(self) -> Trials:
+    def variations(self) -> Variations:
         """Calls near those that are known to work, and what they did."""
-        from .trials import trials
+        from .variations import vary
 
-        return self.once(("trials",), trials)
+        return self.once(("trials",), vary)
 
-    def some(self, count: int) -> tuple[str, ...]:
+    def sample_tasks(self, count: int) -> tuple[str, ...]:
         """So many tasks, spread evenly over all that are looked at."""
         if count >= len(self.tasks):
             return self.tasks
@@ -182,19 +182,19 @@ class Lab:
             found += self.pool.play_all(part, self._seconds(limit))
         return found
 
-    def looking(self, count: int = 1) -> None:
+    def count_comparisons(self, count: int = 1) -> None:
         """Say that so many comparisons were made; a check that makes none is `not_checked`."""
         with self._lock:
-            self.looked += count
+            self.comparisons += count
 
-    def left(self) -> float:
+    def seconds_left(self) -> float:
         """Seconds of the budget that are left."""
         if self._shared.is_over:
             return 0.0
         return float("inf") if self.until is None else max(0.0, self.until - time.monotonic())
 
     def _count(self, probes: int) -> None:
-        if self.left() <= 0:
+        if self.seconds_left() <= 0:
             raise OutOfTime("the budget is spent")
         self._add(probes)
 
@@ -203,10 +203,10 @@ class Lab:
             self.probes += probes
 
     def _seconds(self, limit: float | None) -> float:
-        return min(self.limit if limit is None else limit, max(1.0, self.left()))
+        return min(self.limit if limit is None else limit, max(1.0, self.seconds_left()))
 
-    def none(self, reason: str) -> NotChecked:
-        """What a check raises when it has nothing to say: `raise lab.none("no tool writes")`."""
+    def not_checked(self, reason: str) -> NotChecked:
+        """What a check raises when it has nothing to say: `raise ctx.not_checked("no tool writes")`."""
         return NotChecked(reason)
 
     # --- finding ---
@@ -235,9 +235,9 @@ class Lab:
             told: Fields of Finding: part, tasks, expected, observed, teaches, where, severity, and `at_most`, the
                 confidence that it may not exceed.
         """
-        assert self.checking is not None, "findings are made while a check runs"
+        assert self.check is not None, "findings are made while a check runs"
         tasks = tuple(told.get("tasks", ())) or tasks_of(probes)
-        further = self.seen_in.setdefault((self.checking.id, title), {})
+        further = self.seen_in.setdefault((self.check.id, title), {})
         if further:  # One proof is enough; where else it is, is worth knowing.
             further.update(dict.fromkeys(tasks))
             return None
@@ -264,13 +264,13 @@ class Lab:
 
     def _small(self, probes: tuple[Probe, ...], evidence: Evidence, most: int) -> tuple[Probe, ...]:
         def holds(candidate: Probe) -> bool:
-            return self.shown((candidate, *probes[1:]), evidence)
+            return self.holds((candidate, *probes[1:]), evidence)
 
-        if most <= 0 or not self.shown(probes, evidence):
+        if most <= 0 or not self.holds(probes, evidence):
             return probes
         return (smaller(probes[0], holds, most), *probes[1:])
 
-    def shown(self, probes: Sequence[Probe], evidence: Evidence, *, fresh: bool = False) -> bool:
+    def holds(self, probes: Sequence[Probe], evidence: Evidence, *, fresh: bool = False) -> bool:
         """Whether a claim holds, in one of its tries."""
         return self._records(probes, evidence, fresh=fresh) is not None
 
@@ -314,14 +314,14 @@ class Lab:
         records: list[Record],
         **told: Any,
     ) -> Finding:
-        assert self.checking is not None
+        assert self.check is not None
         order = ("hint", "likely", "proven")
         at_most = told.pop("at_most", "proven")
-        told.setdefault("severity", self.checking.severity)
+        told.setdefault("severity", self.check.severity)
         told.setdefault("part", "S")
         return Finding(
-            check=self.checking.id,
-            class_=told.pop("class_", self.checking.class_),
+            check=self.check.id,
+            class_=told.pop("class_", self.check.class_),
             confidence=min(confidence, at_most, key=order.index),
             title=title,
             trajectory=trajectory(records[0]) if records else [],
@@ -339,15 +339,15 @@ class Lab:
         )
 
 
-def _oracle(lab: Lab, task: str) -> tuple[Op, ...] | None:
-    seen = lab.play(Op("oracle", name=task, mark="oracle")).at("oracle")
+def _oracle(ctx: AuditContext, task: str) -> tuple[Op, ...] | None:
+    seen = ctx.play(Op("oracle", name=task, mark="oracle")).at("oracle")
     known = seen.fine and seen.value is not None
     return tuple(msgspec.convert(op, Op) for op in seen.value or ()) if known else None
 
 
-def _paid_for(lab: Lab, task: str) -> float | None:
-    ops = lab.oracle(task)
-    return None if ops is None else number(lab.play(reset(task), *ops, score()).at("score"))
+def _paid_for(ctx: AuditContext, task: str) -> float | None:
+    ops = ctx.oracle(task)
+    return None if ops is None else number(ctx.play(reset(task), *ops, score()).at("score"))
 
 
 def tasks_of(probes: Sequence[Probe]) -> tuple[str, ...]:

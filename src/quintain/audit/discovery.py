@@ -11,30 +11,30 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from .adapter import ToolSpec
 from .data import is_dict, parsed
 from .generate import Values, fits, valid
-from .handle import ToolSpec
-from .probe import Op, Probe, Record, Seen, call, reset
+from .probe import Op, OpResult, Probe, Record, call, reset
 
 if TYPE_CHECKING:
-    from .lab import Lab
+    from .context import AuditContext
 
-WALKED = 8
+MAX_PLAYED_TASKS = 8
 """Tasks whose oracle is walked, beside those that use tools which these do not."""
-ASKED = 40
+MAX_ORACLE_TASKS = 40
 """Tasks whose oracle is read for such tools."""
-GLANCED = 3
+MAX_STATE_TASKS = 3
 """Tasks whose start state is looked into."""
-DRAWN = 12
+MAX_DRAWN_CALLS = 12
 """Calls that are tried for a tool that no oracle uses."""
-TOOLS_DRAWN = 60
+MAX_DRAWN_TOOLS = 60
 """Such tools that are tried; a world of hundreds is sampled by its oracles."""
-AFTERWARDS, PLACES = 3, 3
+MAX_MIDWAY_TASKS, MAX_MIDWAY_WRITES = 3, 3
 """Tasks in whose midst tools are tried that may work only once something has been done, and as many such tools; after
 so many writes of each task."""
 
 
-class Known(msgspec.Struct, frozen=True):
+class KnownCall(msgspec.Struct, frozen=True):
     """A call that worked.
 
     Attributes:
@@ -49,7 +49,7 @@ class Known(msgspec.Struct, frozen=True):
     task: str
     before: tuple[Op, ...]
     op: Op
-    seen: Seen
+    seen: OpResult
     changed: tuple[str, ...] | None
 
     @property
@@ -58,7 +58,7 @@ class Known(msgspec.Struct, frozen=True):
         return None if self.changed is None else bool(self.changed)
 
 
-class Survey(msgspec.Struct, frozen=True):
+class Discovery(msgspec.Struct, frozen=True):
     """What was learned.
 
     Attributes:
@@ -69,7 +69,7 @@ class Survey(msgspec.Struct, frozen=True):
         background: Top-level names in the state that nearly every call changes.
     """
 
-    calls: tuple[Known, ...]
+    calls: tuple[KnownCall, ...]
     values: Values
     refused: tuple[str, ...]
     states: dict[str, Any]
@@ -86,68 +86,70 @@ class Survey(msgspec.Struct, frozen=True):
         writers = set(self.writers)
         return tuple(dict.fromkeys(one.op.name for one in self.calls if one.op.name not in writers))
 
-    def of(self, tool: str) -> tuple[Known, ...]:
+    def of(self, tool: str) -> tuple[KnownCall, ...]:
         """The calls of a tool that worked."""
         return tuple(one for one in self.calls if one.op.name == tool)
 
-    def writes(self) -> tuple[Known, ...]:
+    def writes(self) -> tuple[KnownCall, ...]:
         return tuple(one for one in self.calls if one.writes)
 
-    def reads(self) -> tuple[Known, ...]:
+    def reads(self) -> tuple[KnownCall, ...]:
         readers = set(self.readers)
         return tuple(one for one in self.calls if one.op.name in readers and one.writes is not True)
 
 
-def survey(lab: Lab) -> Survey:
+def discover(ctx: AuditContext) -> Discovery:
     """Walk and draw. What it costs is shared by all checks."""
     values = Values()
     states: dict[str, Any] = {}
-    tasks = _walked(lab)
-    records = lab.play_all(
-        [Probe(tuple(_walk(lab, task, is_glanced=place < GLANCED))) for place, task in enumerate(tasks)]
+    tasks = _walked(ctx)
+    records = ctx.play_all(
+        [Probe(tuple(_walk(ctx, task, is_glanced=place < MAX_STATE_TASKS))) for place, task in enumerate(tasks)]
     )
-    calls: list[Known] = []
+    calls: list[KnownCall] = []
     for task, record in zip(tasks, records, strict=True):
-        calls += _read(lab, task, record, values=values, states=states)
+        calls += _read(ctx, task, record, values=values, states=states)
     met = {one.op.name for one in calls}
-    missing = [tool.name for tool in lab.about.tools if tool.name not in met]
-    calls += _draw(lab, missing, values=values, tasks=tasks)
+    missing = [tool.name for tool in ctx.about.tools if tool.name not in met]
+    calls += _draw(ctx, missing, values=values, tasks=tasks)
     background = _background(calls)
-    calls += _afterwards(lab, [_without(one, background) for one in calls], values=values, tasks=tasks)
+    calls += _afterwards(ctx, [_without(one, background) for one in calls], values=values, tasks=tasks)
     clean = tuple(_without(one, background) for one in calls)
     found = {one.op.name for one in calls}
-    return Survey(clean, values, tuple(name for name in missing if name not in found), states, background)
+    return Discovery(clean, values, tuple(name for name in missing if name not in found), states, background)
 
 
-def _walked(lab: Lab) -> tuple[str, ...]:
+def _walked(ctx: AuditContext) -> tuple[str, ...]:
     """Tasks spread evenly, and one for each tool that only the oracle of another uses: kinds of tasks may alternate."""
-    tasks = list(lab.some(WALKED))
-    met = {op.name for task in tasks for op in lab.oracle(task) or ()}
-    for task in lab.some(ASKED):
-        tools = {op.name for op in lab.oracle(task) or () if op.do == "call"}
+    tasks = list(ctx.sample_tasks(MAX_PLAYED_TASKS))
+    met = {op.name for task in tasks for op in ctx.oracle(task) or ()}
+    for task in ctx.sample_tasks(MAX_ORACLE_TASKS):
+        tools = {op.name for op in ctx.oracle(task) or () if op.do == "call"}
         if tools - met:
             tasks.append(task)
             met |= tools
     return tuple(tasks)
 
 
-def sees(lab: Lab) -> bool:
+def sees(ctx: AuditContext) -> bool:
     """Whether the world can be looked at past its tools."""
-    return "state" in lab.offers
+    return "state" in ctx.offers
 
 
-def _walk(lab: Lab, task: str, *, is_glanced: bool) -> Iterator[Op]:
+def _walk(ctx: AuditContext, task: str, *, is_glanced: bool) -> Iterator[Op]:
     yield reset(task, mark="reset")
-    if is_glanced and sees(lab):
+    if is_glanced and sees(ctx):
         yield Op("glance", mark="start")
-    for place, op in enumerate(lab.oracle(task) or ()):
+    for place, op in enumerate(ctx.oracle(task) or ()):
         yield op.marked(f"op {place}")
-        if sees(lab):
+        if sees(ctx):
             yield Op("changes", mark=f"look {place}")
 
 
-def _read(lab: Lab, task: str, record: Record, *, values: Values, states: dict[str, Any]) -> Iterator[Known]:
-    ops = lab.oracle(task) or ()
+def _read(
+    ctx: AuditContext, task: str, record: Record, *, values: Values, states: dict[str, Any]
+) -> Iterator[KnownCall]:
+    ops = ctx.oracle(task) or ()
     values.take(record.at("reset").value, "prompt")
     if any(op.mark == "start" for op in record.ops):
         states[task] = record.at("start").value
@@ -158,9 +160,9 @@ def _read(lab: Lab, task: str, record: Record, *, values: Values, states: dict[s
         values.take(parsed(seen.value), op.name)
         if op.do == "call":
             values.take(op.value)
-        after = record.at(f"look {place}").value if sees(lab) else None
+        after = record.at(f"look {place}").value if sees(ctx) else None
         if op.do == "call" and not seen.is_error:
-            yield Known(task, tuple(ops[:place]), op, seen, _changed(before, after))
+            yield KnownCall(task, tuple(ops[:place]), op, seen, _changed(before, after))
         before = after
 
 
@@ -171,33 +173,33 @@ def _changed(before: Any, after: Any) -> tuple[str, ...] | None:
     return tuple(path for path in dict.fromkeys((*before, *after)) if before.get(path) != after.get(path))
 
 
-def _draw(lab: Lab, missing: Sequence[str], *, values: Values, tasks: Sequence[str]) -> list[Known]:
+def _draw(ctx: AuditContext, missing: Sequence[str], *, values: Values, tasks: Sequence[str]) -> list[KnownCall]:
     """Calls of the tools that no oracle uses, each at the start of some task."""
     if not tasks:
         return []
-    specs = [tool for tool in lab.about.tools if tool.name in set(missing)][:TOOLS_DRAWN]
+    specs = [tool for tool in ctx.about.tools if tool.name in set(missing)][:MAX_DRAWN_TOOLS]
     blind = [tool for tool in specs if any(not _seen(tool, name, values) for name in tool.required)]
     tried: list[tuple[str, Op]] = []
-    glanced = tasks[:GLANCED]  # Ids that were seen in one task need not be there in another.
+    glanced = tasks[:MAX_STATE_TASKS]  # Ids that were seen in one task need not be there in another.
     for tool in specs:
-        drawn = {str(one): one for one in (valid(tool, values, lab.rng) for _ in range(DRAWN))}
+        drawn = {str(one): one for one in (valid(tool, values, ctx.rng) for _ in range(MAX_DRAWN_CALLS))}
         tried += [
             (glanced[place * len(glanced) // len(drawn)], call(tool.name, one))
             for place, one in enumerate(drawn.values())
         ]
-    found = _tried(lab, tried, values)
+    found = _tried(ctx, tried, values)
     met = {one.op.name for one in found}
-    return found + _tried(lab, list(_told(lab, [one for one in blind if one.name not in met], found)), values)
+    return found + _tried(ctx, list(_told(ctx, [one for one in blind if one.name not in met], found)), values)
 
 
-def _tried(lab: Lab, tried: Sequence[tuple[str, Op]], values: Values) -> list[Known]:
+def _tried(ctx: AuditContext, tried: Sequence[tuple[str, Op]], values: Values) -> list[KnownCall]:
     """Of calls, each at the start of its task, those that work, of a tool three at most."""
-    found: list[Known] = []
+    found: list[KnownCall] = []
     kept: dict[str, int] = {}
     # Many calls share one probe: going back to its start costs less than beginning again.
-    goes_back = {"snapshot", "restore"} <= lab.offers
-    parts = [tried[start : start + DRAWN] for start in range(0, len(tried), DRAWN)]
-    records = lab.play_all([Probe(tuple(_tries(lab, part, goes_back=goes_back))) for part in parts])
+    goes_back = {"snapshot", "restore"} <= ctx.offers
+    parts = [tried[start : start + MAX_DRAWN_CALLS] for start in range(0, len(tried), MAX_DRAWN_CALLS)]
+    records = ctx.play_all([Probe(tuple(_tries(ctx, part, goes_back=goes_back))) for part in parts])
     for part, record in zip(parts, records, strict=True):
         for place, (task, op) in enumerate(part):
             seen = record.at(f"op {place}")
@@ -205,21 +207,23 @@ def _tried(lab: Lab, tried: Sequence[tuple[str, Op]], values: Values) -> list[Kn
                 continue
             values.take(parsed(seen.value), op.name)
             kept[op.name] = kept.get(op.name, 0) + 1
-            after = record.at(f"look {place}").value if sees(lab) else None
-            found.append(Known(task, (), op, seen, _changed({}, after)))
+            after = record.at(f"look {place}").value if sees(ctx) else None
+            found.append(KnownCall(task, (), op, seen, _changed({}, after)))
     return found
 
 
-def _told(lab: Lab, tools: Sequence[ToolSpec], found: Sequence[Known]) -> Iterator[tuple[str, Op]]:
+def _told(ctx: AuditContext, tools: Sequence[ToolSpec], found: Sequence[KnownCall]) -> Iterator[tuple[str, Op]]:
     """Calls of tools that were tried before anything was known of their rows: with what was read since in a task."""
     told: dict[str, Values] = {}
     for one in found:
         told.setdefault(one.task, Values()).take(parsed(one.seen.value), one.op.name)
     for tool in tools:
         tasks = [task for task, seen in told.items() if any(_seen(tool, name, seen) for name in tool.required)]
-        drawn = [(task, valid(tool, told[task], lab.rng)) for _ in range(DRAWN) for task in tasks[:GLANCED]]
+        drawn = [
+            (task, valid(tool, told[task], ctx.rng)) for _ in range(MAX_DRAWN_CALLS) for task in tasks[:MAX_STATE_TASKS]
+        ]
         once = {f"{task} {one}": (task, call(tool.name, one)) for task, one in drawn}
-        yield from list(once.values())[:DRAWN]
+        yield from list(once.values())[:MAX_DRAWN_CALLS]
 
 
 def _seen(tool: ToolSpec, name: str, values: Values) -> bool:
@@ -227,7 +231,7 @@ def _seen(tool: ToolSpec, name: str, values: Values) -> bool:
     return any(fits(one, tool.properties.get(name) or {}, tool.parameters) for one in values.of(name))
 
 
-def _tries(lab: Lab, part: Sequence[tuple[str, Op]], *, goes_back: bool) -> Iterator[Op]:
+def _tries(ctx: AuditContext, part: Sequence[tuple[str, Op]], *, goes_back: bool) -> Iterator[Op]:
     at = ""
     for place, (task, op) in enumerate(part):
         if task != at or not goes_back:
@@ -238,51 +242,55 @@ def _tries(lab: Lab, part: Sequence[tuple[str, Op]], *, goes_back: bool) -> Iter
         else:
             yield Op("restore", name="start")
         yield op.marked(f"op {place}")
-        if sees(lab):
+        if sees(ctx):
             yield Op("changes", mark=f"look {place}")
 
 
-def _afterwards(lab: Lab, calls: Sequence[Known], *, values: Values, tasks: Sequence[str]) -> list[Known]:
+def _afterwards(
+    ctx: AuditContext, calls: Sequence[KnownCall], *, values: Values, tasks: Sequence[str]
+) -> list[KnownCall]:
     """Calls that take back or go on with what a solution has done: in its midst, with the words of its calls."""
     met = {one.op.name for one in calls}
     wrote = {one.op.name for one in calls if one.writes is not False}
-    tools = [one for one in lab.about.tools if one.name not in met][:AFTERWARDS]
-    goes_back = {"snapshot", "restore"} <= lab.offers
+    tools = [one for one in ctx.about.tools if one.name not in met][:MAX_MIDWAY_TASKS]
+    goes_back = {"snapshot", "restore"} <= ctx.offers
     groups = [tools] if goes_back else [[one] for one in tools]  # Who cannot go back goes on after what worked.
     plan = [
-        (task, _midst(lab, task, group, values=values, wrote=wrote)) for task in tasks[:AFTERWARDS] for group in groups
+        (task, _midst(ctx, task, group, values=values, wrote=wrote))
+        for task in tasks[:MAX_MIDWAY_TASKS]
+        for group in groups
     ]
     plan = [(task, ops) for task, ops in plan if any(op.mark for op in ops)]
-    found: list[Known] = []
-    for (task, ops), record in zip(plan, lab.play_all([Probe((reset(task), *ops)) for task, ops in plan]), strict=True):
-        there: dict[str, Known] = {}
+    found: list[KnownCall] = []
+    for (task, ops), record in zip(plan, ctx.play_all([Probe((reset(task), *ops)) for task, ops in plan]), strict=True):
+        there: dict[str, KnownCall] = {}
         for place, op in enumerate(ops):
             if not op.mark.startswith("op ") or op.name in there or record.at(op.mark).is_error:
                 continue
             seen = record.at(op.mark)
             values.take(parsed(seen.value), op.name)
-            looks = [record.at(f"{word} {op.mark}").value for word in ("was", "look")] if sees(lab) else [None, None]
+            looks = [record.at(f"{word} {op.mark}").value for word in ("was", "look")] if sees(ctx) else [None, None]
             before = tuple(one for one in ops[:place] if not one.mark and one.do == "call")
-            there[op.name] = Known(task, before, op.marked(""), seen, _changed(*looks))
+            there[op.name] = KnownCall(task, before, op.marked(""), seen, _changed(*looks))
             if not goes_back:
                 break
         found += there.values()
     return found
 
 
-def _midst(lab: Lab, task: str, tools: Sequence[ToolSpec], *, values: Values, wrote: set[str]) -> list[Op]:
+def _midst(ctx: AuditContext, task: str, tools: Sequence[ToolSpec], *, values: Values, wrote: set[str]) -> list[Op]:
     """A solution, and after each of its first writes the tools that never worked; they alone are marked "op"."""
-    goes_back = {"snapshot", "restore"} <= lab.offers
+    goes_back = {"snapshot", "restore"} <= ctx.offers
     ops: list[Op] = []
     told = Values()
     places = 0
-    for step in lab.oracle(task) or ():
+    for step in ctx.oracle(task) or ():
         if step.do != "call":
             continue
         ops.append(step.marked(""))
         told.take(step.value)
         places += step.name in wrote
-        if step.name not in wrote or places > PLACES:
+        if step.name not in wrote or places > MAX_MIDWAY_WRITES:
             continue
         ops += [Op("snapshot", name="here")] if goes_back else []
         for tool in tools:
@@ -290,15 +298,15 @@ def _midst(lab: Lab, task: str, tools: Sequence[ToolSpec], *, values: Values, wr
             if not near:
                 continue
             mark = f"op {len(ops)}"
-            tried = call(tool.name, {**valid(tool, values, lab.rng, optional=0.0), **near}, mark=mark)
-            ops += [Op("changes", mark=f"was {mark}")] if sees(lab) else []
+            tried = call(tool.name, {**valid(tool, values, ctx.rng, optional=0.0), **near}, mark=mark)
+            ops += [Op("changes", mark=f"was {mark}")] if sees(ctx) else []
             ops += [tried]
-            ops += [Op("changes", mark=f"look {mark}")] if sees(lab) else []
+            ops += [Op("changes", mark=f"look {mark}")] if sees(ctx) else []
             ops += [Op("restore", name="here")] if goes_back else []
     return ops
 
 
-def _background(calls: Sequence[Known]) -> frozenset[str]:
+def _background(calls: Sequence[KnownCall]) -> frozenset[str]:
     """Top-level names that 8 of 10 calls of at least five different tools change."""
     seen = [one for one in calls if one.changed is not None]
     if len({one.op.name for one in seen}) < 5:
@@ -310,7 +318,7 @@ def _background(calls: Sequence[Known]) -> frozenset[str]:
     return frozenset(name for name, count in counts.items() if count >= 0.8 * len(seen))
 
 
-def _without(one: Known, background: frozenset[str]) -> Known:
+def _without(one: KnownCall, background: frozenset[str]) -> KnownCall:
     if one.changed is None:
         return one
     left = tuple(path for path in one.changed if path.partition("/")[0] not in background)

@@ -15,7 +15,7 @@ from quintain import plugins
 from quintain.environment import Environment
 from quintain.errors import UsageError
 
-from .handle import ATTRIBUTES, Factory, Handle, ToolSpec, plain
+from .adapter import ATTRIBUTES, Factory, SubjectAdapter, ToolSpec, plain
 from .mutants.loading import Mutant
 
 FOREIGN = ("gymnasium", "mcp", "openapi", "openenv", "ors", "verifiers")
@@ -25,7 +25,7 @@ SERVED = "remote"
 HELD = frozenset({SERVED, "ors"})
 """Kinds whose sessions a server holds until they are closed there, whatever becomes of the process that opened them."""
 
-Letter = Literal["T", "H", "V", "S", "C"]
+Component = Literal["T", "H", "V", "S", "C"]
 
 
 class Subject(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -55,7 +55,7 @@ class Source(msgspec.Struct, frozen=True):
     """
 
     path: str
-    part: Letter
+    part: Component
     names: tuple[str, ...] = ()
 
 
@@ -80,7 +80,7 @@ class About(msgspec.Struct, frozen=True):
     fingerprint: str = ""
 
 
-class Opened(msgspec.Struct, frozen=True):
+class LoadedSubject(msgspec.Struct, frozen=True):
     """A subject, loaded."""
 
     kind: str
@@ -100,7 +100,7 @@ class Opened(msgspec.Struct, frozen=True):
             subject.close()
 
 
-def open_subject(wanted: Subject) -> Opened:
+def load_subject(wanted: Subject) -> LoadedSubject:
     """Load a subject; makes no instance.
 
     Raises:
@@ -111,36 +111,36 @@ def open_subject(wanted: Subject) -> Opened:
         split = wanted.options.get("split")
         head, text = SERVED, wanted.spec + (f"?split={urllib.parse.quote(split)}" if split is not None else "")
     if head in {SERVED, *FOREIGN}:
-        return Opened(head, _adapter(head).make(text), ())
+        return LoadedSubject(head, _adapter(head).make(text), ())
     found = _found(wanted)
     if wanted.cases:
-        return Opened("scorer", _adapter("scorer").of(found, Path(wanted.cases)), (_source(found, "V"),))
+        return LoadedSubject("scorer", _adapter("scorer").of(found, Path(wanted.cases)), (_source(found, "V"),))
     if _is_environment(found):
         return _native(found, wanted)
     made = _made(found, wanted.spec)
     if _is_environment(made):
         return _native(made, wanted)
     if all(callable(getattr(made, name, None)) for name in ("reset", "step")) and not hasattr(made, "score"):
-        return Opened("gymnasium", _adapter("gymnasium").of(found), (_source(type(made), "S"),))
-    return Opened("plain", found, tuple(_sources(type(made))))
+        return LoadedSubject("gymnasium", _adapter("gymnasium").of(found), (_source(type(made), "S"),))
+    return LoadedSubject("plain", found, tuple(_sources(type(made))))
 
 
-def describe(opened: Opened) -> About:
+def describe(opened: LoadedSubject) -> About:
     """Ask an instance for what does not change."""
-    handle = Handle(opened.factory())
-    set_ = {name: getattr(handle.subject, name) for name in ATTRIBUTES if hasattr(handle.subject, name)}
+    adapter = SubjectAdapter(opened.factory())
+    set_ = {name: getattr(adapter.subject, name) for name in ATTRIBUTES if hasattr(adapter.subject, name)}
     attributes = {name: plain(value)[0] for name, value in set_.items()}
     about = About(
         kind=opened.kind,
-        tasks=tuple(handle.tasks),
-        tools=handle.tools(),
-        offers=handle.offers,
+        tasks=tuple(adapter.tasks),
+        tools=adapter.tools(),
+        offers=adapter.offers,
         attributes=attributes,
         sources=opened.sources,
         fingerprint=opened.fingerprint,
     )
-    if "close" in handle.offers:
-        handle.subject.close()
+    if "close" in adapter.offers:
+        adapter.subject.close()
     return about
 
 
@@ -167,9 +167,9 @@ def _is_environment(found: object) -> TypeGuard[Environment[Any]]:
     return isinstance(found, Environment)
 
 
-def _native(env: Environment[Any], wanted: Subject) -> Opened:
+def _native(env: Environment[Any], wanted: Subject) -> LoadedSubject:
     factory: Callable[[], Any] = _adapter("native").of(env, wanted.options.get("split"), names=wanted.names)
-    return Opened("environment", factory, tuple(_letters(env)), env.fingerprint)
+    return LoadedSubject("environment", factory, tuple(_letters(env)), env.fingerprint)
 
 
 def _adapter(kind: str) -> Any:
@@ -178,8 +178,8 @@ def _adapter(kind: str) -> Any:
 
 def _letters(env: Environment[Any]) -> Iterator[Source]:
     """The files of an environment's letters, each file of a class's own bases too, library code left out."""
-    judges: list[tuple[Any, Letter]] = [(criterion.judge, "V") for criterion in env.verifier.criteria]
-    things: list[tuple[Any, Letter]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T"), *judges]
+    judges: list[tuple[Any, Component]] = [(criterion.judge, "V") for criterion in env.verifier.criteria]
+    things: list[tuple[Any, Component]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T"), *judges]
     seen: set[tuple[str, str]] = set()
     for thing, part in things:
         for source in _sources(_owner(thing), part):
@@ -192,7 +192,7 @@ def _owner(thing: Any) -> Any:
     return thing if inspect.isclass(thing) or inspect.isfunction(thing) else cast(Any, type(thing))
 
 
-def _sources(owner: Any, part: Letter = "S") -> Iterator[Source]:
+def _sources(owner: Any, part: Component = "S") -> Iterator[Source]:
     bases: tuple[Any, ...] = owner.__mro__ if inspect.isclass(owner) else (owner,)
     for one in bases:
         if one.__module__.partition(".")[0] in _NOT_THEIRS or _of_the_framework(one.__module__):
@@ -211,7 +211,7 @@ def _of_the_framework(module: str) -> bool:
     )
 
 
-def _source(owner: Any, part: Letter) -> Source:
+def _source(owner: Any, part: Component) -> Source:
     try:
         return Source(inspect.getsourcefile(inspect.unwrap(owner)) or "", part, (owner.__qualname__.partition(".")[0],))
     except (TypeError, AttributeError):

@@ -12,30 +12,30 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from .adapter import ToolSpec
 from .data import is_dict, is_list, is_number, tabled
+from .discovery import KnownCall
 from .generate import fits, valid
-from .handle import ToolSpec
-from .probe import Op, Probe, Record, Seen, call, reset
-from .survey import Known
+from .probe import Op, OpResult, Probe, Record, call, reset
 
 if TYPE_CHECKING:
-    from .lab import Lab
+    from .context import AuditContext
 
-BASES = 2
+MAX_BASE_CALLS = 2
 """Good calls of a tool that are varied."""
-FORMS = 2
+MAX_FORM_CALLS = 2
 """More of them, each with a text of a form that the others lack: a number, or what begins with a sign."""
-ROWS = 4
+MAX_OTHER_ROWS = 4
 """Other rows whose fields a call is given all at once."""
-OTHERS = 6
+MAX_OTHER_VALUES = 6
 """Other rows that a parameter is pointed at."""
-TOOLS = 40
+MAX_TOOLS = 40
 """Tools that are tried; of more, so many, spread evenly."""
-DRAWN = 40
+MAX_DRAWN_CALLS = 40
 """Calls that are tried for a tool of which no call is known."""
 
 
-class Moment(msgspec.Struct, frozen=True):
+class BaseState(msgspec.Struct, frozen=True):
     """Where a good call is made.
 
     Attributes:
@@ -53,7 +53,7 @@ class Moment(msgspec.Struct, frozen=True):
         return (reset(self.task), *self.before)
 
 
-class Trial(msgspec.Struct, frozen=True):
+class Variation(msgspec.Struct, frozen=True):
     """A call near a good one.
 
     Attributes:
@@ -65,12 +65,12 @@ class Trial(msgspec.Struct, frozen=True):
     """
 
     tool: ToolSpec
-    moment: Moment
+    base_state: BaseState
     good: dict[str, Any]
     op: Op
     name: str
     kind: str
-    seen: Seen
+    seen: OpResult
     changes: dict[str, list[Any]] | None
 
     @property
@@ -91,58 +91,58 @@ class Trial(msgspec.Struct, frozen=True):
         """The call, marked "call", between the world as it was ("world") and what became of it ("was", "look")."""
         first = (Op("changes", mark="was"), Op("state", mark="world")) if looks else ()
         last = (Op("changes", mark="look"),) if looks else ()
-        return Probe((*self.moment.head, *first, self.op.marked("call"), *last, *after))
+        return Probe((*self.base_state.head, *first, self.op.marked("call"), *last, *after))
 
 
-class Trials(msgspec.Struct, frozen=True):
+class Variations(msgspec.Struct, frozen=True):
     """All that was tried."""
 
-    all: tuple[Trial, ...]
+    all: tuple[Variation, ...]
 
-    def of(self, tool: str) -> tuple[Trial, ...]:
+    def of(self, tool: str) -> tuple[Variation, ...]:
         return tuple(one for one in self.all if one.tool.name == tool)
 
 
-def trials(lab: Lab) -> Trials:
+def vary(ctx: AuditContext) -> Variations:
     """Vary good calls of every tool. What it costs is shared by the checks that read it."""
-    tools = lab.about.tools[:: -(-len(lab.about.tools) // TOOLS)] if lab.about.tools else ()
-    found: list[Trial] = []
-    known = {tool.name: _bases(lab.survey.of(tool.name)) for tool in tools}
+    tools = ctx.about.tools[:: -(-len(ctx.about.tools) // MAX_TOOLS)] if ctx.about.tools else ()
+    found: list[Variation] = []
+    known = {tool.name: _bases(ctx.discovery.of(tool.name)) for tool in tools}
     for tool in tools:
         if not known[tool.name]:
-            known[tool.name] = _searched(lab, tool)
-    moments = _moments(lab, [(one.task, one.before) for tool in tools for one in known[tool.name]])
-    plans: list[tuple[ToolSpec, Moment, Known, list[tuple[str, str, Op]]]] = []
+            known[tool.name] = _searched(ctx, tool)
+    base_states = _moments(ctx, [(one.task, one.before) for tool in tools for one in known[tool.name]])
+    plans: list[tuple[ToolSpec, BaseState, KnownCall, list[tuple[str, str, Op]]]] = []
     for tool in tools:
         for one in known[tool.name]:
-            moment = moments[_key(one.task, one.before)]
-            plans.append((tool, moment, one, list(_variants(tool, one, moment, lab=lab))))
+            base_state = base_states[_key(one.task, one.before)]
+            plans.append((tool, base_state, one, list(_variants(tool, one, base_state, ctx=ctx))))
     probes = [
-        _swept(lab, moment, [op for _, _, op in variants], looks=base.writes is not False)
-        for _, moment, base, variants in plans
+        _swept(ctx, base_state, [op for _, _, op in variants], looks=base.writes is not False)
+        for _, base_state, base, variants in plans
     ]
-    for (tool, moment, base, variants), record in zip(plans, lab.play_all(probes), strict=True):
+    for (tool, base_state, base, variants), record in zip(plans, ctx.play_all(probes), strict=True):
         for place, (name, kind, op) in enumerate(variants):
             seen = record.at(f"call {place}")
-            found.append(Trial(tool, moment, base.op.value, op, name, kind, seen, _changes(record, place)))
-    return Trials(tuple(found))
+            found.append(Variation(tool, base_state, base.op.value, op, name, kind, seen, _changes(record, place)))
+    return Variations(tuple(found))
 
 
-def _bases(known: Sequence[Known]) -> list[Known]:
+def _bases(known: Sequence[KnownCall]) -> list[KnownCall]:
     """Good calls with little before them, the richest answers first, in different tasks where there are."""
     ranked = sorted(known, key=lambda one: (len(one.before), -min(len(str(one.seen.value)), 2000)))
-    chosen: list[Known] = []
+    chosen: list[KnownCall] = []
     for one in ranked:
-        if len(chosen) < BASES and all(one.op.value != other.op.value for other in chosen):
+        if len(chosen) < MAX_BASE_CALLS and all(one.op.value != other.op.value for other in chosen):
             chosen.append(one)
     for one in ranked:
         met = {form for other in chosen for form in _forms(other)}
-        if len(chosen) < BASES + FORMS and _forms(one) - met:
+        if len(chosen) < MAX_BASE_CALLS + MAX_FORM_CALLS and _forms(one) - met:
             chosen.append(one)
     return chosen
 
 
-def _forms(known: Known) -> set[tuple[str, str]]:
+def _forms(known: KnownCall) -> set[tuple[str, str]]:
     """Parameters that got a number as text, or a text that begins with a sign, and which."""
     texts = {name: one for name, one in known.op.value.items() if isinstance(one, str) and one}
     numbers = {(name, "number") for name, one in texts.items() if re.fullmatch(r"-?\d+(\.\d+)?", one)}
@@ -153,15 +153,15 @@ def _key(task: str, before: tuple[Op, ...]) -> str:
     return f"{task} {before}"
 
 
-def _moments(lab: Lab, places: Sequence[tuple[str, tuple[Op, ...]]]) -> dict[str, Moment]:
+def _moments(ctx: AuditContext, places: Sequence[tuple[str, tuple[Op, ...]]]) -> dict[str, BaseState]:
     starts = {_key(*place): place for place in places}
-    sees = "state" in lab.offers
+    sees = "state" in ctx.offers
     look = (Op("state", mark="world"),) if sees else ()
-    records = lab.play_all([Probe((reset(task), *before, *look)) for task, before in starts.values()])
-    found: dict[str, Moment] = {}
+    records = ctx.play_all([Probe((reset(task), *before, *look)) for task, before in starts.values()])
+    found: dict[str, BaseState] = {}
     for (key, (task, before)), record in zip(starts.items(), records, strict=True):
         world = tabled(record.at("world").value) if sees else None
-        found[key] = Moment(task, before, world, columns_of(world))
+        found[key] = BaseState(task, before, world, columns_of(world))
     return found
 
 
@@ -195,24 +195,24 @@ def tables_of(world: Any) -> dict[str, list[dict[str, Any]]]:
 # --- calls of tools of which none is known ---
 
 
-def _searched(lab: Lab, tool: ToolSpec) -> list[Known]:
+def _searched(ctx: AuditContext, tool: ToolSpec) -> list[KnownCall]:
     """Draw harder: for each text any value of the form that the description gives as an example."""
-    task = lab.tasks[0] if lab.tasks else ""
+    task = ctx.tasks[0] if ctx.tasks else ""
     if not task:
         return []
-    moment = next(iter(_moments(lab, [(task, ())]).values()))
+    base_state = next(iter(_moments(ctx, [(task, ())]).values()))
     drawn: dict[str, dict[str, Any]] = {}
-    for _ in range(DRAWN):
-        given = valid(tool, lab.survey.values, lab.rng)
+    for _ in range(MAX_DRAWN_CALLS):
+        given = valid(tool, ctx.discovery.values, ctx.rng)
         for name in given:
-            likely = _like_example(tool.properties.get(name), moment)
-            if likely and lab.rng.random() < 0.8:
-                given[name] = lab.rng.choice(likely)
+            likely = _like_example(tool.properties.get(name), base_state)
+            if likely and ctx.rng.random() < 0.8:
+                given[name] = ctx.rng.choice(likely)
         drawn[str(given)] = given
     ops = [call(tool.name, one) for one in drawn.values()]
-    record = lab.play_probe(_swept(lab, moment, ops, looks=True))
+    record = ctx.play_probe(_swept(ctx, base_state, ops, looks=True))
     good = [
-        Known(task, (), op, record.at(f"call {place}"), tuple(_changes(record, place) or ()))
+        KnownCall(task, (), op, record.at(f"call {place}"), tuple(_changes(record, place) or ()))
         for place, op in enumerate(ops)
         if not record.at(f"call {place}").is_error
     ]
@@ -237,14 +237,14 @@ def shape(text: str) -> str:
     return re.sub(r"[a-z]", "a", re.sub(r"[A-Z]", "A", re.sub(r"\d", "9", text)))
 
 
-def _like_example(schema: Any, moment: Moment) -> list[Any]:
+def _like_example(schema: Any, base_state: BaseState) -> list[Any]:
     example = example_of(schema)
     if not example or not any(letter.isdigit() for letter in example):
         return []
     wanted = shape(example)
     return [
         one
-        for values in moment.columns.values()
+        for values in base_state.columns.values()
         for one in values[:40]
         if isinstance(one, str) and shape(one) == wanted and one != example
     ]
@@ -253,14 +253,16 @@ def _like_example(schema: Any, moment: Moment) -> list[Any]:
 # --- variants ---
 
 
-def _variants(tool: ToolSpec, base: Known, moment: Moment, *, lab: Lab) -> Iterator[tuple[str, str, Op]]:
+def _variants(
+    tool: ToolSpec, base: KnownCall, base_state: BaseState, *, ctx: AuditContext
+) -> Iterator[tuple[str, str, Op]]:
     """Parameter, kind, call."""
     given: dict[str, Any] = base.op.value
     yield "", "good", base.op
     for name, schema in tool.properties.items():
         if not is_dict(schema):
             continue
-        for kind, value in _values(schema, name, given, moment=moment, lab=lab):
+        for kind, value in _values(schema, name, given, base_state=base_state, ctx=ctx):
             if name in given and value == given[name] and type(value) is type(given[name]):
                 continue
             yield name, kind, call(tool.name, {**given, name: value})
@@ -268,27 +270,27 @@ def _variants(tool: ToolSpec, base: Known, moment: Moment, *, lab: Lab) -> Itera
             kind = "illegal" if name in tool.required else "legal"
             yield name, kind, call(tool.name, {key: one for key, one in given.items() if key != name})
     if base.writes:
-        yield from (("", "taken", call(tool.name, {**given, **row})) for row in _taken(tool, given, moment))
+        yield from (("", "taken", call(tool.name, {**given, **row})) for row in _taken(tool, given, base_state))
 
 
-def _taken(tool: ToolSpec, given: dict[str, Any], moment: Moment) -> Iterator[dict[str, Any]]:
+def _taken(tool: ToolSpec, given: dict[str, Any], base_state: BaseState) -> Iterator[dict[str, Any]]:
     """What other rows have in the fields that the tool has parameters for: a place, a time or a name that is taken."""
     found: dict[str, dict[str, Any]] = {}
-    for rows in tables_of(moment.world).values():
+    for rows in tables_of(base_state.world).values():
         for row in rows:
             like = {name: row[name] for name in tool.properties if name in row and name in given}
             other = {name for name, one in like.items() if one != given[name]}
             if len(like) > 1 and other and fits({**given, **like}, tool.parameters, tool.parameters):
                 found[str(like)] = like
-    step = max(1, len(found) // ROWS)
-    yield from list(found.values())[::step][:ROWS]
+    step = max(1, len(found) // MAX_OTHER_ROWS)
+    yield from list(found.values())[::step][:MAX_OTHER_ROWS]
 
 
 NOWHERE = "no such thing 7f3a"
 
 
 def _values(
-    schema: dict[str, Any], name: str, given: dict[str, Any], *, moment: Moment, lab: Lab
+    schema: dict[str, Any], name: str, given: dict[str, Any], *, base_state: BaseState, ctx: AuditContext
 ) -> Iterator[tuple[str, Any]]:
     kinds = schema.get("type")
     kinds = kinds if is_list(kinds) else [kinds]
@@ -300,7 +302,7 @@ def _values(
     elif "integer" in kinds or "number" in kinds:
         yield from _numbers(schema, given.get(name))
     elif "string" in kinds:
-        yield from _texts(schema, name, given.get(name), moment=moment, lab=lab)
+        yield from _texts(schema, name, given.get(name), base_state=base_state, ctx=ctx)
 
 
 def _numbers(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, Any]]:
@@ -317,11 +319,13 @@ def _numbers(schema: dict[str, Any], value: Any) -> Iterator[tuple[str, Any]]:
         yield "illegal", high + 1
 
 
-def _texts(schema: dict[str, Any], name: str, value: Any, *, moment: Moment, lab: Lab) -> Iterator[tuple[str, Any]]:
-    like = others(value, name, moment, lab=lab)
-    yield from (("legal", one) for one in like[:OTHERS] if fits(one, schema))
+def _texts(
+    schema: dict[str, Any], name: str, value: Any, *, base_state: BaseState, ctx: AuditContext
+) -> Iterator[tuple[str, Any]]:
+    like = others(value, name, base_state, ctx=ctx)
+    yield from (("legal", one) for one in like[:MAX_OTHER_VALUES] if fits(one, schema))
     if isinstance(value, str) and value:
-        yield from (("unknown", one) for one in strangers(value, moment, known=lab.survey.values.strings()))
+        yield from (("unknown", one) for one in strangers(value, base_state, known=ctx.discovery.values.strings()))
     yield "unknown", NOWHERE
     yield "legal", ""
     most = schema.get("maxLength")
@@ -330,20 +334,20 @@ def _texts(schema: dict[str, Any], name: str, value: Any, *, moment: Moment, lab
         yield "illegal", "x" * (most + 1)
 
 
-def others(value: Any, name: str, moment: Moment, *, lab: Lab) -> list[Any]:
+def others(value: Any, name: str, base_state: BaseState, *, ctx: AuditContext) -> list[Any]:
     """Values that may stand where this one does: those of the columns that it stands in, the most telling spread."""
-    columns = [one for one in moment.columns.values() if value in one]
+    columns = [one for one in base_state.columns.values() if value in one]
     columns.sort(key=len, reverse=True)
-    rest = [one for one in (columns[0] if columns else lab.survey.values.of(name)) if one != value]
-    step = max(1, len(rest) // OTHERS)
+    rest = [one for one in (columns[0] if columns else ctx.discovery.values.of(name)) if one != value]
+    step = max(1, len(rest) // MAX_OTHER_VALUES)
     return rest[::step]
 
 
-def strangers(value: str, moment: Moment, *, known: Sequence[str] = ()) -> list[str]:
+def strangers(value: str, base_state: BaseState, *, known: Sequence[str] = ()) -> list[str]:
     """Names of the same form that nothing in the world has; longer ones, where nobody sees which there are."""
     if not any(letter.isdigit() for letter in value):
         return [f"{value[:-1]}qzx"]
-    there = {str(one) for values in moment.columns.values() for one in values}
+    there = {str(one) for values in base_state.columns.values() for one in values}
     if value not in there:
         *_, last = re.finditer(r"\d+", value)
         value = f"{value[: last.end()]}59264{value[last.end() :]}"
@@ -355,22 +359,22 @@ def strangers(value: str, moment: Moment, *, known: Sequence[str] = ()) -> list[
 # --- playing ---
 
 
-def _swept(lab: Lab, moment: Moment, ops: Sequence[Op], *, looks: bool) -> Probe:
+def _swept(ctx: AuditContext, base_state: BaseState, ops: Sequence[Op], *, looks: bool) -> Probe:
     """Each op from the same moment: by going back to it where that is offered, else on an instance each.
 
     What only reads needs no going back.
     """
-    goes_back = {"snapshot", "restore"} <= lab.offers
-    sees = looks and "state" in lab.offers
+    goes_back = {"snapshot", "restore"} <= ctx.offers
+    sees = looks and "state" in ctx.offers
     played: list[Op] = []
     if goes_back:
-        played = [*moment.head, *((Op("changes", mark="was"),) if sees else ()), Op("snapshot", name="here")]
+        played = [*base_state.head, *((Op("changes", mark="was"),) if sees else ()), Op("snapshot", name="here")]
     for place, op in enumerate(ops):
         on = "a" if goes_back else f"s{place}"
         if goes_back:
             played += [Op("restore", name="here")] if looks else []
         else:
-            played += [one.moved(on) for one in moment.head]
+            played += [one.moved(on) for one in base_state.head]
             played += [Op("changes", mark="was", on=on)] if sees and place == 0 else []
         played.append(op.marked(f"call {place}").moved(on))
         played += [Op("changes", mark=f"look {place}", on=on)] if sees else []

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quintain.audit.handle import Handle, ToolSpec, how_raised, plain, verdict, where_raised, with_text_keys
+from quintain.audit.adapter import SubjectAdapter, ToolSpec, how_raised, plain, verdict, where_raised, with_text_keys
 from quintain.audit.probe import Op, answer, call
 from quintain.errors import ToolError, UsageError
 
@@ -44,7 +44,7 @@ def test_what_is_missing_is_named_on_both_sides() -> None:
             return []
 
     with pytest.raises(UsageError, match="a subject needs the methods tasks, reset, score; Half has no reset, score"):
-        Handle(Half())
+        SubjectAdapter(Half())
 
 
 @pytest.mark.parametrize("name", ["tasks", "reset", "score"])
@@ -55,31 +55,31 @@ def test_what_is_async_is_refused(name: str) -> None:
     subject = Subject()
     setattr(subject, name, later)
     with pytest.raises(UsageError, match=f"Subject.{name} is async, and no method of a subject is"):
-        Handle(subject)
+        SubjectAdapter(subject)
 
 
 def test_tasks_may_be_drawn_one_by_one_and_must_come_to_an_end() -> None:
-    assert list(Handle(Subject(tasks=iter(["a", "b"]))).tasks) == ["a", "b"]
+    assert list(SubjectAdapter(Subject(tasks=iter(["a", "b"]))).tasks) == ["a", "b"]
     with pytest.raises(UsageError, match=r"tasks\(\) lists more than 1,000,000, perhaps without end"):
-        _ = Handle(Subject(tasks=itertools.count())).tasks
+        _ = SubjectAdapter(Subject(tasks=itertools.count())).tasks
 
 
 def test_offers_are_methods_that_are_there_and_not_disowned() -> None:
-    handle = Handle(Subject(state={}, snapshot=1, absent=("snapshot",)))
-    assert handle.offers == {"tasks", "reset", "score", "state"}
-    assert handle.tools() == ()
-    assert handle.oracle("a") is None
+    adapter = SubjectAdapter(Subject(state={}, snapshot=1, absent=("snapshot",)))
+    assert adapter.offers == {"tasks", "reset", "score", "state"}
+    assert adapter.tools() == ()
+    assert adapter.oracle("a") is None
 
 
 def test_tasks_by_name_are_handed_back_as_they_came() -> None:
     listed = ["a", {"id": 7}, {"name": "n"}, {"task_id": "t"}, Named("x"), 3]
-    handle = Handle(Subject(tasks=listed))
-    assert list(handle.tasks) == ["a", "7", "n", "t", "x", "task 5"]
-    assert handle.task("7") is listed[1]
+    adapter = SubjectAdapter(Subject(tasks=listed))
+    assert list(adapter.tasks) == ["a", "7", "n", "t", "x", "task 5"]
+    assert adapter.task("7") is listed[1]
     with pytest.raises(UsageError, match=r"no task 'z'; tasks\(\) lists a, 7, n, t, x"):
-        handle.task("z")
+        adapter.task("z")
     with pytest.raises(UsageError, match="two tasks of one name: 'a'"):
-        _ = Handle(Subject(tasks=["a", {"id": "a"}])).tasks
+        _ = SubjectAdapter(Subject(tasks=["a", {"id": "a"}])).tasks
 
 
 @pytest.mark.parametrize(
@@ -107,15 +107,15 @@ def test_tasks_by_name_are_handed_back_as_they_came() -> None:
     ],
 )
 def test_tools_in_the_forms_of_the_field(form: Any) -> None:
-    (tool,) = Handle(Subject(tools=form)).tools()
+    (tool,) = SubjectAdapter(Subject(tools=form)).tools()
     assert tool == ToolSpec("f", "F.", WHOLE)
     assert (tool.required, list(tool.properties)) == ([], ["x"])
 
 
 def test_a_tool_in_no_form() -> None:
-    assert Handle(Subject(tools=["f"])).tools() == (ToolSpec("f"),)
+    assert SubjectAdapter(Subject(tools=["f"])).tools() == (ToolSpec("f"),)
     with pytest.raises(UsageError, match=r"tools\(\) gave 3"):
-        Handle(Subject(tools=[3])).tools()
+        SubjectAdapter(Subject(tools=[3])).tools()
 
 
 def test_steps_of_an_oracle() -> None:
@@ -123,11 +123,11 @@ def test_steps_of_an_oracle() -> None:
                         {"answer": "yes"}, ["answer", "no"], "done"]  # fmt: skip
     wanted: list[Op] = [call("f", {"x": 1}), call("g"), call("h"), call("i", {"y": 2}), answer("yes"), answer("no"),
                         answer("done")]  # fmt: skip
-    assert Handle(Subject(oracle=steps)).oracle("a") == wanted
-    assert Handle(Subject(oracle=None)).oracle("a") is None
+    assert SubjectAdapter(Subject(oracle=steps)).oracle("a") == wanted
+    assert SubjectAdapter(Subject(oracle=None)).oracle("a") is None
     for step in (3, ["f", 3], {"x": 1}, ["f", {}, 1], []):
         with pytest.raises(UsageError, match="a step of an oracle is"):
-            Handle(Subject(oracle=[step])).oracle("a")
+            SubjectAdapter(Subject(oracle=[step])).oracle("a")
 
 
 @pytest.mark.parametrize(
@@ -219,9 +219,9 @@ def test_a_helper_that_has_the_name_of_a_method_is_told() -> None:
             return 0.0
 
     with pytest.raises(UsageError, match=r"answer\(text\) is a method of a subject, and Quiz has answer\(\)"):
-        Handle(Quiz())
+        SubjectAdapter(Quiz())
 
     class Named(Quiz):
         absent = ("answer",)
 
-    assert "answer" not in Handle(Named()).offers
+    assert "answer" not in SubjectAdapter(Named()).offers
