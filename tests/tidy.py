@@ -60,7 +60,7 @@ BANNED = {  # in the core: what makes a replay differ, and what to use
     "uuid.uuid4": "new_id()",
 }
 
-FILE_LINES = 400
+FILE_LINES = 600
 FUNCTION_LINES = 50
 LINE_COLUMNS = 120
 POSITIONAL = 3
