@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, multiple, rule
 
 from quintain import codec
+from quintain.layered import LayeredMap
 from quintain.table import Change, Table
 
 
@@ -128,7 +129,7 @@ class Forks(RuleBasedStateMachine):
     @invariant()
     def layers_stay_few(self) -> None:
         for table, _ in self.live:
-            sizes = [len(layer) for layer in table._layers]
+            sizes = [len(layer) for layer in table._rows.layers]
             assert all(old > 2 * new for new, old in itertools.pairwise(sizes))
 
 
@@ -277,14 +278,14 @@ class Counting(dict[str, Any]):
 def test_a_fork_costs_the_same_whatever_the_size(size: int) -> None:
     table = Table(int, {str(n): n for n in range(size)})
     table["0"] = 7
-    base = Counting(table._layers[-1])
-    table._layers = (base,)
+    base = Counting(table._rows.layers[-1])
+    table._rows = LayeredMap(layers=(base,))
     Counting.asked = 0
     twin = table.fork()
     assert Counting.asked == 0
-    assert twin._layers[-1] is base
-    assert [len(layer) for layer in twin._layers] == [1, size]
-    assert table.fork()._layers is twin._layers
+    assert twin._rows.layers[-1] is base
+    assert [len(layer) for layer in twin._rows.layers] == [1, size]
+    assert table.fork()._rows.layers is twin._rows.layers
     twin["1"] = 8
     Counting.asked = 0
     assert [change.key for change in table.diff(twin)] == ["1"]
@@ -297,9 +298,9 @@ def test_forking_at_every_change_merges_each_row_log_n_times(monkeypatch: pytest
 
     def counted(table: Table[int]) -> None:
         nonlocal work
-        old = {id(layer) for layer in table._layers}
+        old = {id(layer) for layer in table._rows.layers}
         freeze(table)
-        work += sum(len(layer) for layer in table._layers if id(layer) not in old)
+        work += sum(len(layer) for layer in table._rows.layers if id(layer) not in old)
 
     monkeypatch.setattr(Table, "_freeze", counted)
     table = Table(int, {str(n): n for n in range(50_000)})
@@ -307,7 +308,7 @@ def test_forking_at_every_change_merges_each_row_log_n_times(monkeypatch: pytest
     for n in range(changes):
         table[f"{n * 11}"] = -1
         table = table.fork()
-        assert len(table._layers) <= 2 + math.log2(changes)
+        assert len(table._rows.layers) <= 2 + math.log2(changes)
     assert work <= changes * 2 * math.log2(changes)
     assert sum(1 for row in table.values() if row == -1) == changes
 

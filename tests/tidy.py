@@ -22,7 +22,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 CORE: tuple[tuple[str, ...], ...] = (
     # A module of layers 0-4 may import those of lower layers, and those before it in its own.
     ("codec", "errors", "config"),  # 0 ground
-    ("resource", "table", "state", "trace", "tools"),  # 1 the world and its record
+    ("resource", "layered", "table", "state", "trace", "tools"),  # 1 the world and its record
     ("noise", "task", "harness", "verifier"),  # 2 the letters that ask, drive and judge
     ("environment",),  # 3 the equation
     (

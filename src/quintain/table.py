@@ -1,13 +1,9 @@
 """Rows by key, copied in O(1): the plain-data collection for worlds, and the reference Resource.
 
-    layers   newest ... oldest     immutable, shared between forks, each more than twice as large as the one before
-    top      changes of this table alone, not yet shared
+    rows     a `LayeredMap`, shared between forks
+    top      changes of this table alone, written into the rows by the next fork
 
-A fork freezes the top and shares all layers. Adjacent layers of similar size are merged, as in a log-structured merge
-tree, so a lookup asks O(log n) dictionaries and a row is merged O(log n) times in its life, whatever was forked.
-
-Each entry knows its neighbours in insertion order. The chain of neighbours is the order: a merge need not sort, and
-the digest can speak of order without numbering rows.
+Each entry has the keys of its neighbours in insertion order, so a merge need not sort, and the digest covers the order.
 """
 
 from __future__ import annotations
@@ -19,14 +15,12 @@ from typing import Any, Generic, Self, TypeVar
 import msgspec
 
 from . import codec
+from .layered import LayeredMap
 
 Row = TypeVar("Row")
 
 _Entry = tuple[str | None, str | None, bytes]
 """Key before, key after, row in canonical bytes."""
-_Layer = dict[str, _Entry | None]
-"""None marks a key deleted from the layers below."""
-
 _ABSENT: _Entry = (None, None, b"")
 """Compared by identity."""
 _ANYTHING: Any = Any
@@ -38,8 +32,8 @@ class Change(msgspec.Struct, Generic[Row], frozen=True):
 
     Attributes:
         key: The row's key.
-        before: The row in the first table; None when it has no such key.
-        after: The row in the second table; None when it has no such key.
+        before: The row in the first table; None if it does not have the key.
+        after: The row in the second table; None if it does not have the key.
     """
 
     key: str
@@ -48,28 +42,28 @@ class Change(msgspec.Struct, Generic[Row], frozen=True):
 
 
 class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has no hash)
-    """A dict from str to rows of one type, in insertion order, with O(1) `fork` and `digest`.
+    """Dict from str to rows of one type, in insertion order, with `fork` and `digest` in O(1).
 
-    Reading gives a private copy: nothing changes in the table until the row is assigned back.
+    A read returns a private copy: nothing changes in the table until the row is assigned back.
 
         order = orders["#W1"]
         order.status = "cancelled"
         orders["#W1"] = order
 
-    Rows are kept as canonical bytes, so a dict inside a row comes back with its keys sorted: order that matters belongs
-    into a list or tuple of pairs.
+    Rows are stored as canonical bytes, so a dict inside a row comes back with its keys sorted. Put data whose order
+    matters into a list or a tuple of pairs.
 
     Args:
         row: Type of every row: a `msgspec.Struct`, or anything else that msgspec decodes.
-        rows: Rows to begin with, as a mapping or as (key, row) pairs; a repeated key overwrites.
+        rows: First rows, as a mapping or as (key, row) pairs; a repeated key overwrites.
     """
 
-    __slots__ = ("_first", "_last", "_layers", "_row", "_size", "_sum", "_top")
+    __slots__ = ("_first", "_last", "_row", "_rows", "_size", "_sum", "_top")
 
     def __init__(self, row: type[Row], rows: Mapping[str, Row] | Iterable[tuple[str, Row]] = ()) -> None:
         self._row = row
-        self._layers: tuple[_Layer, ...] = ()
-        self._top: _Layer = {}
+        self._rows: LayeredMap[str, _Entry] = LayeredMap()
+        self._top: dict[str, _Entry | None] = {}
         self._first: str | None = None
         self._last: str | None = None
         self._size = 0
@@ -80,29 +74,29 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
     # -- a mapping
 
     def __getitem__(self, key: str) -> Row:
-        """A private copy of the row.
+        """Returns a private copy of the row.
 
         Raises:
-            KeyError: There is no such key.
+            KeyError: The table does not have the key.
         """
         return codec.loads(self._entry(key)[2], self._row)
 
     def __setitem__(self, key: str, row: Row) -> None:
-        """Put a row; an overwritten one keeps its place, a new one goes to the end.
+        """Sets a row; an overwritten row keeps its place, a new one goes to the end.
 
         Raises:
-            TypeError: The key is no str, or the row is not of this table's type, down to its last field.
+            TypeError: The key is not a str, or the row is not of the table's type, down to its last field.
         """
         self._put(key, self._encoded(key, row))
 
     def __delitem__(self, key: str) -> None:
-        """Remove a row.
+        """Removes a row.
 
         Raises:
-            KeyError: There is no such key.
+            KeyError: The table does not have the key.
         """
         before, after, data = self._entry(key)
-        if any(key in layer for layer in self._layers):
+        if self._rows.get(key) is not None:
             self._top[key] = None
         else:
             del self._top[key]  # no tombstone: a world that makes and deletes for ever must not grow
@@ -127,10 +121,10 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         return self._size
 
     def __iter__(self) -> Iterator[str]:
-        """The keys in insertion order.
+        """Yields the keys in insertion order.
 
         Raises:
-            RuntimeError: A key was added or removed on the way.
+            RuntimeError: A key was added or removed during the iteration.
         """
         key, size = self._first, self._size
         while key is not None:
@@ -141,7 +135,7 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
             key = entry[1]
 
     def popitem(self) -> tuple[str, Row]:
-        """Remove and return the newest (key, row), as dict does.
+        """Removes and returns the newest (key, row), as dict does.
 
         Raises:
             KeyError: The table is empty.
@@ -151,7 +145,7 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         return (key := self._last), self.pop(key)
 
     def __eq__(self, other: object) -> bool:
-        """Equal rows in equal order. Unlike dict, order counts: the model sees it."""
+        """True if rows and order are equal. Unlike in dict, order counts: the model sees it."""
         return self._identity() == other._identity() if isinstance(other, Table) else NotImplemented
 
     def __repr__(self) -> str:
@@ -160,29 +154,29 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
     # -- a Resource
 
     def fork(self) -> Self:
-        """An independent twin. Costs O(1), plus O(log n) amortised for each row changed since the last fork."""
+        """Returns an independent copy. Costs O(1), plus O(log n) amortised for each row changed since the last fork."""
         self._freeze()
         twin = object.__new__(type(self))
-        twin._row, twin._layers, twin._top = self._row, self._layers, {}
+        twin._row, twin._rows, twin._top = self._row, self._rows, {}
         twin._first, twin._last, twin._size, twin._sum = self._first, self._last, self._size, self._sum
         return twin
 
     def dump(self) -> bytes:
-        """All rows as one MessagePack array of [key, row], in order; equal tables give equal bytes."""
+        """Returns all rows as one MessagePack array of [key, row], in order; equal tables give equal bytes."""
         return codec.dumps([(key, msgspec.Raw(self._entry(key)[2])) for key in self])
 
     @classmethod
     def load(cls, data: bytes, row: type[Row] = _ANYTHING) -> Self:
-        """The table that was dumped, its digest and order included.
+        """Returns the dumped table, its digest and order included.
 
-        Rows are decoded when they are read, so a row of another type shows up there.
+        Rows are decoded when they are read, and a row of another type raises then.
 
         Args:
-            data: What `dump` gave.
-            row: Type of every row; a dump does not name it.
+            data: A result of `dump`.
+            row: Type of every row; a dump does not contain it.
 
         Raises:
-            msgspec.DecodeError: The bytes are torn or no dump of a table.
+            msgspec.DecodeError: The bytes are torn, or not a dump of a table.
         """
         table = cls(row)
         for key, raw in codec.loads(data, list[tuple[str, msgspec.Raw]]):
@@ -191,29 +185,22 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         return table
 
     def digest(self) -> str:
-        """Names rows and order, in O(1): 32 hex digits, the same in every process.
+        """Returns 32 hex digits for rows and order, in O(1), the same in every process.
 
         Each row weighs h(key before it, key, row), where h is 256-bit BLAKE2b of an injective encoding, and the table
-        keeps the sum of all weights modulo 2**256: an additive multiset hash (Bellare and Micciancio 1997, AdHash). A
-        change of one row adds and subtracts the weights of that row and of the one behind it.
-
-        That is enough: the triples (key before, key, row) determine the chain, hence rows and order; two different
-        tables have different sets of triples, and if h were a random function, their sums would agree with probability
-        2**-256. How a table came to be does not count, nor does its row type, nor how its layers lie.
-        It guards against accident, not against someone free to choose thousands of rows to make two sums meet.
+        keeps the sum of all weights modulo 2**256: an additive multiset hash (Bellare and Micciancio 1997, AdHash). The
+        triples (key before, key, row) determine rows and order. If h were a random function, the sums of two different
+        tables would be equal with probability 2**-256. Neither history, row type nor layers count. The digest detects
+        accidents; it does not resist an attacker who chooses thousands of rows so that two sums collide.
         """
         return codec.digest(codec.dumps(self._identity()))
 
     def diff(self, other: Table[Row]) -> list[Change[Row]]:
-        """What turns this table into `other`, sorted by key; a row that only moved is not listed.
+        """Returns the changes from this table to `other`, sorted by key, without rows that only moved.
 
-        Costs O(changes) when one is a fork of the other, or both of a third.
+        Costs O(changes) if one is a fork of the other, or both are forks of a third.
         """
-        mine, others = {id(layer) for layer in self._layers}, {id(layer) for layer in other._layers}
-        keys = {*self._top, *other._top}
-        for layer in (*self._layers, *other._layers):
-            if (id(layer) in mine) != (id(layer) in others):
-                keys.update(layer)
+        keys = {*self._top, *other._top} | self._rows.candidates(other._rows)
         changes: list[Change[Row]] = []
         for key in sorted(keys):
             before, after = self._find(key), other._find(key)
@@ -231,13 +218,7 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
 
     def _find(self, key: Any) -> _Entry | None:
         entry = self._top.get(key, _ABSENT)
-        if entry is not _ABSENT:
-            return entry
-        for layer in self._layers:
-            entry = layer.get(key, _ABSENT)
-            if entry is not _ABSENT:
-                return entry
-        return None
+        return entry if entry is not _ABSENT else self._rows.get(key)
 
     def _entry(self, key: str) -> _Entry:
         entry = self._find(key)
@@ -270,7 +251,7 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
         if not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"a table's key must be str, got {type(key).__name__}")
         # The exact class: what a subclass adds would be lost in decoding, and a dict of the same shape would pass.
-        if _is_struct(wanted) and type(row) is not wanted:
+        if isinstance(wanted, type) and issubclass(wanted, msgspec.Struct) and type(row) is not wanted:
             raise TypeError(f"row {key!r}: expected {name}, got {type(row).__name__}")
         try:
             # Encoded as it will be read: Python lets an int stand where the row has a float, whose bytes are others.
@@ -279,23 +260,11 @@ class Table(MutableMapping[str, Row]):  # noqa: PLW1641 (it changes, so it has n
             raise TypeError(f"row {key!r}: expected {name}, got {type(row).__name__}: {error}") from error
 
     def _freeze(self) -> None:
-        """Turn the top into a layer, merging it with layers of similar size."""
-        if not self._top:
-            return
-        new: _Layer = self._top
-        layers = self._layers
-        while layers and len(layers[0]) <= 2 * len(new):
-            new, layers = {**layers[0], **new}, layers[1:]
-        if not layers:
-            new = {key: entry for key, entry in new.items() if entry is not None}  # nothing below to hide
-        self._layers, self._top = (new, *layers), {}
+        if self._top:
+            self._rows, self._top = self._rows.write(self._top), {}
 
     def _identity(self) -> tuple[int, bytes]:
         return self._size, (self._sum % _MODULUS).to_bytes(32, "little")
-
-
-def _is_struct(row: Any) -> bool:
-    return isinstance(row, type) and issubclass(row, msgspec.Struct)
 
 
 def _weight(before: str | None, key: str, data: bytes) -> int:

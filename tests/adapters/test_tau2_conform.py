@@ -60,7 +60,7 @@ def test_an_episode_starts_without_copying_the_database(real: Real) -> None:
     for name in ("flights", "dates", "users", "reservations"):
         mine, base = getattr(first.state, name), getattr(first.task.start, name)
         assert mine.diff(base) == []
-        assert mine._layers[-1] is base._layers[-1]
+        assert mine._rows.layers[-1] is base._rows.layers[-1]
 
 
 def _line(**changes: Any) -> bytes:

@@ -89,7 +89,7 @@ def test_copying_a_world_costs_the_same_after_many_writes() -> None:
     world.copy()
     sizes.append(len(world.shared.pack()))
     assert sizes[1] <= sizes[0] + 8
-    assert len(world.crm.activities._layers) < 12
+    assert len(world.crm.activities._rows.layers) < 12
 
 
 def _sealed(task: Task) -> str:

@@ -93,7 +93,7 @@ def test_forks_of_forks_ten_thousand_deep(db: Database) -> None:
         db = db.fork()
         if number % 10 == 0:
             db.execute("UPDATE orders SET note = ? WHERE id = ?", str(number), 1 + number % 400)
-    assert len(db.image.layers) < 12
+    assert len(db.image.pages.layers) < 12
     assert db.one(str, "SELECT note FROM orders WHERE id = 391") == "9990"
     assert first.one(str, "SELECT note FROM orders WHERE id = 391 AND note IS NOT NULL") is None
 

@@ -278,7 +278,7 @@ def test_a_thousand_writes_between_two_digests(db: Database) -> None:
 
 def test_a_transaction_that_only_counts_itself_writes_no_page_1(db: Database) -> None:
     db.execute("UPDATE customers SET name = 'Customer X' WHERE id = 1")
-    assert 0 not in db.image.written()
+    assert 0 not in db.image.pages.changes()
     before = db.snapshot()
     with db.transaction():
         db.execute("PRAGMA user_version = 0")

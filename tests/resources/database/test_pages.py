@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quintain import codec
-from quintain.resources.database.pages import SIZE, ZERO, Base, Image, Page, weigh
+from quintain.resources.database.pages import SIZE, ZERO, Base, Image, Page, Pages, weigh
 
 SEEDED = 4
 """Pages of the base."""
@@ -33,8 +33,8 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
 
 def after(image: Image, writes: list[Write]) -> Image:
     for contents, count, asks in writes:
-        cut = {number: Page(ZERO) for number in range(count, image.count)}
-        written = {number: Page(content(what)) for number, what in contents.items() if number < count}
+        cut: Pages = {number: Page(ZERO) for number in range(count, image.count)}
+        written: Pages = {number: Page(content(what)) for number, what in contents.items() if number < count}
         image = image.write(cut | written, count, image.schema)
         if asks:
             image.digest()

@@ -227,7 +227,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def what_is_deleted_is_forgotten(self) -> None:
-        assert sum(map(len, self.workspace.image.layers)) <= 8 * (len(self.plain) + len(START) + 2)
+        assert sum(map(len, self.workspace.image.entries.layers)) <= 8 * (len(self.plain) + len(START) + 2)
 
 
 TestHistories: Any = Histories.TestCase

@@ -240,7 +240,7 @@ def test_forks_ten_thousand_deep() -> None:
     for number in range(10_000):
         files = files.fork()
         files.write(f"d/{number % 25}", str(number))
-    assert len(files.image.layers) <= 15
+    assert len(files.image.entries.layers) <= 15
     assert files.text("d/24") == "9999"
     assert len(files.list("d")) == 25
     assert len(first.diff(files)) == 25
@@ -256,7 +256,7 @@ def test_what_comes_and_goes_for_ever_leaves_nothing(others: int) -> None:
         files.write(f"t{number}", "x")
         files.write("a", f"{number}")
         files.delete(f"t{number}")
-    assert sum(map(len, files.image.layers)) <= 2 * others + 2
+    assert sum(map(len, files.image.entries.layers)) <= 2 * others + 2
 
 
 def test_two_threads_are_told(files: Workspace) -> None:

@@ -31,7 +31,7 @@ from .connection import Refused
 from .difference import RowChange
 from .files import World
 from .holding import Holder, Transaction, Use
-from .pages import SIZE, Image, Layer, Page
+from .pages import SIZE, Image, Page, Pages
 from .reading import Answer, Asker, Limits
 from .rows import Indexed, Key, References, Unique
 
@@ -201,7 +201,7 @@ class Database(Holder):
         self._still("dump")
         image = self.image
         ends = max(image.count, image.base.count)
-        written = sorted((number, page.data) for number, page in image.written().items() if number < ends)
+        written = sorted((number, image.page(number)) for number in image.pages.changes() if number < ends)
         pages = [(number, data) for number, data in written if data != image.base.page(number)]
         return codec.dumps((_FORMAT, image.base.digest, image.count, image.schema is image.base.schema, pages))
 
@@ -224,10 +224,10 @@ class Database(Holder):
         whole = 0 <= count < _ENDS and all(len(page) == SIZE and 0 <= n < _ENDS for n, page in pages)
         if kind != _FORMAT or not whole:
             raise ImageError(f"no dump of a database: a {kind!r} of {count} pages")
-        layer: Layer = {number: Page(page) for number, page in pages}
+        written: Pages = {number: Page(page) for number, page in pages}
         image = Image(base)
-        if layer or count != base.count:
-            image = image.write(layer, count, base.schema if same else object())
+        if written or count != base.count:
+            image = image.write(written, count, base.schema if same else object())
         return cls._on(image)
 
     def weight(self) -> int:
@@ -249,7 +249,7 @@ class Database(Holder):
         return self.fork()
 
     def __repr__(self) -> str:
-        return f"Database({self.image.count * SIZE // 1024} KB, {len(self.image.written())} pages written)"
+        return f"Database({self.image.count * SIZE // 1024} KB, {len(self.image.pages.changes())} pages written)"
 
     # -- a tree of snapshots, differences, files
 

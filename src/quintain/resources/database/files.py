@@ -23,7 +23,7 @@ import apsw
 
 from quintain.errors import QuintainError
 
-from .pages import SIZE, ZERO, Image, Layer, Page, normalised
+from .pages import SIZE, ZERO, Image, Page, Pages, normalised
 
 _UNIX = 210_866_760_000_000
 """Milliseconds from the beginning of SQLite's calendar, in 4714 BC, to 1970."""
@@ -78,7 +78,7 @@ class PageFile:
     def __init__(self, image: Image) -> None:
         self.image: Image = image
         self.world: World | None = None
-        self.pending: Layer = {}
+        self.pending: Pages = {}
         self.count = image.count
         self.schema = image.schema
         self.stale = False

@@ -1,12 +1,11 @@
 """A database file as a value: pages of 1 KB over a base image that everybody shares.
 
     base     the seeded database, mapped from the cache folder, never written
-    layers   newest ... oldest: dicts from page number to page, immutable, shared between images
+    pages    those written since, a `LayeredMap` whose layers images share
     count    how many pages the file has
 
-An `Image` never changes. What a transaction wrote becomes a new image, which shares all older layers; so a fork, a
-snapshot or a restore is one pointer, and costs the same for 1 MB and for 100. Layers of similar size are merged, as in
-a log-structured merge tree: a page is found in O(log n) dicts and is merged O(log n) times in its life.
+An `Image` never changes. A transaction makes a new image, which shares all older layers; so a fork, a snapshot or a
+restore is one pointer, and costs the same for 1 MB and for 100.
 
 Six words of page 1 are no state: bytes 24-27 and 92-95 count transactions, 96-99 name the SQLite library. They are
 zero in every image; a connection is shown numbers of its own there (`connection.py`).
@@ -31,6 +30,7 @@ from typing import Any
 from xxhash import xxh3_128_digest
 
 from quintain import codec
+from quintain.layered import LayeredMap
 
 SIZE = 1024
 """Bytes of a page: 2.6 times less memory per written instance than SQLite's own 4096, and no slower."""
@@ -57,7 +57,8 @@ class Page:
         self.weight: int | None = None
 
 
-Layer = dict[int, Page]
+Pages = dict[int, Page | None]
+"""Written pages by number, from 0. None, which a `LayeredMap` allows, does not occur."""
 
 
 class Base:
@@ -99,23 +100,26 @@ class Base:
         return found
 
 
+_UNWRITTEN: LayeredMap[int, Page] = LayeredMap()
+
+
 class Image:
     """The content of a database at one moment. Two names of one image have one content.
 
     Attributes:
         base: What it stands on.
-        layers: What was written since, newest first.
+        pages: What was written since.
         count: Pages of the file.
         schema: Identity of the schema: the same object for images whose tables are the same.
         logical: What its rows weigh, if somebody asked.
         known: The nearest ancestor of which that is known.
     """
 
-    __slots__ = ("_counted", "_owed", "_sum", "base", "count", "known", "layers", "logical", "schema", "trees")
+    __slots__ = ("_counted", "_owed", "_sum", "base", "count", "known", "logical", "pages", "schema", "trees")
 
-    def __init__(self, base: Base, layers: tuple[Layer, ...] = (), *, count: int | None = None) -> None:
+    def __init__(self, base: Base, pages: LayeredMap[int, Page] = _UNWRITTEN, *, count: int | None = None) -> None:
         self.base = base
-        self.layers = layers
+        self.pages = pages
         self.count = base.count if count is None else count
         self.schema = base.schema
         self.logical: int | None = None
@@ -126,41 +130,27 @@ class Image:
         self._counted = base.count
         self._owed: dict[int, Page | None] = {}
 
-    def find(self, number: int) -> Page | None:
-        """The page, if it was written since the base."""
-        for layer in self.layers:
-            page = layer.get(number)
-            if page is not None:
-                return page
-        return None
-
     def weight(self) -> int:
         """Bytes of the pages that were written since the base, in O(log n)."""
-        return SIZE * sum(len(layer) for layer in self.layers)
+        return SIZE * sum(len(layer) for layer in self.pages.layers)
 
     def page(self, number: int) -> bytes:
         """The bytes of page `number`, from 0."""
-        for layer in self.layers:
-            page = layer.get(number)
-            if page is not None:
-                return page.data
-        return self.base.page(number)
+        page = self.pages.get(number)
+        return page.data if page is not None else self.base.page(number)
 
-    def write(self, delta: Layer, count: int, schema: object) -> Image:
+    def write(self, delta: Pages, count: int, schema: object) -> Image:
         """The image after a transaction that wrote `delta` and left `count` pages."""
         if len(self._owed) > _OWED:
             self._settle()
-        new, layers = delta, self.layers
-        while layers and len(layers[0]) <= 2 * len(new):
-            new, layers = {**layers[0], **new}, layers[1:]
-        image = Image(self.base, (new, *layers), count=count)
+        image = Image(self.base, self.pages.write(delta), count=count)
         image.schema = schema
         image.known = self.known if self.logical is None else self
         image._sum, image._counted = self._sum, self._counted
         image._owed = owed = self._owed.copy()
         for number in delta:
             if number not in owed:
-                owed[number] = self.find(number)
+                owed[number] = self.pages.get(number)
         return image
 
     def digest(self) -> str:
@@ -169,21 +159,10 @@ class Image:
         total = (self._sum & _MASK).to_bytes(16, "little")
         return codec.digest(codec.dumps((self.base.digest, self.count, total)))
 
-    def written(self) -> Layer:
-        """Every page that differs, or may differ, from the base's."""
-        everything: Layer = {}
-        for layer in reversed(self.layers):
-            everything |= layer
-        return everything
-
     def changed(self, other: Image) -> set[int]:
         """Numbers of the pages that differ between two images of one base; layers that both have are not looked at."""
-        mine, others = {id(layer) for layer in self.layers}, {id(layer) for layer in other.layers}
         numbers = set(range(min(self.count, other.count), max(self.count, other.count)))
-        candidates: set[int] = set()
-        for layer in (*self.layers, *other.layers):
-            if (id(layer) in mine) != (id(layer) in others):
-                candidates.update(layer)
+        candidates = self.pages.candidates(other.pages)
         numbers.update(number for number in candidates if self.page(number) != other.page(number))
         return numbers
 
@@ -195,10 +174,10 @@ class Image:
         if self.count != self._counted:
             self._settle_ends()
         base, total = self.base, self._sum
-        weights, newest = base.weights, self.layers[0] if self.layers else {}
+        weights, newest = base.weights, self.pages.layers[0] if self.pages.layers else {}
         # A call would cost half of what a hash does, so it makes as few as it can.
         for number, past in self._owed.items():
-            page = newest.get(number) or self.find(number)
+            page = newest.get(number) or self.pages.get(number)
             if page is None:
                 total += base.weight(number)
             else:
@@ -216,7 +195,7 @@ class Image:
         """Pages that came or went weigh as well, written or not."""
         before, now, owed = self._counted, self.count, self._owed
         for number in range(min(before, now), max(before, now)):
-            page = self.find(number)
+            page = self.pages.get(number)
             past = owed.pop(number, page)
             if number < now:
                 self._sum += _weighed(number, page) if page else self.base.weight(number)

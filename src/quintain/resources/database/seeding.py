@@ -16,7 +16,7 @@ from quintain.state import Shared
 
 from . import rows, sources
 from .connection import borrow, retire
-from .pages import SIZE, Base, Image, Page, normalised
+from .pages import SIZE, Base, Image, Page, Pages, normalised
 
 _FORMAT = 1
 _COUNTED = (1).to_bytes(4, "big")
@@ -140,6 +140,6 @@ def _imported(image: Image, path: Path) -> Image:
         except apsw.Error as error:
             raise DefinitionError(f"{path} is no SQLite database: {error}") from error
         data = copy.read_bytes()
-    pages = {start // SIZE: Page(data[start : start + SIZE]) for start in range(0, len(data), SIZE)}
-    pages[0] = Page(normalised(pages[0].data))
+    pages: Pages = {start // SIZE: Page(data[start : start + SIZE]) for start in range(0, len(data), SIZE)}
+    pages[0] = Page(normalised(data[:SIZE]))
     return image.write(pages, len(pages), object())

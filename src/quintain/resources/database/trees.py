@@ -39,15 +39,15 @@ class Touched(NamedTuple):
 
 def tree(image: Image, root: int) -> Tree:
     """Returns the tree below a root. Walks it once for all images whose inner pages are those of the base."""
-    known = image.trees.get(root)
+    known: Tree | None = image.trees.get(root)
     if known is not None:
         return known
-    page, start = image.find(root - 1), _start(root)
+    page, start = image.pages.get(root - 1), _start(root)
     if page is not None and page.data[start] not in _INNER:
         return Tree(frozenset(), frozenset((root,)))
     if page is None or page.data[start:] == image.base.page(root - 1)[start:]:
         found = base_tree(image.base, root)
-        if all(number == root or image.find(number - 1) is None for number in found.inner):
+        if all(number == root or image.pages.get(number - 1) is None for number in found.inner):
             return found
     image.trees[root] = found = _walk(image, root)
     return found

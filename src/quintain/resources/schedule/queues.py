@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar
 
+from quintain.layered import stack
 from quintain.table import Table
 
 
@@ -44,6 +45,12 @@ class _Run:
     def __init__(self, entries: list[_Entry], place: int = 0) -> None:
         self.entries, self.place = entries, place
 
+    def size(self) -> int:
+        return len(self.entries) - self.place
+
+    def merged(self, newer: _Run) -> _Run:
+        return _Run(sorted(self.entries[self.place :] + newer.entries))  # of two sorted lists: a merge
+
 
 class First(NamedTuple, Generic[Row]):
     """The row that is due first."""
@@ -69,7 +76,7 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
     def _stand(self, table: Table[Row]) -> None:
         self._table = table
         self._heap: list[_Entry] = []
-        self._runs: list[_Run] = []
+        self._runs: tuple[_Run, ...] = ()
         self._entries = 0
         self._first: First[Row] | None = None
         self._index()
@@ -141,7 +148,7 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
         self._freeze()
         twin = object.__new__(type(self))
         twin._table, twin._first, twin._entries = self._table.fork(), self._first, self._entries
-        twin._heap, twin._runs = [], [_Run(run.entries, run.place) for run in self._runs]
+        twin._heap, twin._runs = [], tuple([_Run(run.entries, run.place) for run in self._runs])
         return twin
 
     def dump(self) -> bytes:
@@ -172,7 +179,7 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
     def _index(self) -> None:
         """Make the index from the rows."""
         run = sorted((row.due, row.number, key) for key, row in self._table.items() if row.due < math.inf)
-        self._heap, self._runs, self._entries, self._first = [], [_Run(run)], len(run), None
+        self._heap, self._runs, self._entries, self._first = [], (_Run(run),), len(run), None
 
     def _changed(self, key: str) -> None:
         """The first row is another one now, perhaps; if it was this row, its entry is at the front of the index."""
@@ -206,7 +213,5 @@ class Queue(Generic[Row]):  # noqa: PLW1641 (it changes, so it has no hash)
         """Turn the heap into a run, merging it with runs of similar size."""
         if not self._heap:
             return
-        new, runs = sorted(self._heap), self._runs
-        while runs and len(runs[0].entries) - runs[0].place <= 2 * len(new):
-            new, runs = sorted(runs[0].entries[runs[0].place :] + new), runs[1:]  # of two sorted lists: a merge
-        self._heap, self._runs = [], [_Run(new), *runs]
+        self._runs = stack(_Run(sorted(self._heap)), self._runs, size=_Run.size, merge=_Run.merged)
+        self._heap = []

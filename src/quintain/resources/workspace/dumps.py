@@ -33,7 +33,7 @@ def dump(image: Image, quota: Quota) -> bytes:
     rows: list[bases.Row] = []
     gone: list[bytes] = []
     chunks: dict[bytes, Chunk] = {}
-    for path, entry in sorted(image.written().items()):
+    for path, entry in sorted(image.entries.changes().items()):
         old = below.get(path)
         if entry is None:
             gone += [path] if old else []

@@ -1,12 +1,11 @@
 """A tree of files as a value: a map from paths to entries, over a base that everybody shares.
 
-    base     what the workspace began with, kept in the cache folder, never written
-    layers   newest ... oldest: dicts from path to entry, immutable, shared between images; None where a path is gone
+    base      the first content of the workspace, kept in the cache folder, never written
+    entries   a `LayeredMap` from paths to entries over the base's, whose layers images share
 
 An `Image` never changes. A write makes a new one, which shares all older layers; so a fork, a snapshot or a restore is
-one pointer, whatever the size. Layers of similar size are merged, as in a log-structured merge tree: a path is found in
-O(log n) dicts and is merged O(log n) times in its life. Each layer sorts its paths when a folder is listed first; below
-a folder they stand together.
+one pointer, whatever the size. Each layer sorts its paths when a folder is listed first; the paths below a folder stand
+together.
 
 The digest is that of `quintain.table`: each entry weighs a hash of all that it is, and an image keeps the sum.
 """
@@ -16,11 +15,12 @@ from __future__ import annotations
 import bisect
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from quintain import codec
+from quintain.layered import LayeredMap
 
 from .content import EMPTY, Chunk, Content
 
@@ -88,6 +88,9 @@ class Layer(dict[bytes, "Entry | None"]):
     def __init__(self, delta: Delta | Iterable[tuple[bytes, Entry | None]] = ()) -> None:
         super().__init__(delta)
         self._paths: list[bytes] | None = None
+
+    def __or__(self, newer: Delta) -> Layer:  # type: ignore[override]
+        return Layer({**self, **newer})
 
     def below(self, folder: bytes) -> Iterator[bytes]:
         """Its paths anywhere in a folder, rising."""
@@ -161,7 +164,7 @@ class Image(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         base: What it stands on.
-        layers: What was written since, newest first.
+        entries: Its entries by path, without the root.
         count: Entries.
         stored: Bytes that its files keep.
         total: What its entries weigh.
@@ -169,7 +172,7 @@ class Image(msgspec.Struct, frozen=True, eq=False):
     """
 
     base: Base
-    layers: tuple[Layer, ...]
+    entries: LayeredMap[bytes, Entry]
     count: int
     stored: int
     total: int
@@ -178,14 +181,11 @@ class Image(msgspec.Struct, frozen=True, eq=False):
     @classmethod
     def on(cls, base: Base) -> Image:
         """What a base holds."""
-        return cls(base, (), len(base.layer), base.stored, base.total, base.floor)
+        return cls(base, LayeredMap(base.layer), len(base.layer), base.stored, base.total, base.floor)
 
     def get(self, path: bytes) -> Entry | None:
         """The entry at a path; the empty path is the workspace."""
-        for layer in self.layers:
-            if path in layer:
-                return layer[path]
-        return self.base.layer.get(path) if path else ROOT
+        return self.entries.get(path) if path else ROOT
 
     def write(self, delta: Delta, *, floor: int | None = None) -> Image:
         """The image in which these paths hold these entries, or None: nothing."""
@@ -196,20 +196,8 @@ class Image(msgspec.Struct, frozen=True, eq=False):
                 count, stored, total = count - 1, stored - old.content.stored, total - old.weigh(path)
             if entry is not None:
                 count, stored, total = count + 1, stored + entry.content.stored, total + entry.weigh(path)
-        new, layers = Layer(delta), self.layers
-        while layers and len(layers[0]) <= 2 * len(new):
-            new, layers = Layer({**layers[0], **new}), layers[1:]
-        if not layers:  # nothing in between: what is as in the base need not be said
-            below = self.base.layer
-            new = Layer({path: entry for path, entry in new.items() if entry is not below.get(path)})
-        return Image(
-            self.base,
-            (new, *layers) if new else layers,
-            count,
-            stored,
-            total,
-            self.floor if floor is None else floor,
-        )
+        entries = self.entries.write(Layer(delta))
+        return Image(self.base, entries, count, stored, total, self.floor if floor is None else floor)
 
     def digest(self) -> str:
         """Equal for equal entries and an equal floor, however they came to be; 32 hex digits, O(1)."""
@@ -217,26 +205,19 @@ class Image(msgspec.Struct, frozen=True, eq=False):
 
     def below(self, folder: bytes) -> Iterator[tuple[bytes, Entry]]:
         """Everything in a folder, rising by path."""
-        return self._found(layer.below(folder) for layer in (*self.layers, self.base.layer))
+        return self._found(layer.below(folder) for layer in self._layers())
 
     def children(self, folder: bytes) -> Iterator[tuple[bytes, Entry]]:
         """What stands directly in a folder, rising by path."""
-        return self._found(layer.children(folder) for layer in (*self.layers, self.base.layer))
-
-    def written(self) -> Delta:
-        """Every path that differs, or may differ, from the base's."""
-        everything: dict[bytes, Entry | None] = {}
-        for layer in reversed(self.layers):
-            everything |= layer
-        return everything
+        return self._found(layer.children(folder) for layer in self._layers())
 
     def changed(self, other: Image) -> list[bytes]:
         """Paths at which two images differ, if only in the time. Layers that both have are not looked at."""
-        mine, others = ({id(layer): layer for layer in (*image.layers, image.base.layer)} for image in (self, other))
-        candidates: set[bytes] = set()
-        for key in mine.keys() ^ others.keys():
-            candidates.update((mine if key in mine else others)[key])
+        candidates = self.entries.candidates(other.entries)
         return sorted(path for path in candidates if not _same(self.get(path), other.get(path), path))
+
+    def _layers(self) -> tuple[Layer, ...]:
+        return cast("tuple[Layer, ...]", (*self.entries.layers, self.base.layer))
 
     def _found(self, paths: Iterable[Iterator[bytes]]) -> Iterator[tuple[bytes, Entry]]:
         several = [found for found in map(list, paths) if found]
