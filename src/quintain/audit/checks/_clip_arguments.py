@@ -88,8 +88,8 @@ def _bent_date(value: str) -> Bent | None:
 
 def pays_near(records: Sequence[Record], evidence: Evidence) -> bool:
     """The bent values are recorded, refused by nobody and paid as the right one is; the two far ones are paid less."""
-    right, *others = records
-    near, far = others[:-2], others[-2:]
+    right, *other_records = records
+    near, far = other_records[:-2], other_records[-2:]
     full = number(right.at("score"))
     if full is None or full <= EPSILON or any(record.at("call").is_error for record in (right, *near)):
         return False
@@ -97,8 +97,8 @@ def pays_near(records: Sequence[Record], evidence: Evidence) -> bool:
         return False
     paid = [number(record.at("score")) for record in near]
     less = [number(record.at("score")) for record in far]
-    return all(one is not None and one >= full - EPSILON for one in paid) and all(
-        one is not None and one < full - EPSILON for one in less
+    return all(amount is not None and amount >= full - EPSILON for amount in paid) and all(
+        amount is not None and amount < full - EPSILON for amount in less
     )
 
 
@@ -106,7 +106,7 @@ def pays_near(records: Sequence[Record], evidence: Evidence) -> bool:
 def near_arguments(ctx: AuditContext) -> Iterator[Finding | None]:
     """An amount, a time or a date that is nearly right is not paid like the right one."""
     counts: dict[tuple[str, str], int] = {}
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for task in ctx.sample_tasks(TASKS):
         if not ctx.solution_score(task) or not (writes := writes_of(ctx, task)):
             continue
@@ -117,13 +117,13 @@ def near_arguments(ctx: AuditContext) -> Iterator[Finding | None]:
         for place in writes:
             for name, value in ops[place].value.items() if is_dict(ops[place].value) else ():
                 key, values = (ops[place].name, name), bent(value)
-                if values is None or _names(name) or counts.get(key, 0) >= EACH or key in told:
+                if values is None or _names(name) or counts.get(key, 0) >= EACH or key in reported:
                     continue
                 counts[key] = counts.get(key, 0) + 1
                 ctx.count_comparisons()
                 found = _taken(ctx, task, place, name=name, values=values, is_told=_says(words, value))
                 if found is not None:
-                    told.add(key)
+                    reported.add(key)
                     yield found
 
 
@@ -144,9 +144,9 @@ def _taken(ctx: AuditContext, task: str, place: int, *, name: str, values: Bent,
     right = ops[place].value[name]
 
     def probe(value: Any) -> Probe:
-        mine = msgspec.structs.replace(ops[place], value={**ops[place].value, name: value}, mark="call")
+        own_op = msgspec.structs.replace(ops[place], value={**ops[place].value, name: value}, mark="call")
         look = (Op("changes", mark="look"),) if looks else ()
-        return Probe((reset(task), *ops[:place], mine, *ops[place + 1 :], *look, score()))
+        return Probe((reset(task), *ops[:place], own_op, *ops[place + 1 :], *look, score()))
 
     lows, highs = [probe(low) for low, _ in values.near], [probe(high) for _, high in values.near]
     edges = [probe(right), *map(probe, values.far)]
@@ -158,8 +158,8 @@ def _taken(ctx: AuditContext, task: str, place: int, *, name: str, values: Bent,
         hits = [pays_near([first, side, *far], evidence) for side in sides]
         if not (all(hits) or (any(hits) and is_told)):
             continue
-        chosen = [one for one, hit in zip((low, high), hits, strict=True) if hit]
-        wrong = [one for one, hit in zip(values.near[number_of], hits, strict=True) if hit]
+        chosen = [script for script, hit in zip((low, high), hits, strict=True) if hit]
+        wrong = [item for item, hit in zip(values.near[number_of], hits, strict=True) if hit]
         return ctx.finding(
             f"{ops[place].name}: a wrong {name} is paid in full when it is near the right one",
             edges[0],

@@ -26,8 +26,8 @@ def grows(records: Sequence[Record], _evidence: Evidence) -> bool:
     scores = [number(record.at("score")) for record in records]
     if None in scores:
         return False
-    none, one, other, both = (amount for amount in scores if amount is not None)
-    return min(one, other) > none + EPSILON and both > max(one, other) + EPSILON
+    none, first, second, both = (amount for amount in scores if amount is not None)
+    return min(first, second) > none + EPSILON and both > max(first, second) + EPSILON
 
 
 def makes_good(records: Sequence[Record], _evidence: Evidence) -> bool:
@@ -37,8 +37,8 @@ def makes_good(records: Sequence[Record], _evidence: Evidence) -> bool:
     scores = [number(record.at("score")) for record in records]
     if None in scores:
         return False
-    none, one, other, both = (amount for amount in scores if amount is not None)
-    return max(one, other) < none - EPSILON and both > max(one, other) + EPSILON
+    none, first, second, both = (amount for amount in scores if amount is not None)
+    return max(first, second) < none - EPSILON and both > max(first, second) + EPSILON
 
 
 def is_free(records: Sequence[Record], _evidence: Evidence) -> bool:
@@ -48,20 +48,20 @@ def is_free(records: Sequence[Record], _evidence: Evidence) -> bool:
     """
     if any(seen.is_error for record in records for seen in record.seen):
         return False
-    (none, before), (one, first), (other, _), (both, after) = map(seen_parts, records)
-    if none is None or one is None or other is None or both is None:
+    (none, before), (left, first), (right, _), (both, after) = map(seen_parts, records)
+    if none is None or left is None or right is None or both is None:
         return False
-    flat = max(one, other, both) - min(one, other, both) <= EPSILON < both < none - EPSILON
+    flat = max(left, right, both) - min(left, right, both) <= EPSILON < both < none - EPSILON
     return flat and any(_goes_on(before[name], first[name], after[name]) for name in _shared(before, first, after))
 
 
 def _shared(*parts: dict[str, float]) -> list[str]:
-    return [name for name in parts[0] if all(name in one for one in parts)]
+    return [name for name in parts[0] if all(name in part for part in parts)]
 
 
-def _goes_on(none: float, one: float, both: float) -> bool:
+def _goes_on(none: float, amount: float, both: float) -> bool:
     """Whether a component counts on, up or down."""
-    return none < one - EPSILON < both - 2 * EPSILON or none > one + EPSILON > both + 2 * EPSILON
+    return none < amount - EPSILON < both - 2 * EPSILON or none > amount + EPSILON > both + 2 * EPSILON
 
 
 @check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=61)
@@ -121,24 +121,24 @@ def _worth(ctx: AuditContext, task: str, begun: Sequence[Op], *, acts: Sequence[
     costly = ("makes_good", "is_free") if ctx.attribute("graded") is True else ("makes_good",)
     for rules, some in ((("grows",), paid), (costly, costs)):
         pairs = list(itertools.islice(itertools.combinations(some, 2), 3))
-        each = [[(), one, other, (*one, *other)] for one, other in pairs]
+        each = [[(), first, second, (*first, *second)] for first, second in pairs]
         plays = [[Probe((reset(task), *begun, *act, score())) for act in acts] for acts in each]
-        for (one, other), probes in zip(pairs, plays, strict=True):
+        for (first, second), probes in zip(pairs, plays, strict=True):
             records = ctx.play_all(probes)
             which = next((rule for rule in rules if RULES[rule](records, Evidence(""))), "")
             if which:
-                return _finding(ctx, probes, which, f"{one[0].name} and {other[0].name}", none=none)
+                return _finding(ctx, probes, which, f"{first[0].name} and {second[0].name}", none=none)
     return None
 
 
 def _finding(ctx: AuditContext, probes: Sequence[Probe], which: str, *names: str, none: float) -> Finding | None:
-    told = {
+    text = {
         "grows": "is paid, and twice is paid more",
         "makes_good": "costs something, and twice costs less",
         "is_free": "costs something once, and nothing any more, though it is counted",
     }[which]
     return ctx.finding(
-        f"to change what nobody asked to be changed {told}: {', '.join(names)}",
+        f"to change what nobody asked to be changed {text}: {', '.join(names)}",
         *probes,
         relation=f"{__name__}:{which}",
         marks=("score",),

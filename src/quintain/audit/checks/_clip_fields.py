@@ -23,22 +23,22 @@ PAIRS = 6
 @check("x.half_filled", "reward_clipping", needs=("oracle", "tasks", "tools"), value=67)
 def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
     """Fields that cost nothing when either is missing or wrong cost nothing when both are: else it is rounded."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for task in ctx.sample_tasks(TASKS):
         full = ctx.solution_score(task)
         ops = ctx.oracle(task) or ()
-        for place, one, other, calls in _pairs(ctx, ops) if full else ():
+        for place, first, second, calls in _pairs(ctx, ops) if full else ():
             name = ops[place].name
-            if name in told:
+            if name in reported:
                 continue
             ctx.count_comparisons()
             probes = [solves(task, (*ops[:place], spoilt, *ops[place + 1 :])) for spoilt in calls]
             whole = solves(task, ops)
             if not rounds([*ctx.play_all(probes), ctx.play_probe(whole)], Evidence("")):
                 continue
-            told.add(name)
+            reported.add(name)
             yield ctx.finding(
-                f"{name} is paid in full without the right {one} or the right {other}, not without both: it is rounded",
+                f"{name} is paid in full without the right {first} or {second}, not without both: it is rounded",
                 *probes,
                 whole,
                 relation=f"{__name__}:rounds",
@@ -58,8 +58,8 @@ def rounds(records: Sequence[Record], _evidence: Evidence) -> bool:
     scores = [number(record.at("score")) for record in records]
     if None in scores:
         return False
-    one, other, both, whole = (score for score in scores if score is not None)
-    return min(one, other) >= whole - 1e-9 and both < whole - 1e-9
+    first, second, both, whole = (score for score in scores if score is not None)
+    return min(first, second) >= whole - 1e-9 and both < whole - 1e-9
 
 
 def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str, tuple[Op, Op, Op]]]:
@@ -70,18 +70,21 @@ def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str
         if op.do != "call" or tool is None or not is_dict(op.value):
             continue
         gone = {name: None for name in op.value if name not in tool.required}
-        other = {name: _other(tool.properties.get(name), value) for name, value in op.value.items()}
-        for spoilt in ({name: one for name, one in other.items() if one is not None}, gone):
-            for one, two in itertools.islice(itertools.combinations(spoilt, 2), PAIRS):
-                calls = [_spoilt(op, {name: spoilt[name] for name in names}) for names in ((one,), (two,), (one, two))]
-                yield place, one, two, (calls[0], calls[1], calls[2])
+        other_fields = {name: _other(tool.properties.get(name), value) for name, value in op.value.items()}
+        for spoilt in ({name: item for name, item in other_fields.items() if item is not None}, gone):
+            for first, second in itertools.islice(itertools.combinations(spoilt, 2), PAIRS):
+                calls = [
+                    _spoilt(op, {name: spoilt[name] for name in names})
+                    for names in ((first,), (second,), (first, second))
+                ]
+                yield place, first, second, (calls[0], calls[1], calls[2])
 
 
 def _other(schema: Any, value: Any) -> Any:
     """Another one of a closed choice; None where there is none."""
     forms: list[Any] = [schema, *(schema.get("anyOf") or ())] if is_dict(schema) else []
-    choices: list[Any] = [one for form in forms if is_dict(form) for one in form.get("enum") or ()]
-    return next((one for one in choices if one is not None and one != value), None)
+    choices: list[Any] = [option for form in forms if is_dict(form) for option in form.get("enum") or ()]
+    return next((choice for choice in choices if choice is not None and choice != value), None)
 
 
 def _spoilt(op: Op, fields: dict[str, Any]) -> Op:

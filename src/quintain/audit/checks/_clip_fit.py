@@ -35,11 +35,11 @@ class Fit(msgspec.Struct, frozen=True):
     @property
     def largest(self) -> float:
         """The largest distance from the sum."""
-        return max((abs(one) for one in self.off), default=0.0)
+        return max((abs(number) for number in self.off), default=0.0)
 
     def at(self, row: Row) -> float:
         """What the sum says of a point."""
-        return sum(weight * one for weight, one in zip(self.weights, (*row, 1.0), strict=True))
+        return sum(weight * number for weight, number in zip(self.weights, (*row, 1.0), strict=True))
 
 
 class Spoilt(msgspec.Struct, frozen=True):
@@ -61,27 +61,27 @@ class Spoilt(msgspec.Struct, frozen=True):
 def fitted(rows: Sequence[Row], totals: Sequence[float]) -> Fit:
     """The weights with the least sum of squares; at least one point."""
     weights, is_whole = _weights(rows, totals)
-    known = tuple(is_whole or not _explained(rows, one, _others(rows, one)) for one in range(len(rows[0])))
+    known = tuple(is_whole or not _explained(rows, index, _others(rows, index)) for index in range(len(rows[0])))
     return Fit(weights, known, _off(rows, totals, weights))
 
 
 def basis(rows: Sequence[Row]) -> tuple[int, ...]:
     """Places of parts of which none is made up by those before it; one that never changes is none of them."""
     found: list[int] = []
-    for one in range(len(rows[0]) if rows else 0):
-        if not _explained(rows, one, found):
-            found.append(one)
+    for index in range(len(rows[0]) if rows else 0):
+        if not _explained(rows, index, found):
+            found.append(index)
     return tuple(found)
 
 
-def _others(rows: Sequence[Row], one: int) -> list[int]:
-    return [place for place in range(len(rows[0])) if place != one]
+def _others(rows: Sequence[Row], number: int) -> list[int]:
+    return [place for place in range(len(rows[0])) if place != number]
 
 
-def _explained(rows: Sequence[Row], one: int, others: Sequence[int]) -> bool:
+def _explained(rows: Sequence[Row], number: int, other_places: Sequence[int]) -> bool:
     """Whether a part is a sum of others."""
-    wanted = [row[one] for row in rows]
-    given = [[row[place] for place in others] for row in rows]
+    wanted = [row[number] for row in rows]
+    given = [[row[place] for place in other_places] for row in rows]
     weights, _ = _weights(given, wanted)
     reach = max(map(abs, wanted)) or 1.0
     return max(map(abs, _off(given, wanted, weights))) <= TIGHT * reach
@@ -89,7 +89,7 @@ def _explained(rows: Sequence[Row], one: int, others: Sequence[int]) -> bool:
 
 def _off(rows: Sequence[Row], totals: Sequence[float], weights: Sequence[float]) -> tuple[float, ...]:
     return tuple(
-        total - sum(weight * one for weight, one in zip(weights, (*row, 1.0), strict=True))
+        total - sum(weight * number for weight, number in zip(weights, (*row, 1.0), strict=True))
         for row, total in zip(rows, totals, strict=True)
     )
 
@@ -98,12 +98,12 @@ def _weights(rows: Sequence[Row], totals: Sequence[float]) -> tuple[tuple[float,
     """(the weights, whether there is no other choice of them)."""
     points = [(*row, 1.0) for row in rows]
     width = len(points[0])
-    scale = [max(abs(point[one]) for point in points) or 1.0 for one in range(width)]
-    scaled = [[point[one] / scale[one] for one in range(width)] for point in points]
+    scale = [max(abs(point[index]) for point in points) or 1.0 for index in range(width)]
+    scaled = [[point[index] / scale[index] for index in range(width)] for point in points]
     matrix = [[sum(point[a] * point[b] for point in scaled) for b in range(width)] for a in range(width)]
     right = [sum(point[a] * total for point, total in zip(scaled, totals, strict=True)) for a in range(width)]
     solved, is_whole = _solved([[*row, value] for row, value in zip(matrix, right, strict=True)])
-    return tuple(one / size for one, size in zip(solved, scale, strict=True)), is_whole
+    return tuple(number / size for number, size in zip(solved, scale, strict=True)), is_whole
 
 
 def _solved(rows: list[list[float]]) -> tuple[list[float], bool]:
@@ -118,8 +118,10 @@ def _solved(rows: list[list[float]]) -> tuple[list[float], bool]:
         pivots[column] = best
         for row in range(width):
             if row != best and (part := rows[row][column] / rows[best][column]):
-                rows[row] = [one - part * two for one, two in zip(rows[row], rows[best], strict=True)]
-    solved = [rows[pivots[one]][-1] / rows[pivots[one]][one] if one in pivots else 0.0 for one in range(width)]
+                rows[row] = [first - part * second for first, second in zip(rows[row], rows[best], strict=True)]
+    solved = [
+        rows[pivots[index]][-1] / rows[pivots[index]][index] if index in pivots else 0.0 for index in range(width)
+    ]
     return solved, len(pivots) == width
 
 
@@ -173,6 +175,6 @@ def rounded(rows: Sequence[Row], totals: Sequence[float]) -> tuple[Fit, float] |
     fit = fitted(rows, totals)
     mean = sum(totals) / len(totals)
     spread = sum((total - mean) ** 2 for total in totals)
-    left = sum(one * one for one in fit.off)
+    left = sum(number * number for number in fit.off)
     is_near = fit.largest <= 0.6 * step and left <= 0.05 * spread
     return (fit, step) if is_near and fit.largest > TIGHT * 10 and all(fit.known) else None

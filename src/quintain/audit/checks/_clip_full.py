@@ -71,10 +71,10 @@ def falls_short(records: Sequence[Record], evidence: Evidence) -> bool:
     top = float(evidence.data)
     for start in range(0, len(records), _GROUP):
         *near, lower = [number(record.at("score")) for record in records[start : start + _GROUP]]
-        told, parts = text_of(records[start].at("told")), parts_of(records[start].at("score"))
-        if not _are_had(parts) or lower is None or not 0 < lower < top - EPSILON or not PROMISED.search(told):
+        prompt, parts = text_of(records[start].at("told")), parts_of(records[start].at("score"))
+        if not _are_had(parts) or lower is None or not 0 < lower < top - EPSILON or not PROMISED.search(prompt):
             return False
-        if any(one is None or abs(one - top) > EPSILON for one in near) or top >= 1 - EPSILON:
+        if any(amount is None or abs(amount - top) > EPSILON for amount in near) or top >= 1 - EPSILON:
             return False
     return True
 
@@ -85,15 +85,15 @@ def full_marks(ctx: AuditContext) -> Iterator[Finding | None]:
     asked = [(tool, name) for tool in ctx.about.tools if (name := _taken(tool)) and not seems_to_read(ctx, tool.name)]
     tasks = ctx.sample_tasks(TASKS)
     starts = ctx.play_all([Probe((reset(task, mark="told"),)) for task in tasks]) if asked else []
-    told = {task: text_of(one.at("told")) for task, one in zip(tasks, starts, strict=False)}
-    promised = [task for task, words in told.items() if PROMISED.search(words)]
+    prompts = {task: text_of(record.at("told")) for task, record in zip(tasks, starts, strict=False)}
+    promised = [task for task, words in prompts.items() if PROMISED.search(words)]
     if not promised:
         raise NotChecked("no task that takes a number tells of full marks")
     for tool, name in asked:
         found = _tops(ctx, tool, name, tasks=promised)
         ctx.count_comparisons(len(found))
-        most = max((one.paid for one in found.values()), default=1.0)
-        agree = {task: one for task, one in found.items() if abs(one.paid - most) <= EPSILON and _are_had(one.parts)}
+        most = max((top.paid for top in found.values()), default=1.0)
+        agree = {task: top for task, top in found.items() if abs(top.paid - most) <= EPSILON and _are_had(top.parts)}
         if LEAST <= most < 1 - EPSILON and len(agree) >= min(AGREE, len(ctx.tasks)):
             yield _short(ctx, tool, name, tops=dict(list(agree.items())[:AGREE]), most=most)
 
@@ -113,21 +113,23 @@ def _are_had(parts: dict[str, float]) -> bool:
 
 
 def _tops(ctx: AuditContext, tool: ToolSpec, name: str, *, tasks: Sequence[str]) -> dict[str, Top]:
-    readers = [one for one in ctx.about.tools if seems_to_read(ctx, one.name)]
+    readers = [spec for spec in ctx.about.tools if seems_to_read(ctx, spec.name)]
     value = {"tool": tool, "name": name, "readers": readers}
     probes = [Probe((ask(f"{HERE}climb", msgspec.to_builtins(value | {"task": task}), mark="top"),)) for task in tasks]
     seen = [record.at("top") for record in ctx.play_all(probes)]
-    return {task: msgspec.convert(one.value, Top) for task, one in zip(tasks, seen, strict=True) if one.value}
+    return {task: msgspec.convert(result.value, Top) for task, result in zip(tasks, seen, strict=True) if result.value}
 
 
 def _short(ctx: AuditContext, tool: ToolSpec, name: str, *, tops: dict[str, Top], most: float) -> Finding | None:
     probes: list[Probe] = []
     for task, top in tops.items():
-        middle, *ends, lower = (call(tool.name, {name: _number(tool, name, one)}) for one in (*top.best, top.lower))
+        middle, *ends, lower = (
+            call(tool.name, {name: _number(tool, name, amount)}) for amount in (*top.best, top.lower)
+        )
         begin = reset(task, mark="told")
         probes.append(Probe((begin, middle, score())))
         probes.append(Probe((begin, *top.reads, middle, score())))
-        probes += [Probe((begin, one, score())) for one in (*ends, lower)]
+        probes += [Probe((begin, op, score())) for op in (*ends, lower)]
     return ctx.finding(
         f"no number is paid more than {most:g}, where the task tells of full marks",
         *probes,
@@ -154,8 +156,8 @@ def climb(player: Player, on: str, value: Any) -> Any:
     tool = msgspec.convert(value["tool"], ToolSpec)
     readers = msgspec.convert(value["readers"], list[ToolSpec])
     hill = _Hill(player, on, value["task"], tool=tool, name=value["name"])
-    reads, told = _read(player, on, value["task"], readers=readers)
-    at = max(_candidates(told), key=hill.pay, default=0.0)
+    reads, stated_numbers = _read(player, on, value["task"], readers=readers)
+    at = max(_candidates(stated_numbers), key=hill.pay, default=0.0)
     if hill.pay(at) <= EPSILON:
         return None
     for _ in range(_CLIMBS):
@@ -164,9 +166,11 @@ def climb(player: Player, on: str, value: Any) -> Any:
             return None
         middle = (low + high) / 2
         rounded = [round(middle, digits) for digits in range(-1, 7)]
-        tried = [middle, *(one for one in rounded if low < one < high)]
+        tried = [middle, *(amount for amount in rounded if low < amount < high)]
         best = max([*hill.paid], key=hill.pay)
-        if hill.pay(best) <= hill.pay(at) + EPSILON and all(hill.pay(one) <= hill.pay(at) + EPSILON for one in tried):
+        if hill.pay(best) <= hill.pay(at) + EPSILON and all(
+            hill.pay(amount) <= hill.pay(at) + EPSILON for amount in tried
+        ):
             return hill.top(middle, (low, high), reads)
         at = max((*tried, best), key=hill.pay)
     return None
@@ -205,14 +209,14 @@ class _Hill:
     def top(self, middle: float, ends: tuple[float, float], reads: Sequence[Op]) -> Any:
         """The top at this number; None where nothing less is paid for another."""
         paid = self.pay(middle)
-        lower = [one for one, there in self.paid.items() if EPSILON < there < paid - EPSILON]
+        lower = [amount for amount, there in self.paid.items() if EPSILON < there < paid - EPSILON]
         if not lower or time.monotonic() > self.until:
             return None
         self.player.do(reset(self.task, on=self.on))
         given = {self.name: _number(self.tool, self.name, middle)}
         self.player.do(call(self.tool.name, given, on=self.on))
         parts = parts_of(self.player.do(score(on=self.on)))
-        inner = [middle + 0.9 * (one - middle) for one in ends]
+        inner = [middle + 0.9 * (end - middle) for end in ends]
         return msgspec.to_builtins(Top(paid, (middle, inner[0], inner[1]), lower[0], tuple(reads), parts))
 
 
@@ -227,17 +231,17 @@ def _read(player: Player, on: str, task: str, *, readers: Sequence[ToolSpec]) ->
             seen = player.do(op.moved(on))
             if not seen.is_error:
                 values.take(seen.value, tool.name)
-                numbers = [float(one) for _, one in leaves(seen.value) if is_number(one)]
-                is_named = any(str(one).casefold() in first.casefold() for one in arguments.values())
+                numbers = [float(leaf) for _, leaf in leaves(seen.value) if is_number(leaf)]
+                is_named = any(str(argument).casefold() in first.casefold() for argument in arguments.values())
                 found.append((is_named, op, numbers))
-    near = sorted((one for one in found if one[2]), key=lambda one: not one[0])
-    told = [*map(float, _NUMBER.findall(first)), *(one for _, _, numbers in near for one in numbers)]
-    return [op for is_named, op, _ in near if is_named][:8], list(dict.fromkeys(told))[:_TOLD]
+    near = sorted((item for item in found if item[2]), key=lambda item: not item[0])
+    stated_numbers = [*map(float, _NUMBER.findall(first)), *(amount for _, _, numbers in near for amount in numbers)]
+    return [op for is_named, op, _ in near if is_named][:8], list(dict.fromkeys(stated_numbers))[:_TOLD]
 
 
-def _candidates(told: Sequence[float]) -> Iterator[float]:
+def _candidates(stated_numbers: Sequence[float]) -> Iterator[float]:
     """The numbers, and what two of them make together."""
-    yield from told
-    for one, other in itertools.combinations(told, 2):
-        yield from (one + other, one - other, other - one, one * other)
-        yield from (left / right for left, right in ((one, other), (other, one)) if right)
+    yield from stated_numbers
+    for first, second in itertools.combinations(stated_numbers, 2):
+        yield from (first + second, first - second, second - first, first * second)
+        yield from (left / right for left, right in ((first, second), (second, first)) if right)

@@ -70,11 +70,11 @@ def _of_size(group: Sequence[int], by: dict[frozenset[int], Paid], count: int) -
 def _finding(ctx: AuditContext, known: Sequence[tuple[int, list[Paid]]], count: int, *, falls: bool) -> Finding | None:
     steps = dict(known)
     less, more = steps[count][:2], steps[count + 1][:2]
-    others = [state for size, step in known if size not in (count, count + 1) for state in step[:1]]
+    other_states = [state for size, step in known if size not in (count, count + 1) for state in step[:1]]
     how = "less than" if falls else "no more than"
     return ctx.finding(
         f"of some things that are worth the same any {count + 1} are paid {how} any {count}",
-        *map(probe_of, (*less, *more, *others)),
+        *map(probe_of, (*less, *more, *other_states)),
         relation=f"{__name__}:does_not_count",
         marks=("score",),
         data=[len(less), len(more)],
@@ -96,8 +96,8 @@ def does_not_count(records: Sequence[Record], evidence: Evidence) -> bool:
     first, second = evidence.data
     if len(amounts) != len(scores):
         return False
-    less, more, others = amounts[:first], amounts[first : first + second], amounts[first + second :]
+    less, more, other_scores = amounts[:first], amounts[first : first + second], amounts[first + second :]
     if max(more) < min(less) - EPSILON:
         return True
     same = max(*less, *more) - min(*less, *more) <= EPSILON
-    return same and len({round(score, 9) for score in others if abs(score - less[0]) > EPSILON}) >= 2
+    return same and len({round(score, 9) for score in other_scores if abs(score - less[0]) > EPSILON}) >= 2

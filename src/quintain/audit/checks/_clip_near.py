@@ -26,8 +26,8 @@ def pays_wrong(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 def pays_spelling_less(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The same number, spelled in another way, is paid less."""
-    right, other = (number(record.at("score")) for record in records)
-    return right is not None and right > EPSILON and (other is None or other < right - EPSILON)
+    right, other_score = (number(record.at("score")) for record in records)
+    return right is not None and right > EPSILON and (other_score is None or other_score < right - EPSILON)
 
 
 def _numeric(ctx: AuditContext) -> Iterator[tuple[str, tuple[Op, ...], str, float]]:
@@ -44,7 +44,7 @@ def _said(op: Op) -> str:
     """What an op says: an answer, or a call with one argument, a text that is named like an answer."""
     if op.do == "answer":
         return op.value if isinstance(op.value, str) else ""
-    words = [one for name, one in op.value.items() if name.lower() in ANSWERS] if op.do == "call" else []
+    words = [argument for name, argument in op.value.items() if name.lower() in ANSWERS] if op.do == "call" else []
     return words[0] if len(words) == 1 and isinstance(words[0], str) else ""
 
 
@@ -53,41 +53,48 @@ def _says(task: str, ops: Sequence[Op], text: str) -> Probe:
     if last.do == "answer":
         said = answer(text)
     else:
-        said = call(last.name, {name: text if name.lower() in ANSWERS else one for name, one in last.value.items()})
+        said = call(last.name, {name: text if name.lower() in ANSWERS else item for name, item in last.value.items()})
     return Probe((reset(task), *ops[:-1], said, score()))
 
 
 @check("x.near_numbers", "reward_clipping", needs=("oracle", "tasks"), value=62)
 def near(ctx: AuditContext) -> Iterator[Finding | None]:
     """A number is right within a tolerance that is small, and never by another sign or magnitude."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for task, ops, text, value in _numeric(ctx):
         far = _says(task, ops, spelled(value * 37 + 1009, text))
-        tried = [one for one in wrong(value, text) if numeric(spelled(one.value, text)) != value]
-        records = ctx.play_all([far, *(_says(task, ops, spelled(one.value, text)) for one in tried)])
+        tried = [neighbor for neighbor in wrong(value, text) if numeric(spelled(neighbor.value, text)) != value]
+        records = ctx.play_all([far, *(_says(task, ops, spelled(neighbor.value, text)) for neighbor in tried)])
         solved, least = ctx.solution_score(task) or 0.0, number(records[0].at("score"))
         ctx.count_comparisons(len(tried))
         if least is None or least >= solved - 1e-6:
             continue  # Any number is paid: that is another class's finding.
         words = _prompt(ctx, task).lower()
         vague, precise = bool(APPROXIMATE.search(words)), bool(PRECISE.search(words))
-        for one, record in zip(tried, records[1:], strict=True):
+        for neighbor, record in zip(tried, records[1:], strict=True):
             paid = number(record.at("score"))
-            is_plain = one.is_plain or (precise and one.how.startswith("four units"))
-            if paid is not None and paid >= solved - EPSILON and one.how not in told and not told & {"any"}:
-                told |= {one.how, "any"}
+            is_plain = neighbor.is_plain or (precise and neighbor.how.startswith("four units"))
+            if (
+                paid is not None
+                and paid >= solved - EPSILON
+                and neighbor.how not in reported
+                and not reported & {"any"}
+            ):
+                reported |= {neighbor.how, "any"}
                 yield ctx.finding(
-                    f"a wrong number is paid in full: {one.how}",
+                    f"a wrong number is paid in full: {neighbor.how}",
                     _says(task, ops, text),
-                    _says(task, ops, spelled(one.value, text)),
+                    _says(task, ops, spelled(neighbor.value, text)),
                     far,
                     relation=f"{__name__}:pays_wrong",
                     marks=("score",),
                     minimise=0,
                     part="V",
-                    expected=f"less for {spelled(one.value, text)} than for {text}",
+                    expected=f"less for {spelled(neighbor.value, text)} than for {text}",
                     observed=paid,
-                    teaches="that near is right" if abs(one.value - value) < abs(value) else "that size does not count",
+                    teaches="that near is right"
+                    if abs(neighbor.value - value) < abs(value)
+                    else "that size does not count",
                     at_most="hint" if vague or not is_plain else "proven",
                     severity="error" if is_plain else "warning",
                 )
@@ -101,13 +108,13 @@ def _prompt(ctx: AuditContext, task: str) -> str:
 @check("x.spellings_of_numbers", "reward_clipping", needs=("oracle", "tasks"), value=44, severity="warning")
 def spelling(ctx: AuditContext) -> Iterator[Finding | None]:
     """A right number is paid in full however it is spelled."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for task, ops, text, value in _numeric(ctx):
-        for how, other, is_same in spellings(text, value):
+        for how, other_text, is_same in spellings(text, value):
             ctx.count_comparisons()
-            pair = (_says(task, ops, text), _says(task, ops, other))
-            if how not in told and pays_spelling_less(ctx.play_all(pair), Evidence("")):
-                told.add(how)
+            pair = (_says(task, ops, text), _says(task, ops, other_text))
+            if how not in reported and pays_spelling_less(ctx.play_all(pair), Evidence("")):
+                reported.add(how)
                 yield ctx.finding(
                     f"the right number is paid less when it is spelled with {how}",
                     *pair,
@@ -115,7 +122,7 @@ def spelling(ctx: AuditContext) -> Iterator[Finding | None]:
                     marks=("score",),
                     minimise=0,
                     part="V",
-                    expected=f"as much for {other!r} as for {text!r}",
+                    expected=f"as much for {other_text!r} as for {text!r}",
                     observed="less",
                     teaches="one way of writing it, not the answer",
                     at_most="proven" if is_same else "hint",

@@ -29,8 +29,8 @@ def _walked(ctx: AuditContext) -> list[Walk]:
         whole = frozenset(writes)
         kept = [frozenset[int](), whole]
         kept += [frozenset(writes[:count]) for count in range(1, len(writes))]
-        kept += [whole - {one} for one in writes[:12]]
-        kept += [frozenset({one}) for one in writes[:12]]
+        kept += [whole - {write} for write in writes[:12]]
+        kept += [frozenset({write}) for write in writes[:12]]
         if 3 <= len(writes) <= 7:
             kept += [frozenset(pair) for pair in itertools.combinations(writes, 2)]
         if 4 <= len(writes) <= 6:
@@ -39,47 +39,53 @@ def _walked(ctx: AuditContext) -> list[Walk]:
     return found
 
 
-def lost(told: Sequence[Paid], name: str, whole: Sequence[str]) -> tuple[Paid, Paid] | None:
+def lost(paid_states: Sequence[Paid], name: str, whole: Sequence[str]) -> tuple[Paid, Paid] | None:
     """Two states that differ in one component alone, all others being as good as they ever get, paid alike or worse.
 
     A component may be worth nothing while another one is bad (a product, a least): so the others must be at their best.
     What is only worth something together with others in an all-or-nothing reward is left alone, too.
     """
     best: dict[str, float] = {}
-    for state in told:
-        for one, value in state.parts.items():
-            best[one] = max(best.get(one, value), value)
-    others = [one for one in best if one != name and counts(one) and one not in whole]
+    for state in paid_states:
+        for part, value in state.parts.items():
+            best[part] = max(best.get(part, value), value)
+    other_values = [text for text in best if text != name and counts(text) and text not in whole]
     at_best = [
         state
-        for state in told
-        if name in state.parts and all(abs(state.parts.get(one, best[one]) - best[one]) <= EPSILON for one in others)
+        for state in paid_states
+        if name in state.parts
+        and all(abs(state.parts.get(text, best[text]) - best[text]) <= EPSILON for text in other_values)
     ]
-    rising = rises(told, name)
+    rising = rises(paid_states, name)
     for low, high in itertools.permutations(at_best, 2):
         if low.task == high.task and high.parts[name] > low.parts[name] + EPSILON and rising:
             if high.score < low.score - EPSILON:
                 return high, low
-            if abs(high.score - low.score) <= EPSILON and (_levels(told) > 2 or high.score >= max(_scores(told))):
+            if abs(high.score - low.score) <= EPSILON and (
+                _levels(paid_states) > 2 or high.score >= max(_scores(paid_states))
+            ):
                 return high, low
     return None
 
 
-def rises(told: Sequence[Paid], name: str) -> bool:
+def rises(paid_states: Sequence[Paid], name: str) -> bool:
     """Whether a component is better at the oracle's end than at the start, in each task where it changes."""
     by_task: dict[str, list[Paid]] = {}
-    for state in told:
+    for state in paid_states:
         by_task.setdefault(state.task, []).append(state)
     gains: list[float] = []
-    for mine in by_task.values():
-        first, last = min(mine, key=lambda one: len(one.done)), max(mine, key=lambda one: len(one.done))
+    for own_states in by_task.values():
+        first, last = (
+            min(own_states, key=lambda state: len(state.done)),
+            max(own_states, key=lambda state: len(state.done)),
+        )
         gains.append(last.parts.get(name, 0.0) - first.parts.get(name, 0.0))
     return any(gain > EPSILON for gain in gains) and not any(gain < -EPSILON for gain in gains)
 
 
-def _scores(told: Sequence[Paid]) -> list[float]:
-    return [state.score for state in told]
+def _scores(paid_states: Sequence[Paid]) -> list[float]:
+    return [state.score for state in paid_states]
 
 
-def _levels(told: Sequence[Paid]) -> int:
-    return len({round(one, 9) for one in _scores(told)})
+def _levels(paid_states: Sequence[Paid]) -> int:
+    return len({round(score, 9) for score in _scores(paid_states)})

@@ -43,12 +43,12 @@ def parts_of(seen: OpResult) -> dict[str, float]:
 
 
 def _numbers(value: dict[str, Any], under: str) -> Iterator[tuple[str, float]]:
-    for name, one in value.items():
+    for name, item in value.items():
         path = f"{under}.{name}" if under else str(name)
-        if is_dict(one):
-            yield from _numbers(one, path)
-        elif path != "score" and (is_number(one) or isinstance(one, bool)):
-            yield path, float(one)
+        if is_dict(item):
+            yield from _numbers(item, path)
+        elif path != "score" and (is_number(item) or isinstance(item, bool)):
+            yield path, float(item)
 
 
 def counts(name: str) -> bool:
@@ -100,7 +100,7 @@ def states(ctx: AuditContext, task: str, writes: Sequence[int], *, kept: Sequenc
             seen = record.seen[at : at + len(plays[place]) + 1]
             at += len(plays[place]) + 2
             paid = number(seen[-1]) if len(seen) == len(plays[place]) + 1 else None
-            if paid is not None and not any(one.is_error for one in seen[:-1]):
+            if paid is not None and not any(result.is_error for result in seen[:-1]):
                 found.append(Paid(task, plays[place], paid, parts_of(seen[-1]), kept[place]))
     return found
 
@@ -128,4 +128,4 @@ def seen_parts(record: Record) -> tuple[float | None, dict[str, float]]:
 
 def is_graded(ctx: AuditContext, paid: Sequence[Paid]) -> bool:
     """Whether the author says that rewards have many levels, or more than two were seen."""
-    return ctx.attribute("graded") is True or len({round(one.score, 9) for one in paid}) > 2
+    return ctx.attribute("graded") is True or len({round(state.score, 9) for state in paid}) > 2

@@ -106,10 +106,10 @@ class Sum(msgspec.Struct, frozen=True):
 def weighted(ctx: AuditContext) -> Iterator[Finding | None]:
     """A reward that is a weighted sum is that sum in each state, and each of its parts has a weight of its sign."""
     walked = walks(ctx)
-    told = [state for _, _, paid in walked for state in paid]
-    ctx.count_comparisons(len(told))
-    for table in _tables(ctx, walked, told):
-        found = [*_weights(ctx, told, table), *_departures(ctx, table)]
+    states = [state for _, _, paid in walked for state in paid]
+    ctx.count_comparisons(len(states))
+    for table in _tables(ctx, walked, states):
+        found = [*_weights(ctx, states, table), *_departures(ctx, table)]
         yield from found
         if found:
             return
@@ -120,11 +120,11 @@ def _tables(ctx: AuditContext, walked: Sequence[Walk], every: Sequence[Paid]) ->
     if not any(state.parts for state in every):
         found = [_of_writes(writes, paid) for _, writes, paid in walked]
         return [table for table in found if table is not None]
-    told = [state for state in (*every, *_further(ctx, [task for task, _, _ in walked])) if state.parts]
-    whole = _of_components(told)
+    states = [state for state in (*every, *_further(ctx, [task for task, _, _ in walked])) if state.parts]
+    whole = _of_components(states)
     if whole is not None and spoilt(whole.rows, whole.totals) is not None:
         return [whole]
-    each = [[state for state in told if state.task == task] for task, _, _ in walked]
+    each = [[state for state in states if state.task == task] for task, _, _ in walked]
     found = [_of_components(states) for states in each if states]
     return [table for table in found if table is not None]
 
@@ -134,7 +134,9 @@ def _further(ctx: AuditContext, tasks: Sequence[str]) -> list[Paid]:
     found: list[Paid] = []
     for task in tasks[:3]:
         ops = ctx.oracle(task) or ()
-        acts = [one.op for one in ctx.discovery.writes() if one.task == task and not one.before and one.op not in ops]
+        acts = [
+            call.op for call in ctx.discovery.writes() if call.task == task and not call.before and call.op not in ops
+        ]
         plays = [(*begun, act) for act in acts[:MORE] for begun in ((), ops)]
         for play, record in zip(plays, ctx.play_all([_scored(task, play) for play in plays]), strict=True):
             paid = number(record.at("score"))
@@ -147,17 +149,17 @@ def _scored(task: str, ops: Sequence[Op]) -> Probe:
     return Probe((reset(task), *ops, score()))
 
 
-def _of_components(told: Sequence[Paid]) -> Sum | None:
+def _of_components(states: Sequence[Paid]) -> Sum | None:
     """The components that each state tells, without those that are the score itself, before it was cut or after."""
-    names = [name for name in told[0].parts if all(name in state.parts for state in told)]
+    names = [name for name in states[0].parts if all(name in state.parts for state in states)]
     names = [name for name in names if name.rpartition(".")[2].lower() not in WHOLE]
-    names = [name for name in names if any(abs(state.parts[name] - state.score) > EPSILON for state in told)]
-    rows = [[state.parts[name] for name in names] for state in told]
+    names = [name for name in names if any(abs(state.parts[name] - state.score) > EPSILON for state in states)]
+    rows = [[state.parts[name] for name in names] for state in states]
     kept = [names[place] for place in basis(rows)]
     if not kept:
         return None
-    own = fitted(rows, [state.score for state in told]).known
-    found = _distinct(told, kept, [tuple(state.parts[name] for name in kept) for state in told])
+    own = fitted(rows, [state.score for state in states]).known
+    found = _distinct(states, kept, [tuple(state.parts[name] for name in kept) for state in states])
     return msgspec.structs.replace(
         found, known=frozenset(name for name, is_own in zip(names, own, strict=True) if is_own)
     )
@@ -180,21 +182,21 @@ def _distinct(states: Sequence[Paid], names: Sequence[str], rows: Sequence[tuple
     return Sum(tuple(states[place] for place in kept), tuple(names), tuple(rows[place] for place in kept))
 
 
-def _weights(ctx: AuditContext, told: Sequence[Paid], table: Sum) -> Iterator[Finding | None]:
+def _weights(ctx: AuditContext, states: Sequence[Paid], table: Sum) -> Iterator[Finding | None]:
     """Components without weight or of the wrong sign, other than those of which two states alone show it."""
     found = spoilt(table.rows, table.totals)
     if found is None or not table.names:
         return
-    whole = [name for name in told[0].parts if name.rpartition(".")[2].lower() in WHOLE]
+    whole = [name for name in states[0].parts if name.rpartition(".")[2].lower() in WHOLE]
     kept = [table.states[place] for place in found.kept]
     for place, name in enumerate(table.names):
-        values = [table.rows[one][place] for one in found.kept]
+        values = [table.rows[amount][place] for amount in found.kept]
         worth = found.fit.weights[place] * (max(values) - min(values))
         ctx.count_comparisons()
-        if name not in table.known or not counts(name) or lost(told, name, whole) is not None:
+        if name not in table.known or not counts(name) or lost(states, name, whole) is not None:
             continue
         slack = TIGHT * 10 * max(1.0, max(table.totals) - min(table.totals))
-        way = 1 if rises(told, name) else -1 if rises([_turned(state, name) for state in told], name) else 0
+        way = 1 if rises(states, name) else -1 if rises([_turned(state, name) for state in states], name) else 0
         is_score = min(values) >= 0 and max(values) <= 1
         if abs(worth) <= slack and way:
             title, sign = f"component {name} has no weight in the reward, which is a sum of the others", 0
@@ -211,14 +213,14 @@ def _weights(ctx: AuditContext, told: Sequence[Paid], table: Sum) -> Iterator[Fi
             minimise=0,
             part="V",
             expected=f"a weight {'above' if way > 0 else 'below'} 0",
-            observed={one: round(weight, 6) for one, weight in zip(table.names, found.fit.weights, strict=False)},
+            observed={field: round(weight, 6) for field, weight in zip(table.names, found.fit.weights, strict=False)},
             teaches="that this does not count" if not sign else "to do worse",
             at_most="likely" if way > 0 and is_score else "hint",
         )
 
 
 def _turned(state: Paid, name: str) -> Paid:
-    parts = {one: -value if one == name else value for one, value in state.parts.items()}
+    parts = {part: -value if part == name else value for part, value in state.parts.items()}
     return msgspec.structs.replace(state, parts=parts)
 
 
@@ -248,7 +250,7 @@ def _departures(ctx: AuditContext, table: Sum) -> Iterator[Finding | None]:
             chosen=range(len(table.states)),
             relation="is_rounded",
             bound="",
-            told={"sum": round(fit.at(table.rows[off]), 4), "score": table.totals[off]},
+            stated={"sum": round(fit.at(table.rows[off]), 4), "score": table.totals[off]},
         )
 
 
@@ -259,17 +261,17 @@ def _cut_off(ctx: AuditContext, table: Sum, found: Spoilt) -> Iterator[Finding |
             continue
         edge = max(table.totals) if bound == "top" else min(table.totals)
         sums = [found.fit.at(table.rows[place]) for place in places]
-        far = places[max(range(len(places)), key=lambda one: abs(sums[one] - edge))]
+        far = places[max(range(len(places)), key=lambda amount: abs(sums[amount] - edge))]
         kept = found.kept if len(found.kept) <= PROOF else found.kept[:: -(-len(found.kept) // PROOF)]
         both = {table.totals.index(max(table.totals)), table.totals.index(min(table.totals))} - {far}
         yield _departed(
             ctx,
             f"the reward is a sum that is cut off at {edge:g}: states whose sums differ are paid the same",
             table,
-            chosen=[*(one for one in range(len(table.states)) if one in {*kept, *both}), far],
+            chosen=[*(index for index in range(len(table.states)) if index in {*kept, *both}), far],
             relation="departs",
             bound=bound,
-            told={"score": edge, "sums": sorted({round(one, 4) for one in sums})},
+            stated={"score": edge, "sums": sorted({round(sum_, 4) for sum_ in sums})},
             at_most="likely" if bound == "top" or is_graded else "hint",
         )
 
@@ -290,7 +292,7 @@ def _departed(
     chosen: Sequence[int],
     relation: str,
     bound: str,
-    told: Any,
+    stated: Any,
     at_most: str = "hint",
 ) -> Finding | None:
     rows = None if table.names else [list(table.rows[place]) for place in chosen]
@@ -303,7 +305,7 @@ def _departed(
         minimise=0,
         part="V",
         expected="the sum itself",
-        observed=told,
+        observed=stated,
         teaches="that going on is worth nothing there: between these states there is no gradient",
         at_most=at_most,
     )

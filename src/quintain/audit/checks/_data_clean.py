@@ -84,20 +84,20 @@ def _column(where: str, name: str, values: Sequence[Any]) -> Iterator[Sign]:
     elif len(words) == len(values) and PROSE.search(name):
         yield from _prose(where, words)
     elif len(words) == len(values) and NAMED.search(name) and len(values) >= 30:
-        if all(one.isascii() for one in words):
+        if all(word.isascii() for word in words):
             yield Sign("no letters beyond ASCII", where, "has none", "some names with accents", words[:4])
-        if not any(one in (one.lower(), one.upper()) for one in words) and not _repeats(words):
+        if not any(word in (word.lower(), word.upper()) for word in words) and not _repeats(words):
             yield Sign("no variants", where, "has no repeated and no miswritten value", "some", words[:4])
     elif len(amounts) == len(values) and AMOUNT.search(name):
         yield from _amounts(where, amounts)
 
 
 def _made(where: str, name: str, values: Sequence[Any]) -> Iterator[Sign]:
-    words = [one for value in values for one in texts(value if is_list(value) else [value])]
-    filler = [one for one in words if FILLER.search(one.lower())]
+    words = [text for value in values for text in texts(value if is_list(value) else [value])]
+    filler = [word for word in words if FILLER.search(word.lower())]
     if len(filler) >= 3:
         yield Sign("filler", where, "holds filler text", "texts that say something", filler[:2], is_strong=True)
-    stems = Counter(found[1] for one in words if COUNTED.search(name) and (found := _COUNTER.fullmatch(one)))
+    stems = Counter(found[1] for word in words if COUNTED.search(name) and (found := _COUNTER.fullmatch(word)))
     for stem, count in stems.most_common(1):
         if count >= 0.9 * len(values) and len({*words}) > 1:
             what = f"is {stem.strip()!r} and a number in {count} of {len(values)} rows"
@@ -105,9 +105,9 @@ def _made(where: str, name: str, values: Sequence[Any]) -> Iterator[Sign]:
 
 
 def _prose(where: str, words: Sequence[str]) -> Iterator[Sign]:
-    kinds = Counter(re.sub(r"\d+", "0", one) for one in words)
+    kinds = Counter(re.sub(r"\d+", "0", word) for word in words)
     length = sum(map(len, words)) / len(words)
-    sentences = sum(bool(re.search(r"[.!?]", one)) for one in words)
+    sentences = sum(bool(re.search(r"[.!?]", word)) for word in words)
     if len(words) >= 50 and length >= 20 and sentences >= len(words) / 2 and len(kinds) <= 6:
         what = f"says one of {len(kinds)} things in {len(words)} rows"
         most = dict(kinds.most_common(3))
@@ -137,7 +137,7 @@ def _amounts(where: str, amounts: Sequence[float]) -> Iterator[Sign]:
     if count >= 0.8 * len(amounts) and value != 0:
         what = f"is {value:g} in {count} of {len(amounts)} rows"
         yield Sign("one amount", where, what, "amounts that differ", value, is_strong=True)
-    elif len(amounts) >= 30 and all(one % 10 == 0 for one in amounts):
+    elif len(amounts) >= 30 and all(amount % 10 == 0 for amount in amounts):
         yield Sign("round amounts", where, "is always a round number", "some that are not", amounts[:6])
     elif is_wide(amounts) and off_benford(amounts) > DIGITS:
         what = f"has first digits that are no amounts': {off_benford(amounts):.2f} away from Benford's law"
@@ -147,7 +147,7 @@ def _amounts(where: str, amounts: Sequence[float]) -> Iterator[Sign]:
 
 
 def _stamps(where: str, words: Sequence[str]) -> Iterator[Sign]:
-    clocks = [match.groups() for one in words if (match := STAMP.match(one)) and match.group(1)]
+    clocks = [match.groups() for word in words if (match := STAMP.match(word)) and match.group(1)]
     if len(clocks) >= 30 and len({*clocks}) == 1:
         yield Sign("one time of day", where, "is always at the same time of day", "times that differ", words[:4])
 
@@ -159,7 +159,7 @@ def _ids(table: str, rows: Sequence[Row]) -> Iterator[Sign]:
 
 
 def _repeats(words: Sequence[str]) -> bool:
-    return len({one.casefold() for one in words}) < len(words)
+    return len({word.casefold() for word in words}) < len(words)
 
 
 @check("x.data_is_not_too_clean", "data_realism", needs=("state", "tasks"), value=28, severity="warning")
@@ -172,7 +172,7 @@ def clean(ctx: AuditContext) -> Iterator[Finding | None]:
     ctx.count_comparisons(len(large))
     found = [sign for name, rows in large.items() for sign in signs(name, rows)]
     strong = [sign for sign in found if sign.is_strong]
-    are_several = len({one.kind for one in strong}) >= 2
+    are_several = len({item.kind for item in strong}) >= 2
     for sign in strong[:6]:
         yield ctx.finding(
             f"{sign.where} {sign.what}",

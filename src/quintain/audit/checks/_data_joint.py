@@ -20,30 +20,32 @@ MAX_CATEGORIES = 10
 """Categories of a column, or columns of a kind, that are looked into."""
 
 
-def joint(mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[str, Unlike]]:
+def joint(sample: Sequence[Row], reference: Sequence[Row]) -> list[tuple[str, Unlike]]:
     """All tests of a table that look beyond one plain column."""
-    if min(len(mine), len(other)) < LEAST:
+    if min(len(sample), len(reference)) < LEAST:
         return []
-    both = [name for name in columns(mine) if name in set(columns(other))]
-    kinds = [name for name in both if _is_kind(column(mine, name), column(other, name))][:MAX_CATEGORIES]
-    amounts = [name for name in both if _is_amount(name, column(mine, name), column(other, name))][:MAX_CATEGORIES]
-    found = [pair for name in both for pair in _sized(name, column(mine, name), column(other, name))]
-    found += [pair for name in kinds for pair in _lost(name, column(mine, name), column(other, name))]
-    found += [pair for name in amounts for pair in _tails(name, column(mine, name), column(other, name))]
+    both = [name for name in columns(sample) if name in set(columns(reference))]
+    kinds = [name for name in both if _is_kind(column(sample, name), column(reference, name))][:MAX_CATEGORIES]
+    amounts = [name for name in both if _is_amount(name, column(sample, name), column(reference, name))][
+        :MAX_CATEGORIES
+    ]
+    found = [pair for name in both for pair in _sized(name, column(sample, name), column(reference, name))]
+    found += [pair for name in kinds for pair in _lost(name, column(sample, name), column(reference, name))]
+    found += [pair for name in amounts for pair in _tails(name, column(sample, name), column(reference, name))]
     for kind in kinds:
-        for value in sorted({str(one) for one in filled(column(other, kind))}):
-            a, b = ([row for row in rows if str(row.get(kind)) == value] for rows in (mine, other))
+        for value in sorted({str(cell) for cell in filled(column(reference, kind))}):
+            a, b = ([row for row in rows if str(row.get(kind)) == value] for rows in (sample, reference))
             if min(len(a), len(b)) >= LEAST:
                 found += _within(f"{kind} is {value}", a, b, names=(kind, kinds, amounts))
-    for place, one in enumerate(amounts):
-        found += [pair for two in amounts[place + 1 :] for pair in _ranks(one, two, mine, other)]
+    for place, amount in enumerate(amounts):
+        found += [pair for two in amounts[place + 1 :] for pair in _ranks(amount, two, sample, reference)]
     return found
 
 
 def _is_kind(a: Sequence[Any], b: Sequence[Any]) -> bool:
     there = [*filled(a), *filled(b)]
-    plain = bool(there) and all(isinstance(one, str | bool | int) for one in there)
-    return plain and 2 <= len({str(one) for one in there}) <= MAX_CATEGORIES
+    plain = bool(there) and all(isinstance(item, str | bool | int) for item in there)
+    return plain and 2 <= len({str(item) for item in there}) <= MAX_CATEGORIES
 
 
 def _is_amount(name: str, a: Sequence[Any], b: Sequence[Any]) -> bool:
@@ -57,34 +59,36 @@ def _is_amount(name: str, a: Sequence[Any], b: Sequence[Any]) -> bool:
 
 def _lost(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, Unlike]]:
     """Categories of production's that are none of ours."""
-    here = {str(one) for one in filled(a)}
+    here = {str(cell) for cell in filled(a)}
     if here:
-        lost = {str(one) for one in filled(b)} - here
+        lost = {str(cell) for cell in filled(b)} - here
         if lost:
-            yield name, share_of("share of values that are nowhere here", a, b, holds=lambda one: str(one) in lost)
+            yield name, share_of("share of values that are nowhere here", a, b, holds=lambda value: str(value) in lost)
 
 
 def _tails(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, Unlike]]:
     """What lies far out in production, and the signs of numbers."""
     ordered = sorted(numbers(b))
     high, low = ordered[int(0.95 * (len(ordered) - 1))], ordered[int(0.05 * (len(ordered) - 1))]
-    one, two = numbers(a), numbers(b)
-    yield name, share_of("share beyond production's highest twentieth", one, two, holds=lambda value: value > high)
-    yield name, share_of("share beyond production's lowest twentieth", one, two, holds=lambda value: value < low)
-    yield name, share_of("share of whole numbers", one, two, holds=lambda value: float(value).is_integer())
-    yield name, share_of("share of zeros", one, two, holds=lambda value: value == 0)
-    yield name, share_of("share below zero", one, two, holds=lambda value: value < 0)
+    first, second = numbers(a), numbers(b)
+    yield name, share_of("share beyond production's highest twentieth", first, second, holds=lambda value: value > high)
+    yield name, share_of("share beyond production's lowest twentieth", first, second, holds=lambda value: value < low)
+    yield name, share_of("share of whole numbers", first, second, holds=lambda value: float(value).is_integer())
+    yield name, share_of("share of zeros", first, second, holds=lambda value: value == 0)
+    yield name, share_of("share below zero", first, second, holds=lambda value: value < 0)
 
 
 def _sized(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, Unlike]]:
     """Lists and objects: how many things are in them, and how large these are."""
-    sides = [[one for one in side if is_dict(one) or is_list(one)] for side in (a, b)]
+    sides = [[item for item in side if is_dict(item) or is_list(item)] for side in (a, b)]
     if min(map(len, sides)) < LEAST:
         return
-    sizes = [[float(len(one)) for one in side] for side in sides]
+    sizes = [[float(len(item)) for item in side] for side in sides]
     effect, p = ks(*sizes)
     yield name, Unlike("sizes", effect, p, _short(sizes[0]), _short(sizes[1]))
-    inner = [[item for one in side for item in (one.values() if is_dict(one) else one)] for side in sides]
+    inner = [
+        [item for element in side for item in (element.values() if is_dict(element) else element)] for side in sides
+    ]
     amounts = [numbers(side) for side in inner]
     if min(map(len, amounts)) >= LEAST:
         effect, p = ks(*amounts)
@@ -101,16 +105,16 @@ def _within(
     """Other columns where one has a certain value."""
     own, kinds, amounts = names
     for name in amounts:
-        one, two = numbers(column(a, name)), numbers(column(b, name))
-        if min(len(one), len(two)) >= LEAST:
-            effect, p = ks(one, two)
-            yield name, Unlike(f"distribution where {where}", effect, p, _middle(one), _middle(two))
+        left, right = numbers(column(a, name)), numbers(column(b, name))
+        if min(len(left), len(right)) >= LEAST:
+            effect, p = ks(left, right)
+            yield name, Unlike(f"distribution where {where}", effect, p, _middle(left), _middle(right))
     for name in kinds:
         if name != own:
             first, second = [*map(str, column(a, name))], [*map(str, column(b, name))]
             effect, p = variation(first, second)
-            told = [dict(Counter(side).most_common(4)) for side in (first, second)]
-            yield name, Unlike(f"categories where {where}", effect, p, *told)
+            stated = [dict(Counter(side).most_common(4)) for side in (first, second)]
+            yield name, Unlike(f"categories where {where}", effect, p, *stated)
     for name in columns(b):
         gaps = [[value is None or value == "" for value in column(rows, name)] for rows in (a, b)]
         if name != own and any(map(any, gaps)):
@@ -121,12 +125,12 @@ def _middle(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
-def _ranks(one: str, two: str, *sides: Sequence[Row]) -> Iterator[tuple[str, Unlike]]:
+def _ranks(first: str, second: str, *sides: Sequence[Row]) -> Iterator[tuple[str, Unlike]]:
     """How two numbers of a row hang together."""
     rhos: list[float] = []
     sizes: list[int] = []
     for rows in sides:
-        pairs = [numbers([row.get(one), row.get(two)]) for row in rows]
+        pairs = [numbers([row.get(first), row.get(second)]) for row in rows]
         kept = [pair for pair in pairs if len(pair) == 2]
         if len(kept) < 2 * LEAST:
             return
@@ -137,7 +141,7 @@ def _ranks(one: str, two: str, *sides: Sequence[Row]) -> Iterator[tuple[str, Unl
     z = abs(math.atanh(clipped[0]) - math.atanh(clipped[1])) / error
     effect = abs(rhos[0] - rhos[1]) / 2
     yield (
-        f"{one}, {two}",
+        f"{first}, {second}",
         Unlike("correlation", effect, math.erfc(z / math.sqrt(2)), round(rhos[0], 2), round(rhos[1], 2)),
     )
 

@@ -38,12 +38,12 @@ of its own for so many of the rows."""
 
 def first_digits(values: Sequence[float]) -> list[int]:
     """Of all that are not 0."""
-    return [int(f"{abs(one):e}"[0]) for one in values if one]
+    return [int(f"{abs(value):e}"[0]) for value in values if value]
 
 
 def is_wide(values: Sequence[float]) -> bool:
     """Whether amounts span two orders of magnitude, odd ones left out, and are enough for a histogram."""
-    ordered = sorted(abs(one) for one in values if one)
+    ordered = sorted(abs(value) for value in values if value)
     if len(ordered) < LEAST:
         return False
     return ordered[round(0.995 * (len(ordered) - 1))] >= ORDERS * ordered[round(0.005 * (len(ordered) - 1))]
@@ -72,11 +72,11 @@ def near_texts(values: Sequence[str]) -> list[bool]:
     kept = [words for words in map(_words, _spread(values)) if len(words) >= WORDS]
     shingles = [{tuple(words[place : place + RUN]) for place in range(len(words) - RUN + 1)} for words in kept]
     found = [False] * len(kept)
-    for place, one in enumerate(shingles):
+    for place, shingle in enumerate(shingles):
         for after in range(place + 1, len(shingles)):
-            other = shingles[after]
-            shared = len(one & other)
-            if shared >= ALIKE * (len(one) + len(other) - shared):
+            reference = shingles[after]
+            shared = len(shingle & reference)
+            if shared >= ALIKE * (len(shingle) + len(reference) - shared):
                 found[place] = found[after] = True
     return found
 
@@ -102,7 +102,7 @@ def things(rows: Sequence[Row]) -> list[Row]:
     """Rows of things that differ, at most so many, spread evenly: what has one name in two tasks is one thing."""
     named: dict[str, Row] = {}
     for place, row in enumerate(rows):
-        name = next((row[one] for one in ("(key)", "id", "key", "uuid") if row.get(one) is not None), None)
+        name = next((row[item] for item in ("(key)", "id", "key", "uuid") if row.get(item) is not None), None)
         named.setdefault(f"row {place}" if name is None else repr(name), row)
     kept = list(named.values())
     step = max(1.0, len(kept) / TEXTS)
@@ -117,8 +117,8 @@ def near_rows(rows: Sequence[Row]) -> list[bool]:
     names = [
         name for name in columns(rows) if not is_id(name, column(rows, name)) and not is_stamps(column(rows, name))
     ]
-    told = [name for name in names if len({repr(one) for one in filled(column(rows, name))}) >= VARIED * len(rows)]
-    if len(names) < PLAIN or len(told) < 3:
+    stated = [name for name in names if len({repr(cell) for cell in filled(column(rows, name))}) >= VARIED * len(rows)]
+    if len(names) < PLAIN or len(stated) < 3:
         return []
     found = [False] * len(rows)
     for gone in names:

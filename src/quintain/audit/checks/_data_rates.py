@@ -28,7 +28,11 @@ OWN = f"{__name__}:own"
 def own(player: Player, on: str, _value: Any) -> Row:
     """In the child: what the state holds of the task as a whole, and not in a table."""
     given = player.adapter(on).subject.state()
-    return {str(name): one for name, one in given.items() if isinstance(one, bool | str)} if is_dict(given) else {}
+    return (
+        {str(name): argument for name, argument in given.items() if isinstance(argument, bool | str)}
+        if is_dict(given)
+        else {}
+    )
 
 
 def off_rate(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -91,8 +95,8 @@ def _observed(name: str, tables: dict[str, list[Row]]) -> tuple[int, int] | None
     found: list[tuple[int, int, int]] = []
     for table, rows in tables.items():
         near = sum(word.rstrip("s") in table.lower() for word in bare)
-        for one in columns(rows):
-            hit = _hits(column(rows, one), one.lower(), bare)
+        for column_name in columns(rows):
+            hit = _hits(column(rows, column_name), column_name.lower(), bare)
             if hit is not None:
                 found.append((hit[1] + near, hit[0], len(rows)))
     if not found:
@@ -106,11 +110,11 @@ def _hits(values: Sequence[Any], name: str, words: Sequence[str]) -> tuple[int, 
     spelled = name.replace("_", " ").split()
     shared = len(set(spelled) & set(words)) + 2 * (name in "_".join(words))
     if shared and {"null", "missing", "empty", "none", "nulls", "gaps"} & set(words):
-        return sum(one is None or one == "" for one in values), shared + 3
+        return sum(candidate is None or candidate == "" for candidate in values), shared + 3
     there = filled(values)
-    if shared and there and all(one in (0, 1, True, False) for one in there):
-        return sum(bool(one) for one in there), shared + 2
+    if shared and there and all(item in (0, 1, True, False) for item in there):
+        return sum(bool(item) for item in there), shared + 2
     for value in {*texts(there)}:
         if value.lower() in words and len({*texts(there)}) <= 20:
-            return sum(one == value for one in there), shared + 2
+            return sum(item == value for item in there), shared + 2
     return None

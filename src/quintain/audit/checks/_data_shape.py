@@ -56,15 +56,15 @@ def shape(player: Player, on: str, value: Any) -> dict[str, Any]:
     given = subject.production() if value == "production" else subject.state()
     if value == "production":
         given = given.get("data") if is_dict(given) else None
-    tables = {str(name): _rows(one) for name, one in given.items()} if is_dict(given) else {}
+    tables = {str(name): _rows(argument) for name, argument in given.items()} if is_dict(given) else {}
     ids = {name: _ids(rows) for name, rows in tables.items()}
     found: dict[str, Any] = {}
     for name, rows in tables.items():
         if len(rows) >= LEAST:
-            for one in columns(rows):
-                known = _shape(name, one, rows, ids=ids)
+            for column_name in columns(rows):
+                known = _shape(name, column_name, rows, ids=ids)
                 if known.fans or known.count or known.turns:
-                    found[f"{name.rpartition('.')[2].lower()}.{one}"] = msgspec.to_builtins(known)
+                    found[f"{name.rpartition('.')[2].lower()}.{column_name}"] = msgspec.to_builtins(known)
     return found
 
 
@@ -83,20 +83,24 @@ def _ids(rows: Sequence[Row]) -> set[str]:
     """The names of a table's rows: its keys, or the first column in which all differ."""
     for name in ("(key)", "id", *columns(rows)):
         values = column(rows, name)
-        if len(values) >= LEAST and all(isinstance(one, str | int) for one in values) and len({*values}) == len(values):
-            return {str(one) for one in values}
+        if (
+            len(values) >= LEAST
+            and all(isinstance(value, str | int) for value in values)
+            and len({*values}) == len(values)
+        ):
+            return {str(value) for value in values}
     return set()
 
 
 def _shape(table: str, name: str, rows: Sequence[Row], *, ids: dict[str, set[str]]) -> Shape:
     values = column(rows, name)
-    flat = [str(item) for one in values for item in _pointers(one)]
+    flat = [str(item) for value in values for item in _pointers(value)]
     fans: dict[str, int] = {}
     distinct = {*flat}
-    for other, known in ids.items():
-        if other != table and len(distinct) >= LEAST and len(distinct & known) >= 0.9 * len(distinct):
+    for reference, known in ids.items():
+        if reference != table and len(distinct) >= LEAST and len(distinct & known) >= 0.9 * len(distinct):
             each = Counter(flat)
-            counts = Counter(each.get(one, 0) for one in known)
+            counts = Counter(each.get(text, 0) for text in known)
             fans = {str(count): things for count, things in sorted(counts.items())}
             break
     there = filled(values)
@@ -111,7 +115,7 @@ def _shape(table: str, name: str, rows: Sequence[Row], *, ids: dict[str, set[str
 def _turns(kind: str, rows: Sequence[Row]) -> dict[str, int]:
     """Which kinds come before which in the rows of one thing, where each of the two comes once; {} for no kinds."""
     values = column(rows, kind)
-    if not all(isinstance(one, str) for one in values) or not 2 <= len({*values}) <= KINDS:
+    if not all(isinstance(value, str) for value in values) or not 2 <= len({*values}) <= KINDS:
         return {}
     whose, when = _whose(rows), _when(rows)
     if not whose or not when:
@@ -121,8 +125,10 @@ def _turns(kind: str, rows: Sequence[Row]) -> dict[str, int]:
     for row, point in zip(rows, _points(column(rows, when)), strict=True):
         lives.setdefault(str(row[whose]), {}).setdefault(row[kind], []).append(point)
     for life in lives.values():
-        once = {one: points[0] for one, points in life.items() if len(points) == 1}
-        found.update(f"{one} > {two}" for one, two in itertools.permutations(once, 2) if once[one] < once[two])
+        once = {text: points[0] for text, points in life.items() if len(points) == 1}
+        found.update(
+            f"{first} > {second}" for first, second in itertools.permutations(once, 2) if once[first] < once[second]
+        )
     return dict(sorted(found.items()))
 
 
@@ -130,8 +136,12 @@ def _whose(rows: Sequence[Row]) -> str:
     """The column that names the thing of which several rows tell; empty for none."""
     for name in columns(rows):
         values = column(rows, name)
-        things = len({str(one) for one in values})
-        if is_id(name, []) and all(isinstance(one, str | int) for one in values) and LEAST <= things < 0.8 * len(rows):
+        things = len({str(value) for value in values})
+        if (
+            is_id(name, [])
+            and all(isinstance(value, str | int) for value in values)
+            and LEAST <= things < 0.8 * len(rows)
+        ):
             return name
     return ""
 
@@ -150,12 +160,12 @@ def _pointers(value: Any) -> list[Any]:
 
 def _points(values: Sequence[Any]) -> list[float]:
     """Values on a line: numbers, or times in seconds."""
-    if values and all(is_number(one) for one in values):
-        return [float(one) for one in values]
+    if values and all(is_number(value) for value in values):
+        return [float(value) for value in values]
     if not is_stamps(values):
         return []
     try:
-        return [datetime.fromisoformat(str(one)).replace(tzinfo=None).timestamp() for one in values]
+        return [datetime.fromisoformat(str(value)).replace(tzinfo=None).timestamp() for value in values]
     except ValueError:
         return []
 
@@ -172,7 +182,7 @@ def _evenness(points: Sequence[float]) -> tuple[float, int]:
 
 
 def _following(values: Sequence[Any]) -> tuple[float, int]:
-    tails = [match for one in values if (match := re.search(r"(\d+)$", str(one)))]
+    tails = [match for value in values if (match := re.search(r"(\d+)$", str(value)))]
     numbers = sorted({int(match.group(1)) for match in tails})
     if len(numbers) < 1.5 * LEAST or len(numbers) < 0.9 * len(values):
         return 0.0, 0
@@ -192,9 +202,9 @@ def unlike(records: Sequence[Record]) -> Iterator[tuple[str, str, Any, Any]]:
     sides = [record.at("shape").value for record in records[:2]]
     if not all(is_dict(side) for side in sides):
         return
-    mine, other = ({name: msgspec.convert(one, Shape) for name, one in side.items()} for side in sides)
-    for name, here in mine.items():
-        there = other.get(name)
+    sample, reference = ({name: msgspec.convert(item, Shape) for name, item in side.items()} for side in sides)
+    for name, here in sample.items():
+        there = reference.get(name)
         if there is None:
             continue
         what = _fans(here.fans, there.fans)
@@ -207,26 +217,31 @@ def unlike(records: Sequence[Record]) -> Iterator[tuple[str, str, Any, Any]]:
             yield name, "its ids have no gaps", here.follows, there.follows
         turned = _turned(here.turns, there.turns)
         if turned:
-            one, _, two = turned.partition(" > ")
-            yield name, f"{one} comes before {two}", _both(here.turns, one, two), _both(there.turns, one, two)
+            first, _, second = turned.partition(" > ")
+            yield (
+                name,
+                f"{first} comes before {second}",
+                _both(here.turns, first, second),
+                _both(there.turns, first, second),
+            )
 
 
 def _turned(here: dict[str, int], there: dict[str, int]) -> str:
     """The order that is most common here among those that are never found in production; empty for none."""
     found: dict[str, int] = {}
     for order, count in there.items():
-        two, _, one = order.partition(" > ")
-        wrong, right = here.get(f"{one} > {two}", 0), here.get(order, 0)
-        if f"{one} > {two}" in there or min(count, wrong + right) < LEAST:
+        second, _, first = order.partition(" > ")
+        wrong, right = here.get(f"{first} > {second}", 0), here.get(order, 0)
+        if f"{first} > {second}" in there or min(count, wrong + right) < LEAST:
             continue
         share = wrong / (wrong + right)
         if share >= NEVER and (1 - share) ** count < SURE:  # So often, production's sample would have had it.
-            found[f"{one} > {two}"] = wrong
+            found[f"{first} > {second}"] = wrong
     return max(found, key=lambda order: found[order], default="")
 
 
-def _both(turns: dict[str, int], one: str, two: str) -> dict[str, int]:
-    return {order: turns.get(order, 0) for order in (f"{one} > {two}", f"{two} > {one}")}
+def _both(turns: dict[str, int], first: str, second: str) -> dict[str, int]:
+    return {order: turns.get(order, 0) for order in (f"{first} > {second}", f"{second} > {first}")}
 
 
 def _fans(here: dict[str, int], there: dict[str, int]) -> str:

@@ -32,12 +32,12 @@ def sample(player: Player, on: str, value: Any) -> Tables:
 def tables(value: Any) -> Tables:
     """What is a table in a value: a list of rows, or a dict of rows by key; at most `ROWS` of each, spread evenly."""
     found: Tables = {}
-    for name, one in value.items() if is_dict(value) else ():
+    for name, item in value.items() if is_dict(value) else ():
         rows: list[Row] = []
-        if is_list(one):
-            rows = [row for row in one if is_dict(row)]
-        elif is_dict(one):
-            rows = [{"(key)": key, **row} for key, row in one.items() if is_dict(row)]
+        if is_list(item):
+            rows = [row for row in item if is_dict(row)]
+        elif is_dict(item):
+            rows = [{"(key)": key, **row} for key, row in item.items() if is_dict(row)]
         if rows:
             step = max(1.0, len(rows) / ROWS)
             found[str(name)] = [rows[int(place * step)] for place in range(min(len(rows), ROWS))]
@@ -66,11 +66,11 @@ def pooled(records: Sequence[Record]) -> Tables:
     return {name: rows[: 3 * ROWS] for name, rows in found.items()}
 
 
-def matched(mine: Tables, other: Tables) -> list[tuple[str, list[Row], list[Row]]]:
+def matched(own_rows: Tables, reference: Tables) -> list[tuple[str, list[Row], list[Row]]]:
     """Tables of both sides that have one name, whatever stands before its last point."""
-    short = {name.rpartition(".")[2].lower(): name for name in mine}
-    pairs = [(name if name in mine else short.get(name.rpartition(".")[2].lower(), ""), name) for name in other]
-    return [(name, mine[own], other[name]) for own, name in pairs if own]
+    short = {name.rpartition(".")[2].lower(): name for name in own_rows}
+    pairs = [(name if name in own_rows else short.get(name.rpartition(".")[2].lower(), ""), name) for name in reference]
+    return [(name, own_rows[own], reference[name]) for own, name in pairs if own]
 
 
 def columns(rows: Sequence[Row]) -> list[str]:
@@ -84,16 +84,16 @@ def column(rows: Sequence[Row], name: str) -> list[Any]:
 
 def filled(values: Sequence[Any]) -> list[Any]:
     """Values that are there: neither None nor empty text."""
-    return [one for one in values if one is not None and one != ""]
+    return [value for value in values if value is not None and value != ""]
 
 
 def numbers(values: Sequence[Any]) -> list[float]:
     """Those that are finite numbers."""
-    return [float(one) for one in values if is_number(one) and math.isfinite(one)]
+    return [float(number) for number in values if is_number(number) and math.isfinite(number)]
 
 
 def texts(values: Sequence[Any]) -> list[str]:
-    return [one for one in values if isinstance(one, str)]
+    return [value for value in values if isinstance(value, str)]
 
 
 def is_id(name: str, values: Sequence[Any]) -> bool:
@@ -101,7 +101,7 @@ def is_id(name: str, values: Sequence[Any]) -> bool:
     lowered = name.lower()
     if lowered in ("id", "key", "uuid", "(key)") or lowered.endswith(("_id", "_key", "_uuid", "_ref", "number")):
         return True
-    there = [one for one in filled(values) if isinstance(one, int)]
+    there = [cell for cell in filled(values) if isinstance(cell, int)]
     if len(there) < 20 or len(there) < len(filled(values)) or len({*there}) < len(there):
         return False
     return max(there) - min(there) < 3 * len(there)  # Counted up, and not a time or an amount that happens to differ.
@@ -110,4 +110,4 @@ def is_id(name: str, values: Sequence[Any]) -> bool:
 def is_stamps(values: Sequence[Any]) -> bool:
     """Whether a column holds dates or times as text."""
     there = filled(values)
-    return bool(there) and sum(bool(STAMP.match(one)) for one in texts(there)) >= 0.8 * len(there)
+    return bool(there) and sum(bool(STAMP.match(text)) for text in texts(there)) >= 0.8 * len(there)

@@ -65,9 +65,9 @@ class Unlike(msgspec.Struct, frozen=True):
         return self.effect > (SHARE if self.what.startswith("share") else DISTANCE)
 
 
-def ks(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+def ks(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
     """(D, p): the largest distance between two empirical distribution functions."""
-    a, b = sorted(one), sorted(other)
+    a, b = sorted(first), sorted(second)
     distance = max(
         abs(bisect.bisect_right(a, value) / len(a) - bisect.bisect_right(b, value) / len(b)) for value in {*a, *b}
     )
@@ -79,11 +79,11 @@ def ks(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
     return distance, min(1.0, max(0.0, sum(terms)))
 
 
-def variation(one: Sequence[Hashable], other: Sequence[Hashable]) -> tuple[float, float]:
+def variation(first: Sequence[Hashable], second: Sequence[Hashable]) -> tuple[float, float]:
     """(total variation, p of Pearson's chi-square); rare values are counted together."""
-    a, b = Counter(one), Counter(other)
-    distance = sum(abs(a[key] / len(one) - b[key] / len(other)) for key in {*a, *b}) / 2
-    share = len(one) / (len(one) + len(other))
+    a, b = Counter(first), Counter(second)
+    distance = sum(abs(a[key] / len(first) - b[key] / len(second)) for key in {*a, *b}) / 2
+    share = len(first) / (len(first) + len(second))
     rare, groups = [0, 0], [(0, 0)]
     for key in {*a, *b}:
         if (a[key] + b[key]) * min(share, 1 - share) >= 5:
@@ -92,10 +92,10 @@ def variation(one: Sequence[Hashable], other: Sequence[Hashable]) -> tuple[float
             rare = [rare[0] + a[key], rare[1] + b[key]]
     groups = [group for group in (*groups, (rare[0], rare[1])) if sum(group)]
     chi = 0.0
-    for mine, others in groups:
-        expected = (mine + others) * share
-        chi += (mine - expected) ** 2 / expected + (others - (mine + others - expected)) ** 2 / (
-            mine + others - expected
+    for sample, rest in groups:
+        expected = (sample + rest) * share
+        chi += (sample - expected) ** 2 / expected + (rest - (sample + rest - expected)) ** 2 / (
+            sample + rest - expected
         )
     return distance, _chi_p(chi, len(groups) - 1)
 
@@ -111,11 +111,11 @@ def _tail(z: float) -> float:
     return math.erfc(z / math.sqrt(2)) / 2
 
 
-def shares(one: Sequence[bool], other: Sequence[bool]) -> tuple[float, float]:
+def shares(first: Sequence[bool], second: Sequence[bool]) -> tuple[float, float]:
     """(difference of two shares, p of the normal test)."""
-    a, b = sum(one) / len(one), sum(other) / len(other)
-    both = (sum(one) + sum(other)) / (len(one) + len(other))
-    error = math.sqrt(both * (1 - both) * (1 / len(one) + 1 / len(other)))
+    a, b = sum(first) / len(first), sum(second) / len(second)
+    both = (sum(first) + sum(second)) / (len(first) + len(second))
+    error = math.sqrt(both * (1 - both) * (1 / len(first) + 1 / len(second)))
     return abs(a - b), 1.0 if error == 0 else min(1.0, 2 * _tail(abs(a - b) / error))
 
 
@@ -138,19 +138,19 @@ def binomial(hits: int, count: int, rate: float) -> float:
 # --- a column ---
 
 
-def tests(name: str, mine: Sequence[Any], other: Sequence[Any]) -> list[Unlike]:
+def tests(name: str, sample: Sequence[Any], reference: Sequence[Any]) -> list[Unlike]:
     """All tests that fit a column; none where either side is too small."""
-    if min(len(mine), len(other)) < LEAST:
+    if min(len(sample), len(reference)) < LEAST:
         return []
-    found = [share_of("share of empty values", mine, other, holds=lambda one: one is None or one == "")]
-    a, b = filled(mine), filled(other)
+    found = [share_of("share of empty values", sample, reference, holds=lambda value: value is None or value == "")]
+    a, b = filled(sample), filled(reference)
     if min(len(a), len(b)) < LEAST:
         return found
     return found + _filled(name, a, b)
 
 
 def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[Unlike]:
-    if all(isinstance(one, bool) for one in (*a, *b)):
+    if all(isinstance(item, bool) for item in (*a, *b)):
         return [share_of("share of true", a, b, holds=bool)]
     if is_stamps(a) and is_stamps(b):
         return _stamps(texts(a), texts(b))
@@ -165,26 +165,26 @@ def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[Unlike]:
     return _texts(texts(a), texts(b)) if both_text else []
 
 
-def share_of(what: str, mine: Sequence[Any], other: Sequence[Any], *, holds: Callable[[Any], bool]) -> Unlike:
+def share_of(what: str, sample: Sequence[Any], reference: Sequence[Any], *, holds: Callable[[Any], bool]) -> Unlike:
     """The test of the share of values of which something holds."""
-    one, two = [holds(value) for value in mine], [holds(value) for value in other]
-    effect, p = shares(one, two)
-    return Unlike(what, effect, p, round(sum(one) / len(one), 3), round(sum(two) / len(two), 3))
+    first, second = [holds(value) for value in sample], [holds(value) for value in reference]
+    effect, p = shares(first, second)
+    return Unlike(what, effect, p, round(sum(first) / len(first), 3), round(sum(second) / len(second), 3))
 
 
-def _numbers(mine: Sequence[float], other: Sequence[float]) -> list[Unlike]:
-    effect, p = ks(mine, other)
+def _numbers(sample: Sequence[float], reference: Sequence[float]) -> list[Unlike]:
+    effect, p = ks(sample, reference)
     return [
-        Unlike("distribution", effect, p, _quartiles(mine), _quartiles(other)),
-        share_of("share of round numbers", mine, other, holds=lambda one: one % 10 == 0),
+        Unlike("distribution", effect, p, _quartiles(sample), _quartiles(reference)),
+        share_of("share of round numbers", sample, reference, holds=lambda value: value % 10 == 0),
     ]
 
 
-def _digits(mine: Sequence[float], other: Sequence[float]) -> list[Unlike]:
+def _digits(sample: Sequence[float], reference: Sequence[float]) -> list[Unlike]:
     """First digits, where amounts of both sides span orders of magnitude."""
-    if not (is_wide(mine) and is_wide(other)):
+    if not (is_wide(sample) and is_wide(reference)):
         return []
-    a, b = first_digits(mine), first_digits(other)
+    a, b = first_digits(sample), first_digits(reference)
     effect, p = variation(a, b)
     return [Unlike("first digits", effect, p, dict(sorted(Counter(a).items())), dict(sorted(Counter(b).items())))]
 
@@ -194,31 +194,31 @@ def _quartiles(values: Sequence[float]) -> list[float]:
     return [round(ordered[round(part * (len(ordered) - 1))], 3) for part in (0, 0.25, 0.5, 0.75, 1)]
 
 
-def _texts(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
+def _texts(sample: Sequence[str], reference: Sequence[str]) -> list[Unlike]:
     found = [
-        share_of("share with letters beyond ASCII", mine, other, holds=lambda one: not one.isascii()),
-        share_of("share in one case", mine, other, holds=lambda one: one in (one.lower(), one.upper())),
-        share_of("share with digits", mine, other, holds=lambda one: any(map(str.isdigit, one))),
-        share_of("share with white space around it", mine, other, holds=lambda one: one != one.strip()),
+        share_of("share with letters beyond ASCII", sample, reference, holds=lambda value: not value.isascii()),
+        share_of("share in one case", sample, reference, holds=lambda value: value in (value.lower(), value.upper())),
+        share_of("share with digits", sample, reference, holds=lambda value: any(map(str.isdigit, value))),
+        share_of("share with white space around it", sample, reference, holds=lambda value: value != value.strip()),
     ]
-    if max(_distinct(mine), _distinct(other)) <= 20:
-        effect, p = variation([*mine], [*other])
-        a, b = Counter(mine).most_common(4), Counter(other).most_common(4)
+    if max(_distinct(sample), _distinct(reference)) <= 20:
+        effect, p = variation([*sample], [*reference])
+        a, b = Counter(sample).most_common(4), Counter(reference).most_common(4)
         return [*found, Unlike("categories", effect, p, dict(a), dict(b))]
-    lengths = [float(len(one)) for one in mine], [float(len(one)) for one in other]
+    lengths = [float(len(text)) for text in sample], [float(len(text)) for text in reference]
     effect, p = ks(*lengths)
     found.append(Unlike("lengths", effect, p, _quartiles(lengths[0]), _quartiles(lengths[1])))
-    size = min(len(mine), len(other))
-    again = [_repeats(mine[:size]), _repeats(other[:size])]
+    size = min(len(sample), len(reference))
+    again = [_repeats(sample[:size]), _repeats(reference[:size])]
     effect, p = shares(*again)
     found.append(Unlike("share of repeated values", effect, p, sum(again[0]) / size, sum(again[1]) / size))
-    return found + _prose(mine[:size], other[:size])
+    return found + _prose(sample[:size], reference[:size])
 
 
-def _prose(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
+def _prose(sample: Sequence[str], reference: Sequence[str]) -> list[Unlike]:
     """Phrases, and texts that are nearly others, of as many texts on both sides."""
-    size = min(len({*mine}), len({*other}))
-    sides = [list(dict.fromkeys(side))[:size] for side in (mine, other)]
+    size = min(len({*sample}), len({*reference}))
+    sides = [list(dict.fromkeys(side))[:size] for side in (sample, reference)]
     a, b = (phrased(side) for side in sides)
     if min(len(a), len(b)) < LEAST:
         return []
@@ -230,9 +230,9 @@ def _prose(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
     ]
 
 
-def rows_alike(mine: Sequence[Row], other: Sequence[Row]) -> list[Unlike]:
+def rows_alike(sample: Sequence[Row], reference: Sequence[Row]) -> list[Unlike]:
     """The test of rows that are nearly others, of as many rows on both sides."""
-    sides = [things(side) for side in (mine, other)]
+    sides = [things(side) for side in (sample, reference)]
     size = min(map(len, sides))
     again: list[list[bool]] = [near_rows(side[:size]) for side in sides] if size >= LEAST else [[]]
     if min(map(len, again)) < LEAST:
@@ -247,15 +247,16 @@ def _distinct(values: Sequence[str]) -> int:
 def _repeats(values: Sequence[str]) -> list[bool]:
     seen: set[str] = set()
     found: list[bool] = []
-    for one in values:
-        found.append(one.casefold() in seen)
-        seen.add(one.casefold())
+    for value in values:
+        found.append(value.casefold() in seen)
+        seen.add(value.casefold())
     return found
 
 
-def _stamps(mine: Sequence[str], other: Sequence[str]) -> list[Unlike]:
+def _stamps(sample: Sequence[str], reference: Sequence[str]) -> list[Unlike]:
     hours = [
-        [match.group(1) for one in side if (match := STAMP.match(one)) and match.group(1)] for side in (mine, other)
+        [match.group(1) for text in side if (match := STAMP.match(text)) and match.group(1)]
+        for side in (sample, reference)
     ]
     if min(map(len, hours)) < LEAST:
         return []
@@ -275,12 +276,12 @@ def drawn_by_task(tasks: Sequence[Sequence[Row]]) -> set[str]:
     found: set[str] = set()
     for name in columns([row for rows in tasks for row in rows]) if len(tasks) > 2 else ():
         sides = [texts(column(rows, name)) for rows in tasks]
-        if min(map(len, sides)) < LEAST or len({one for side in sides for one in side}) > 20:
+        if min(map(len, sides)) < LEAST or len({text for side in sides for text in side}) > 20:
             continue
         apart = 0
-        for place, one in enumerate(sides):
-            rest = [value for other, side in enumerate(sides) if other != place for value in side]
-            effect, p = variation(one, rest)
+        for place, side in enumerate(sides):
+            rest = [value for reference, side in enumerate(sides) if reference != place for value in side]
+            effect, p = variation(side, rest)
             apart += effect > DISTANCE and p < SURE
         if 2 * apart > len(sides):
             found.add(name)
@@ -290,19 +291,19 @@ def drawn_by_task(tasks: Sequence[Sequence[Row]]) -> set[str]:
 def holm(every: Sequence[tuple[str, Unlike]]) -> list[tuple[str, Unlike]]:
     """Those that hold after Holm's correction, and are large, the largest first."""
     kept: list[tuple[str, Unlike]] = []
-    for rank, (name, one) in enumerate(sorted(every, key=lambda pair: pair[1].p)):
-        if one.p > ALPHA / (len(every) - rank):
+    for rank, (name, difference) in enumerate(sorted(every, key=lambda pair: pair[1].p)):
+        if difference.p > ALPHA / (len(every) - rank):
             break
-        kept.append((name, one))
+        kept.append((name, difference))
     return sorted((pair for pair in kept if pair[1].is_large), key=lambda pair: -pair[1].effect)
 
 
-def auc(mine: Sequence[Row], other: Sequence[Row], rng: random.Random, *, most: int = 200) -> float | None:
+def auc(sample: Sequence[Row], reference: Sequence[Row], rng: random.Random, *, most: int = 200) -> float | None:
     """How well a classifier tells rows of both sides apart, 0.5 to 1: area under the curve, on rows it has not seen."""
-    names = [name for name in columns(mine) if name in set(columns(other))]
-    names = [name for name in names if not is_id(name, column(mine, name))]
-    rows = [(row, 0) for row in _drawn(mine, rng, most)] + [(row, 1) for row in _drawn(other, rng, most)]
-    if not names or min(len(mine), len(other)) < 2 * LEAST:
+    names = [name for name in columns(sample) if name in set(columns(reference))]
+    names = [name for name in names if not is_id(name, column(sample, name))]
+    rows = [(row, 0) for row in _drawn(sample, rng, most)] + [(row, 1) for row in _drawn(reference, rng, most)]
+    if not names or min(len(sample), len(reference)) < 2 * LEAST:
         return None
     rng.shuffle(rows)
     features = _scaled([_features(row, names) for row, _ in rows])
@@ -345,14 +346,14 @@ def _scaled(rows: list[list[float]]) -> list[list[float]]:
     for place in range(1, len(rows[0])):
         values = [row[place] for row in rows]
         mean = sum(values) / len(values)
-        spread = math.sqrt(sum((one - mean) ** 2 for one in values) / len(values)) or 1.0
+        spread = math.sqrt(sum((value - mean) ** 2 for value in values) / len(values)) or 1.0
         for row in rows:
             row[place] = (row[place] - mean) / spread
     return rows
 
 
-def _dot(one: Sequence[float], other: Sequence[float]) -> float:
-    return sum(a * b for a, b in zip(one, other, strict=True))
+def _dot(first: Sequence[float], second: Sequence[float]) -> float:
+    return sum(a * b for a, b in zip(first, second, strict=True))
 
 
 def _fitted(rows: Sequence[list[float]], labels: Sequence[int], rounds: int = 40) -> list[float]:
@@ -363,7 +364,7 @@ def _fitted(rows: Sequence[list[float]], labels: Sequence[int], rounds: int = 40
             error = 1 / (1 + math.exp(-max(-30.0, min(30.0, _dot(weights, row))))) - label
             for place, value in enumerate(row):
                 slope[place] += error * value / len(rows)
-        weights = [weight - 0.8 * one for weight, one in zip(weights, slope, strict=True)]
+        weights = [weight - 0.8 * number for weight, number in zip(weights, slope, strict=True)]
     return weights
 
 

@@ -39,7 +39,7 @@ _LAST = re.compile(
 def defaults_differ(records: Sequence[Record], evidence: Evidence) -> bool:
     """Without a parameter the call does something else than with its declared default, and twice the same."""
     without, given, again = records
-    if any(one.at("call").is_error for one in records):
+    if any(record.at("call").is_error for record in records):
         return False
     marks = ("call", "look") if evidence.data["looks"] else ("call",)
     steady = all(same(without.at(mark), again.at(mark), evidence.volatile) for mark in marks)
@@ -53,12 +53,16 @@ def defaults(ctx: AuditContext) -> Iterator[Finding | None]:
     if not cases:
         raise NotChecked("no default is declared")
     for tool, name, value in cases:
-        tried = [one for one in ctx.variations.of(tool.name) if one.works and one.kind in ("good", "legal")]
-        tried.sort(key=lambda one: -len(str(one.seen.value)))
-        for variation in [*tried[:2], *(one for one in tried[2:] if one.kind == "good")][:3]:
+        tried = [
+            candidate
+            for candidate in ctx.variations.of(tool.name)
+            if candidate.works and candidate.kind in ("good", "legal")
+        ]
+        tried.sort(key=lambda variation: -len(str(variation.seen.value)))
+        for variation in [*tried[:2], *(candidate for candidate in tried[2:] if candidate.kind == "good")][:3]:
             looks = variation.changes is not None
-            without = {key: one for key, one in variation.arguments.items() if key != name}
-            ops = [call(tool.name, one) for one in (without, {**without, name: value}, without)]
+            without = {key: argument for key, argument in variation.arguments.items() if key != name}
+            ops = [call(tool.name, item) for item in (without, {**without, name: value}, without)]
             probes = [_seen(variation, op, looks=looks) for op in ops]
             data = {"looks": looks}
             ctx.count_comparisons()
@@ -86,13 +90,13 @@ def _defaults(tool: ToolSpec) -> Iterator[tuple[str, Any]]:
         if schema.get("default") is not None:
             yield name, schema["default"]
             continue
-        told = _DEFAULT.search(str(schema.get("description") or ""))
-        if told and schema.get("type") == "integer" and told[1].lstrip("-").isdigit():
-            yield name, int(told[1])
-        elif told and told[1] in (schema.get("enum") or ()):
-            yield name, told[1]
-        elif told and schema.get("type") == "boolean" and told[1].lower() in ("true", "false"):
-            yield name, told[1].lower() == "true"
+        match = _DEFAULT.search(str(schema.get("description") or ""))
+        if match and schema.get("type") == "integer" and match[1].lstrip("-").isdigit():
+            yield name, int(match[1])
+        elif match and match[1] in (schema.get("enum") or ()):
+            yield name, match[1]
+        elif match and schema.get("type") == "boolean" and match[1].lower() in ("true", "false"):
+            yield name, match[1].lower() == "true"
 
 
 def _seen(variation: Variation, op: Op, *, looks: bool) -> Probe:
@@ -120,8 +124,8 @@ def claims(ctx: AuditContext) -> Iterator[Finding | None]:
     """Descriptions that say once, not empty, one word, or a part of a name, mean it."""
     looked = False
     for tool in ctx.about.tools:
-        tried = [one for one in ctx.variations.of(tool.name) if one.works]
-        good = [one for one in tried if one.kind == "good"]
+        tried = [candidate for candidate in ctx.variations.of(tool.name) if candidate.works]
+        good = [candidate for candidate in tried if candidate.kind == "good"]
         for variation in good[:1]:
             for found in (_once(ctx, variation), *_forms(ctx, variation), _parts(ctx, variation, tried)):
                 looked = True
@@ -195,7 +199,7 @@ def _parts(ctx: AuditContext, good: Variation, tried: Sequence[Variation]) -> Fi
         text = f"{good.tool.description} {schema.get('description') or ''}" if is_dict(schema) else ""
         if not PART.search(text) or schema.get("type") != "string":
             continue
-        for variation in [one for one in tried if rows_of(one.seen.value)][:6]:
+        for variation in [candidate for candidate in tried if rows_of(candidate.seen.value)][:6]:
             value = variation.arguments.get(name)
             if not isinstance(value, str) or len(value.strip()) < 5:
                 continue
@@ -237,10 +241,10 @@ def last(ctx: AuditContext) -> Iterator[Finding | None]:
             words = [name for name, value in op.value.items() if isinstance(value, str)] if op.name in tools else []
             if not words or not ctx.solution_score(task):
                 continue
-            other = call(op.name, {**op.value, words[-1]: "not this one"})
+            other_op = call(op.name, {**op.value, words[-1]: "not this one"})
             probes = (
                 Probe((reset(task), *ops, score())),
-                Probe((reset(task), *ops[:place], other, *ops[place:], score())),
+                Probe((reset(task), *ops[:place], other_op, *ops[place:], score())),
             )
             ctx.count_comparisons()
             data = ctx.solution_score(task)

@@ -31,7 +31,10 @@ NEW = "zq9_new_text"
 
 def claim_of(tool: ToolSpec) -> str:
     """What is promised: "once", "first", "every", or "" for nothing."""
-    texts = [tool.description, *(str(one.get("description") or "") for one in tool.properties.values() if is_dict(one))]
+    texts = [
+        tool.description,
+        *(str(schema.get("description") or "") for schema in tool.properties.values() if is_dict(schema)),
+    ]
     text = " ".join(texts)
     found = [name for name, words in (("once", _ONCE), ("first", _FIRST), ("every", _EVERY)) if words.search(text)]
     return found[0] if len(found) == 1 else ""
@@ -47,8 +50,8 @@ def breaks_claim(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _wrong(made: dict[str, list[Any]], old: str, claim: str) -> bool:
-    texts = [(one, other) for one, other in made.values() if isinstance(one, str) and isinstance(other, str)]
-    texts = [(one, other) for one, other in texts if one.count(old) > 1 and NEW in other]
+    texts = [(first, second) for first, second in made.values() if isinstance(first, str) and isinstance(second, str)]
+    texts = [(first, second) for first, second in texts if first.count(old) > 1 and NEW in second]
     for before, after in texts:
         if claim == "once" and after == before.replace(old, NEW, after.count(NEW)):
             return True
@@ -65,8 +68,8 @@ def says_done(records: Sequence[Record], _evidence: Evidence) -> bool:
     made = changed(record.at("was").value, record.at("look").value)
     seen = record.at("call")
     words = str(seen.value).lower()
-    told = re.search(r"no |not |0|false|none|nothing|zero|unchanged", words) is not None
-    return not seen.is_error and made == {} and not told
+    denies = re.search(r"no |not |0|false|none|nothing|zero|unchanged", words) is not None
+    return not seen.is_error and made == {} and not denies
 
 
 def _editors(ctx: AuditContext) -> list[tuple[Variation, str, str]]:
@@ -74,9 +77,13 @@ def _editors(ctx: AuditContext) -> list[tuple[Variation, str, str]]:
     for tool in ctx.about.tools:
         olds = [name for name in tool.properties if _OLD.match(name)]
         news = [name for name in tool.properties if _NEW.match(name)]
-        good = [one for one in ctx.variations.of(tool.name) if one.kind == "good" and one.works and one.changes]
+        good = [
+            variation
+            for variation in ctx.variations.of(tool.name)
+            if variation.kind == "good" and variation.works and variation.changes
+        ]
         if len(olds) == 1 and len(news) == 1 and good:
-            found += [(one, olds[0], news[0]) for one in good]
+            found += [(variation, olds[0], news[0]) for variation in good]
     return found
 
 
@@ -86,18 +93,18 @@ def edits(ctx: AuditContext) -> Iterator[Finding | None]:
     found = _editors(ctx)
     if not found:
         raise NotChecked("no tool replaces a text")
-    told: set[str] = set()
+    reported: set[str] = set()
     for variation, old, new in found:
         for text in _repeated(variation, variation.good[old]):
             claim = claim_of(variation.tool)
-            if not claim or f"{variation.tool.name} {claim}" in told:
+            if not claim or f"{variation.tool.name} {claim}" in reported:
                 break
             op = call(variation.tool.name, {**variation.good, old: text, new: NEW})
             probe = _changed(variation, op)
             data = {"old": text, "claim": claim}
             ctx.count_comparisons()
             if breaks_claim([ctx.play_probe(probe)], Evidence("", data=data)):
-                told.add(f"{variation.tool.name} {claim}")
+                reported.add(f"{variation.tool.name} {claim}")
                 yield ctx.finding(
                     f"{variation.tool.name} does not keep to {claim}: a text that is there several times",
                     probe,
@@ -139,7 +146,7 @@ def _changed(variation: Variation, op: Op) -> Probe:
 
 def _repeated(variation: Variation, known: Any) -> Iterator[str]:
     """Texts that stand several times in what the good call edits."""
-    texts = [one for one, _ in (variation.changes or {}).values() if isinstance(one, str) and str(known) in one]
+    texts = [item for item, _ in (variation.changes or {}).values() if isinstance(item, str) and str(known) in item]
     for text in texts:
         words = dict.fromkeys(re.findall(r"[A-Za-z]{3,}", text))
         often = sorted((word for word in words if text.count(word) > 1), key=len, reverse=True)

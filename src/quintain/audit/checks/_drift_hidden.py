@@ -36,11 +36,11 @@ TOLD = 4
 def answers(records: Sequence[Record], evidence: Evidence) -> bool:
     """The call does something, or asks for its arguments, where two names that are no tool get another answer."""
     record, name = records[0], evidence.data
-    seen, *others = (record.at(mark) for mark in ("call", "nobody", "near"))
-    if seen.how == "crashed" or UNKNOWN.search(text_of(seen)) or not all(one.is_error for one in others):
+    seen, *other_results = (record.at(mark) for mark in ("call", "nobody", "near"))
+    if seen.how == "crashed" or UNKNOWN.search(text_of(seen)) or not all(result.is_error for result in other_results):
         return False
     shape = _shape(seen, name)
-    if any(shape in (_shape(one, NOBODY), _shape(one, _near(name))) for one in others):
+    if any(shape in (_shape(result, NOBODY), _shape(result, _near(name))) for result in other_results):
         return False
     return not seen.is_error or MISSING.search(text_of(seen)) is not None
 
@@ -58,14 +58,14 @@ def hidden_tools(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     """What can be called, but is not advertised."""
     advertised = {tool.name for tool in ctx.about.tools}
     ops = [op for name in _names(ctx, advertised) for op in _calls(ctx, name)]
-    told: dict[str, None] = {}
+    reported: dict[str, None] = {}
     for op, seen in _screened(ctx, task, ops):
-        if op.name in told or len(told) >= TOLD:
+        if op.name in reported or len(reported) >= TOLD:
             continue
         probe = _probe(task, op)
         if not answers([ctx.play_probe(probe)], Evidence("", data=op.name)):
             continue
-        told[op.name] = None
+        reported[op.name] = None
         yield ctx.finding(
             f"{op.name} can be called, but is not advertised",
             probe,
@@ -87,7 +87,7 @@ def _probe(task: str, op: Op) -> Probe:
 def _names(ctx: AuditContext, advertised: set[str]) -> list[str]:
     """Names in the code first; then other verbs for the things that tools are about, and what is left from building."""
     things = dict.fromkeys(name.partition("_")[2] for name in sorted(advertised) if "_" in name)
-    near = (f"{verb}_{thing}" for thing, verb in itertools.product([one for one in things if one], VERBS))
+    near = (f"{verb}_{thing}" for thing, verb in itertools.product([thing for thing in things if thing], VERBS))
     guessed = [name for name in itertools.chain(ADMIN, near) if name not in advertised]
     return list(dict.fromkeys([*sorted(callables_in(ctx.sources, advertised)), *guessed[:GUESSES]]))
 

@@ -59,25 +59,30 @@ def _key(row: Any) -> Any:
 def is_whole(seen: OpResult) -> bool:
     """Whether a list gives no reason to think that there is more."""
     rows, value = rows_of(seen.value) or [], parsed(seen.value)
-    told = [one for one in value.values() if not isinstance(one, list)] if is_dict(value) else []
-    return len(rows) not in _CUT and all(one in (None, False, len(rows)) for one in told)
+    stated = [item for item in value.values() if not isinstance(item, list)] if is_dict(value) else []
+    return len(rows) not in _CUT and all(item in (None, False, len(rows)) for item in stated)
 
 
 def sticks_out(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The narrower list has a row that the wider one, which is whole, does not have."""
     wide, narrow = records[0].at("wide"), records[0].at("narrow")
-    mine, theirs = keys_of(narrow), keys_of(wide)
-    return mine is not None and theirs is not None and is_whole(wide) and not mine.keys() <= theirs.keys()
+    own_fields, other_fields = keys_of(narrow), keys_of(wide)
+    return (
+        own_fields is not None
+        and other_fields is not None
+        and is_whole(wide)
+        and not own_fields.keys() <= other_fields.keys()
+    )
 
 
 @check("x.narrower_lists_are_parts", "action_drift", needs=("tools", "call", "tasks"), value=69)
 def nested(ctx: AuditContext) -> Iterator[Finding | None]:
     """What is asked for more narrowly is a part of what is asked for more widely."""
-    told: set[str] = set()
+    reported: set[str] = set()
     looked = False
     for known in _lists(ctx):
         for name, how in _narrowing(ctx, known):
-            if f"{known.op.name} {name}" in told or len(told) >= TOLD:
+            if f"{known.op.name} {name}" in reported or len(reported) >= TOLD:
                 continue
             looked = True
             pairs = list(_pairs(ctx, known, name, how=how))
@@ -87,7 +92,7 @@ def nested(ctx: AuditContext) -> Iterator[Finding | None]:
                 limit = _limit(ctx, known, wide, but=name)
                 if not sticks_out([record], Evidence("")) or _is_cut(record, records, limit=limit):
                     continue
-                told.add(f"{known.op.name} {name}")
+                reported.add(f"{known.op.name} {name}")
                 yield ctx.finding(
                     f"{known.op.name} shows rows for {name}={narrow[name]!r} that {name}={wide[name]!r} leaves out",
                     _beside(known, wide, narrow),
@@ -105,13 +110,13 @@ def nested(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _limit(ctx: AuditContext, known: KnownCall, given: dict[str, Any], *, but: str) -> float:
     """After how many rows a list ends, as the call says or a default does; 0 where nobody can tell."""
-    tool = next(one for one in ctx.about.tools if one.name == known.op.name)
+    tool = next(spec for spec in ctx.about.tools if spec.name == known.op.name)
     limits = [
         given.get(name, schema.get("default"))
         for name, schema in tool.properties.items()
         if is_dict(schema) and schema.get("type") == "integer" and name != but and _SIZES.search(name)
     ]
-    return min((one if is_number(one) else 0 for one in limits), default=math.inf)
+    return min((limit if is_number(limit) else 0 for limit in limits), default=math.inf)
 
 
 def _is_cut(record: Record, records: Sequence[Record], *, limit: float) -> bool:
@@ -121,10 +126,10 @@ def _is_cut(record: Record, records: Sequence[Record], *, limit: float) -> bool:
     """
     kept = [keys for each in records for mark in ("wide", "narrow") if (keys := keys_of(each.at(mark)))]
     most = max(map(len, kept), default=0)
-    longest = [one.keys() for one in kept if len(one) == most]
-    alike = any(one & other and one != other for one, other in itertools.combinations(longest, 2))
-    mine = len(keys_of(record.at("wide")) or ())
-    return mine >= limit or (alike and mine == most)
+    longest = [item.keys() for item in kept if len(item) == most]
+    alike = any(first & second and first != second for first, second in itertools.combinations(longest, 2))
+    own_place = len(keys_of(record.at("wide")) or ())
+    return own_place >= limit or (alike and own_place == most)
 
 
 def _lists(ctx: AuditContext) -> list[KnownCall]:
@@ -143,7 +148,7 @@ def _lists(ctx: AuditContext) -> list[KnownCall]:
 
 def _narrowing(ctx: AuditContext, known: KnownCall) -> Iterator[tuple[str, str]]:
     """Parameters that leave out rows: "least", "most", or "part" of a text."""
-    tool = next(one for one in ctx.about.tools if one.name == known.op.name)
+    tool = next(spec for spec in ctx.about.tools if spec.name == known.op.name)
     for name, schema in tool.properties.items():
         text = f"{schema.get('description') or ''}" if is_dict(schema) else ""
         if not is_dict(schema) or _LIMITS.search(name) or _RANKED.search(f"{tool.description} {text}"):
@@ -173,12 +178,12 @@ def _pairs(
             yield {**base, name: text.strip()[:-1]}, base
         for row in (rows_of(known.seen.value) or [])[:2]:
             words = [
-                one
+                word
                 for value in (row.values() if is_dict(row) else ())
                 if isinstance(value, str)
-                for one in value.split()
+                for word in value.split()
             ]
-            yield from (({**base, name: one[:3]}, {**base, name: one}) for one in words[:3] if len(one) > 3)
+            yield from (({**base, name: word[:3]}, {**base, name: word}) for word in words[:3] if len(word) > 3)
         return
     for low, high in itertools.pairwise(_numbers(ctx, known, name)):
         pair = ({**base, name: low}, {**base, name: high})
@@ -190,10 +195,10 @@ def _numbers(ctx: AuditContext, known: KnownCall, name: str) -> list[Any]:
     rows = [row for row in rows_of(known.seen.value) or [] if is_dict(row)]
     stem = re.sub(r"^(min|max)(imum)?_|_(min|max)$", "", name)
     own = {row[field] for row in rows for field in row if field in (name, stem) and is_number(row[field])}
-    every = own or {one for row in rows for one in row.values() if is_number(one)}
-    seen = [one for one in (known.op.value.get(name), *ctx.discovery.values.of(name)) if is_number(one)]
-    tool = next(one for one in ctx.about.tools if one.name == known.op.name)
-    found = sorted(one for one in {*every, *seen} if fits(one, tool.properties[name]))
+    every = own or {cell for row in rows for cell in row.values() if is_number(cell)}
+    seen = [item for item in (known.op.value.get(name), *ctx.discovery.values.of(name)) if is_number(item)]
+    tool = next(spec for spec in ctx.about.tools if spec.name == known.op.name)
+    found = sorted(item for item in {*every, *seen} if fits(item, tool.properties[name]))
     return found[:: max(1, len(found) // 6)][:8]
 
 
@@ -210,10 +215,10 @@ def of_another(records: Sequence[Record], evidence: Evidence) -> bool:
     name, record = evidence.data, records[0]
     for mark in ("one", "other"):
         rows = _fields(record, mark, name)
-        if not rows or any(one != _asked(record, mark, name) for one in rows):
+        if not rows or any(row != _asked(record, mark, name) for row in rows):
             return False
     wrong = _fields(record, "call", name)
-    return bool(wrong) and all(one != _asked(record, "call", name) for one in wrong)
+    return bool(wrong) and all(item != _asked(record, "call", name) for item in wrong)
 
 
 def _fields(record: Record, mark: str, name: str) -> list[Any]:
@@ -231,11 +236,11 @@ def unread(ctx: AuditContext) -> Iterator[Finding | None]:
     """A list for a value that cannot be read is an error or empty, not that for another value."""
     looked = False
     for known in _lists(ctx):
-        for name, (one, other) in _equal(ctx, known).items():
+        for name, (first, second) in _equal(ctx, known).items():
             looked = True
-            marked = (reset(known.task), *known.before, one.marked("one"), other.marked("other"))
+            marked = (reset(known.task), *known.before, first.marked("one"), second.marked("other"))
             for value in GARBAGE:
-                wrong = call(known.op.name, {**one.value, name: value}, mark="call")
+                wrong = call(known.op.name, {**first.value, name: value}, mark="call")
                 probe = Probe((*marked, wrong))
                 ctx.count_comparisons()
                 record = ctx.play_probe(probe)
@@ -260,20 +265,20 @@ def unread(ctx: AuditContext) -> Iterator[Finding | None]:
 def _equal(ctx: AuditContext, known: KnownCall) -> dict[str, tuple[Op, Op]]:
     """Parameters of text by which rows are chosen, each with two calls that show it."""
     found: dict[str, tuple[Op, Op]] = {}
-    tool = next(one for one in ctx.about.tools if one.name == known.op.name)
+    tool = next(spec for spec in ctx.about.tools if spec.name == known.op.name)
     if _RANKED.search(tool.description):
         return {}
     rows = [row for row in rows_of(known.seen.value) or [] if is_dict(row)]
     for name, value in known.op.value.items():
         if not isinstance(value, str) or not rows or any(row.get(name) != value for row in rows):
             continue
-        known_to_work = [str(one.op.value.get(name)) for one in ctx.discovery.of(tool.name)]
+        known_to_work = [str(known_call.op.value.get(name)) for known_call in ctx.discovery.of(tool.name)]
         texts = list(dict.fromkeys([*known_to_work, *map(str, ctx.discovery.values.of(name))]))
-        for text in [one for one in texts if one != value][:6]:
-            other = call(tool.name, {**known.op.value, name: text})
-            record = ctx.play(reset(known.task), *known.before, other.marked("other"))
+        for text in [candidate for candidate in texts if candidate != value][:6]:
+            other_op = call(tool.name, {**known.op.value, name: text})
+            record = ctx.play(reset(known.task), *known.before, other_op.marked("other"))
             there = _fields(record, "other", name)
-            if there and all(one == text for one in there):
-                found[name] = (call(tool.name, known.op.value), other)
+            if there and all(item == text for item in there):
+                found[name] = (call(tool.name, known.op.value), other_op)
                 break
     return found

@@ -29,7 +29,7 @@ _COUNTED = re.compile(
 def numbers_name_places(ctx: AuditContext) -> Iterator[Finding | None]:
     """A number that is counted from 1, or from 0, names the entry of a list that stands there."""
     numbered = [(tool, *found) for tool in ctx.about.tools for found in _numbered(tool)]
-    numbered = [one for one in numbered if not reads_by_name(call(one[0].name))]
+    numbered = [item for item in numbered if not reads_by_name(call(item[0].name))]
     looks = _looks(ctx)
     if not numbered or not looks:
         raise NotChecked("no tool says from where it counts entries that are shown")
@@ -65,22 +65,22 @@ def _numbered(tool: ToolSpec) -> Iterator[tuple[str, int]]:
 def _looks(ctx: AuditContext) -> list[Op]:
     """Calls that show what there is: those that need no argument, and known ones."""
     bare = [call(tool.name) for tool in ctx.about.tools if not tool.required and reads_by_name(call(tool.name))]
-    known = [one.op for one in ctx.discovery.reads() if reads_by_name(one.op)]
+    known = [known_call.op for known_call in ctx.discovery.reads() if reads_by_name(known_call.op)]
     return list({f"{op.name} {op.value}": op.marked("") for op in (*bare, *known)}.values())[:LOOKS]
 
 
 def _op(ctx: AuditContext, tool: ToolSpec, *, name: str, base: int) -> Op:
-    known = next((one.op.value for one in ctx.discovery.of(tool.name)), None)
+    known = next((known_call.op.value for known_call in ctx.discovery.of(tool.name)), None)
     given: dict[str, Any] = known or valid(tool, ctx.discovery.values, ctx.rng)
     return call(tool.name, {**given, name: base}, mark="call")
 
 
 def _moments(ctx: AuditContext, op: Op, looks: Sequence[Op]) -> Iterator[Probe]:
     """The call at many moments of a solution, the latest first, with a look before and after."""
-    before = [one.marked(f"before {place}") for place, one in enumerate(looks)]
-    after = [one.marked(f"after {place}") for place, one in enumerate(looks)]
+    before = [step.marked(f"before {place}") for place, step in enumerate(looks)]
+    after = [step.marked(f"after {place}") for place, step in enumerate(looks)]
     for task in ctx.sample_tasks(TASKS):
-        ops = [one for one in ctx.oracle(task) or () if one.do == "call"]
+        ops = [step for step in ctx.oracle(task) or () if step.do == "call"]
         for end in range(len(ops), max(0, len(ops) - MOMENTS), -1):
             yield Probe((reset(task), *ops[:end], *before, op, *after))
 
@@ -95,7 +95,7 @@ def names_another(records: Sequence[Record], evidence: Evidence) -> bool:
         if not op.mark.startswith("before "):
             continue
         seen = [record.at(mark) for mark in (op.mark, f"after {op.mark.removeprefix('before ')}")]
-        if all(one.fine for one in seen):
+        if all(result.fine for result in seen):
             concerned += _concerned(parsed(seen[0].value), parsed(seen[1].value), base)
     return bool(concerned) and not any(concerned)
 
@@ -108,7 +108,7 @@ def _concerned(before: Any, after: Any, base: int) -> Iterator[bool]:
     if not is_list(before) or not is_list(after) or before == after:
         return
     if len(after) == len(before):
-        places = [place for place, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
+        places = [place for place, (first, second) in enumerate(zip(before, after, strict=True)) if first != second]
         alike = len(places) == 1
     else:
         places = [place for place in range(len(before)) if [*before[:place], *before[place + 1 :]] == after]

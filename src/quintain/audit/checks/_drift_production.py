@@ -24,10 +24,10 @@ def shape_differs(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def declared_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     """The declared tools, and those of production, still differ in the place that `data` names."""
-    ours = {tool["name"]: tool for tool in records[0].at("tools").value or ()}
+    own_fields = {tool["name"]: tool for tool in records[0].at("tools").value or ()}
     real: Any = records[0].at("production").value
-    theirs = {tool["name"]: tool for tool in real["tools"]}
-    return evidence.data in dict(_differences(ours, theirs))
+    other_fields = {tool["name"]: tool for tool in real["tools"]}
+    return evidence.data in dict(_differences(own_fields, other_fields))
 
 
 @check("x.production_declares_the_same", "action_drift", needs=("tools", "production"), value=84)
@@ -38,10 +38,10 @@ def production(ctx: AuditContext) -> Iterator[Finding | None]:
     real = record.at("production").value
     if not is_dict(real) or not real.get("tools"):
         raise NotChecked("production() gives no tools")
-    ours = {tool["name"]: tool for tool in record.at("tools").value}
-    theirs = {tool["name"]: tool for tool in real["tools"]}
-    ctx.count_comparisons(len({*ours, *theirs}))
-    for what, (expected, observed) in _differences(ours, theirs):
+    own_fields = {tool["name"]: tool for tool in record.at("tools").value}
+    other_fields = {tool["name"]: tool for tool in real["tools"]}
+    ctx.count_comparisons(len({*own_fields, *other_fields}))
+    for what, (expected, observed) in _differences(own_fields, other_fields):
         yield ctx.finding(
             f"{what} is not as in production",
             probe,
@@ -55,37 +55,37 @@ def production(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-def _differences(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
-    for name in sorted({*ours, *theirs}):
-        if name not in ours or name not in theirs:
-            there, missing = ("there is", "there is none") if name in theirs else ("there is none", "there is")
+def _differences(own_fields: dict[str, Any], other_fields: dict[str, Any]) -> Iterator[tuple[str, tuple[Any, Any]]]:
+    for name in sorted({*own_fields, *other_fields}):
+        if name not in own_fields or name not in other_fields:
+            there, missing = ("there is", "there is none") if name in other_fields else ("there is none", "there is")
             yield f"tool {name}", (there, missing)
             continue
-        mine, real = (_schema(one) for one in (ours[name], theirs[name]))
-        for parameter in sorted({*mine["properties"], *real["properties"]}):
-            one, other = mine["properties"].get(parameter), real["properties"].get(parameter)
+        own_values, real = (_schema(item) for item in (own_fields[name], other_fields[name]))
+        for parameter in sorted({*own_values["properties"], *real["properties"]}):
+            first, second = own_values["properties"].get(parameter), real["properties"].get(parameter)
             for field in ("type", "enum", "default", "minimum", "maximum", "format", "items"):
-                left = one.get(field) if is_dict(one) else None
-                right = other.get(field) if is_dict(other) else None
-                if one is None or other is None:
-                    yield f"parameter {parameter} of {name}", (other, one)
+                left = first.get(field) if is_dict(first) else None
+                right = second.get(field) if is_dict(second) else None
+                if first is None or second is None:
+                    yield f"parameter {parameter} of {name}", (second, first)
                     break
                 if left != right and not (field == "enum" and _same_set(left, right)):
                     yield f"{field} of {parameter} of {name}", (right, left)
-                if _at_odds(one, other):
-                    yield f"unit of {parameter} of {name}", (_words(other), _words(one))
-        orders = [promised_order(str(tool.get("description") or "")) for tool in (theirs[name], ours[name])]
+                if _at_odds(first, second):
+                    yield f"unit of {parameter} of {name}", (_words(second), _words(first))
+        orders = [promised_order(str(tool.get("description") or "")) for tool in (other_fields[name], own_fields[name])]
         if None not in orders and orders[0] != orders[1]:
             yield f"order of {name}", (orders[0], orders[1])
-        if set(mine["required"]) != set(real["required"]):
-            yield f"required parameters of {name}", (sorted(real["required"]), sorted(mine["required"]))
+        if set(own_values["required"]) != set(real["required"]):
+            yield f"required parameters of {name}", (sorted(real["required"]), sorted(own_values["required"]))
 
 
-def _at_odds(one: Any, other: Any) -> bool:
+def _at_odds(first: Any, second: Any) -> bool:
     """Whether both descriptions speak of a unit of one kind, and have none of it in common."""
-    mine, theirs = (units_in(_words(schema)) for schema in (one, other))
-    kinds = {kind for kind, _ in mine} & {kind for kind, _ in theirs}
-    return any(not {one for one in mine if one[0] == kind} & theirs for kind in kinds)
+    own_units, other_units = (units_in(_words(schema)) for schema in (first, second))
+    kinds = {kind for kind, _ in own_units} & {kind for kind, _ in other_units}
+    return any(not {pair for pair in own_units if pair[0] == kind} & other_units for kind in kinds)
 
 
 def _words(schema: Any) -> str:
@@ -93,8 +93,8 @@ def _words(schema: Any) -> str:
     return str(schema.get("description") or "") if is_dict(schema) else ""
 
 
-def _same_set(one: Any, other: Any) -> bool:
-    return is_list(one) and is_list(other) and sorted(map(str, one)) == sorted(map(str, other))
+def _same_set(first: Any, second: Any) -> bool:
+    return is_list(first) and is_list(second) and sorted(map(str, first)) == sorted(map(str, second))
 
 
 def _schema(tool: dict[str, Any]) -> dict[str, Any]:
@@ -134,38 +134,38 @@ def behaviour(ctx: AuditContext) -> Iterator[Finding | None]:
 def turned(records: Sequence[Record], evidence: Evidence) -> bool:
     """In every task a number of the answer is production's turned round, with another sign, or in another unit."""
     where, answer = evidence.data
-    theirs = dict(_numbers(answer)).get(where)
-    ours = [dict(_numbers(record.at("call").value)).get(where) for record in records if record.at("call").fine]
-    if theirs is None or len(ours) != len(records) or len({*ours}) != 1 or ours[0] is None:
+    other_score = dict(_numbers(answer)).get(where)
+    own_scores = [dict(_numbers(record.at("call").value)).get(where) for record in records if record.at("call").fine]
+    if other_score is None or len(own_scores) != len(records) or len({*own_scores}) != 1 or own_scores[0] is None:
         return False
-    return not any(_holds(record, ours[0]) for record in records) and _is_turned(ours[0], theirs)
+    return not any(_holds(record, own_scores[0]) for record in records) and _is_turned(own_scores[0], other_score)
 
 
 def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
     value = parsed(value)
     if is_dict(value):
-        for name, one in value.items():
-            yield from _numbers(one, f"{path}/{name}")
+        for name, item in value.items():
+            yield from _numbers(item, f"{path}/{name}")
     elif is_list(value):
-        for place, one in enumerate(value[:20]):
-            yield from _numbers(one, f"{path}/{place}")
+        for place, element in enumerate(value[:20]):
+            yield from _numbers(element, f"{path}/{place}")
     elif is_number(value):
         yield path, float(value)
 
 
-def _is_turned(ours: float, theirs: float) -> bool:
+def _is_turned(own_score: float, other_score: float) -> bool:
     """By a law that no chance keeps: the number has three digits at least that count."""
-    if not ours or not theirs or len(f"{abs(theirs):.9g}".replace(".", "").strip("0")) < 3:
+    if not own_score or not other_score or len(f"{abs(other_score):.9g}".replace(".", "").strip("0")) < 3:
         return False
-    ratio = ours / theirs
-    is_inverse = abs(ours * theirs - 1) < 5e-4 and abs(ratio - 1) > 1e-3
-    return is_inverse or any(abs(ratio / one - 1) < 1e-6 for one in (-1, 0.001, 0.01, 60, 100, 1 / 60, 1000, 1024))
+    ratio = own_score / other_score
+    is_inverse = abs(own_score * other_score - 1) < 5e-4 and abs(ratio - 1) > 1e-3
+    return is_inverse or any(abs(ratio / item - 1) < 1e-6 for item in (-1, 0.001, 0.01, 60, 100, 1 / 60, 1000, 1024))
 
 
 def _holds(record: Record, number: float) -> bool:
     """Whether the world has that number, so that it is a datum."""
     seen = record.at("world")
-    return seen.fine and any(one == number for _, one in _numbers(seen.value))
+    return seen.fine and any(amount == number for _, amount in _numbers(seen.value))
 
 
 @check("x.production_counts_the_same", "action_drift", needs=("call", "production", "tasks"), value=73)
@@ -175,9 +175,9 @@ def counted(ctx: AuditContext) -> Iterator[Finding | None]:
     pairs = real.get("calls") if is_dict(real) else None
     if not pairs:
         raise NotChecked("production() gives no calls with their answers")
-    told: set[str] = set()
+    reported: set[str] = set()
     for finding in _reckoned(ctx, pairs[:40]):
-        told |= {finding.title.partition(" ")[0]}
+        reported |= {finding.title.partition(" ")[0]}
         yield finding
     for name, arguments, answer in pairs[:40]:
         places = [where for where, _ in _numbers(answer)][:20]
@@ -186,12 +186,12 @@ def counted(ctx: AuditContext) -> Iterator[Finding | None]:
             for task in ctx.sample_tasks(2)
             for seed in (0, 1)
         ]
-        records = ctx.play_all(probes) if places and name not in told else []
+        records = ctx.play_all(probes) if places and name not in reported else []
         ctx.count_comparisons()
         for where in places if records else ():
-            if name in told or not turned(records, Evidence("", data=[where, answer])):
+            if name in reported or not turned(records, Evidence("", data=[where, answer])):
                 continue
-            told.add(name)
+            reported.add(name)
             yield ctx.finding(
                 f"{name} gives {where.strip('/')} turned round, or in another unit than production",
                 *probes,
@@ -227,14 +227,14 @@ def reckoned_otherwise(records: Sequence[Record], evidence: Evidence) -> bool:
     return is_steady and alike == [True] * (len(answers) - 1) + [False] and _numbers_differ(last[0].value, answers[-1])
 
 
-def _numbers_differ(one: Any, other: Any) -> bool:
-    return dict(_numbers(one)) != dict(_numbers(other))
+def _numbers_differ(first: Any, second: Any) -> bool:
+    return dict(_numbers(first)) != dict(_numbers(second))
 
 
 def _reckoned(ctx: AuditContext, pairs: Sequence[Any]) -> Iterator[Finding]:
     groups: dict[str, list[tuple[str, dict[str, Any], Any]]] = {}
     for name, arguments, answer in pairs:
-        words = {key: one for key, one in arguments.items() if not is_number(one)}
+        words = {key: argument for key, argument in arguments.items() if not is_number(argument)}
         is_plain = not OpResult(answer).is_error and any(True for _ in _numbers(answer))
         if is_plain and len(words) < len(arguments):
             groups.setdefault(f"{name} {sorted(arguments)} {sorted(words.items())}", []).append(
@@ -243,7 +243,9 @@ def _reckoned(ctx: AuditContext, pairs: Sequence[Any]) -> Iterator[Finding]:
     for calls in groups.values():
         if len({str(answer) for _, _, answer in calls}) <= ALIKE:
             continue
-        probes = [[_asked(task, seed, one) for task in ctx.sample_tasks(2) for seed in (0, 1)] for one in calls]
+        probes = [
+            [_asked(task, seed, known_call) for task in ctx.sample_tasks(2) for seed in (0, 1)] for known_call in calls
+        ]
         records = ctx.play_all([each[0] for each in probes])
         ctx.count_comparisons()
         right = [place for place, record in enumerate(records) if parsed(record.at("call").value) == calls[place][2]]
@@ -272,5 +274,5 @@ def _reckoned(ctx: AuditContext, pairs: Sequence[Any]) -> Iterator[Finding]:
             yield finding
 
 
-def _asked(task: str, seed: int, one: tuple[str, dict[str, Any], Any]) -> Probe:
-    return Probe((reset(task, seed=seed), call(one[0], one[1], mark="call")))
+def _asked(task: str, seed: int, item: tuple[str, dict[str, Any], Any]) -> Probe:
+    return Probe((reset(task, seed=seed), call(item[0], item[1], mark="call")))

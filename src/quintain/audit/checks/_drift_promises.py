@@ -37,8 +37,8 @@ def _answers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, KnownCall]]:
         for known in ctx.discovery.of(tool.name)[:4]:
             yield tool, known
         for task in ctx.sample_tasks(3):
-            drawn = {str(one): one for one in (_drawn(ctx, tool) for _ in range(60))}
-            ops = [call(tool.name, one, mark=f"call {place}") for place, one in enumerate(drawn.values())]
+            drawn = {str(item): item for item in (_drawn(ctx, tool) for _ in range(60))}
+            ops = [call(tool.name, item, mark=f"call {place}") for place, item in enumerate(drawn.values())]
             record = ctx.play(reset(task), *ops)
             for place, op in enumerate(ops):
                 seen = record.at(f"call {place}")
@@ -52,7 +52,9 @@ def _drawn(ctx: AuditContext, tool: ToolSpec) -> dict[str, Any]:
     ids = ctx.discovery.values.of("id")
     for name, value in arguments.items():
         if name.endswith("id") and ids and ctx.rng.random() < 0.7:
-            arguments[name] = ctx.rng.choice([one for one in ids if type(one) is type(value)] or [value])
+            arguments[name] = ctx.rng.choice(
+                [identifier for identifier in ids if type(identifier) is type(value)] or [value]
+            )
     return arguments
 
 

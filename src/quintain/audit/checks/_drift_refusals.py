@@ -54,9 +54,9 @@ def complaint(seen: OpResult, arguments: dict[str, Any], parameters: dict[str, A
             if name in known or name.lower() in values or not _like_parameter(name, found[0], text):
                 continue
             return f"lacks {name}"
-    told = _NOT_KNOWN.search(text)
-    if told and told[1] in known and told[1] in arguments:
-        return f"does not know {told[1]}"
+    match = _NOT_KNOWN.search(text)
+    if match and match[1] in known and match[1] in arguments:
+        return f"does not know {match[1]}"
     for name, value in arguments.items():
         schema: Any = known.get(name)
         if re.search(rf"\b{re.escape(name)}\b", text) is None or not is_dict(schema):
@@ -75,12 +75,12 @@ def complaint(seen: OpResult, arguments: dict[str, Any], parameters: dict[str, A
     return ""
 
 
-def _like_parameter(name: str, told: str, text: str) -> bool:
+def _like_parameter(name: str, said_text: str, text: str) -> bool:
     """Whether a word is meant as the name of a parameter: by its form, or because the sentence is of nothing else."""
-    if "_" in name or re.search(r"argument|parameter|field|[`'\"]", told):
+    if "_" in name or re.search(r"argument|parameter|field|[`'\"]", said_text):
         return True
     words = re.sub(r'^\W*("?error"?\W+)?(\w*Error:)?', "", text, flags=re.IGNORECASE)
-    return bool(re.fullmatch(rf"\W*{re.escape(told)}\W*", words))
+    return bool(re.fullmatch(rf"\W*{re.escape(said_text)}\W*", words))
 
 
 def _is_of(schema: dict[str, Any], kind: str) -> bool | None:
@@ -105,32 +105,32 @@ def refused_within(records: Sequence[Record], evidence: Evidence) -> bool:
 def bounded(records: Sequence[Record], evidence: Evidence) -> bool:
     """Calls about different things are refused for the same bound, which the schema does not have."""
     found = [_bound_of(record.at("call"), evidence.data["name"]) for record in records]
-    return all(one == evidence.data["bound"] for one in found)
+    return all(number == evidence.data["bound"] for number in found)
 
 
 def _bound_of(seen: OpResult, name: str) -> float | None:
     text = text_of(seen) if seen.is_error else ""
-    told = _BOUND.search(text)
-    return float(told[1]) if told and re.search(rf"\b{re.escape(name)}\b", text) else None
+    match = _BOUND.search(text)
+    return float(match[1]) if match and re.search(rf"\b{re.escape(name)}\b", text) else None
 
 
 @check("x.schema_is_enough", "action_drift", needs=("tools", "call", "tasks"), value=77)
 def enough(ctx: AuditContext) -> Iterator[Finding | None]:
     """A call that fits its schema is never refused for its form."""
     yield from _nothing_offered_is_taken(ctx)
-    tried = [one for one in ctx.variations.all if one.kind in ("good", "legal")]
+    tried = [candidate for candidate in ctx.variations.all if candidate.kind in ("good", "legal")]
     if not tried:
         raise NotChecked("no call is known that works")
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for variation in tried:
         parameters = variation.tool.parameters
         ctx.count_comparisons()
-        if variation.works or len(told) >= MAX_FINDINGS or not fits(variation.arguments, parameters):
+        if variation.works or len(reported) >= MAX_FINDINGS or not fits(variation.arguments, parameters):
             continue
         found = complaint(variation.seen, variation.arguments, parameters)
-        if not found or (variation.tool.name, found) in told:
+        if not found or (variation.tool.name, found) in reported:
             continue
-        told.add((variation.tool.name, found))
+        reported.add((variation.tool.name, found))
         yield ctx.finding(
             f"{variation.tool.name} {found}, which its schema does not say",
             Probe((*variation.base_state.head, variation.op.marked("call"))),
@@ -154,9 +154,9 @@ def takes_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
     seen = [record.at(op.mark) for record in records for op in record.ops if op.mark]
     refused = [
         op.value[name] in offered
-        and str(op.value[name]) in text_of(one)
-        and complaint(one, op.value, parameters) == f"refuses {name}={op.value[name]}"
-        for op, one in zip(calls, seen, strict=True)
+        and str(op.value[name]) in text_of(result)
+        and complaint(result, op.value, parameters) == f"refuses {name}={op.value[name]}"
+        for op, result in zip(calls, seen, strict=True)
     ]
     return all(refused) and {str(op.value[name]) for op in calls} == set(map(str, offered))
 
@@ -164,13 +164,13 @@ def takes_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
 def _nothing_offered_is_taken(ctx: AuditContext) -> Iterator[Finding | None]:
     """Tools of which no call is known to work, with each value that they offer, in several tasks."""
     for tool in ctx.about.tools:
-        tasks = () if any(one.works for one in ctx.variations.of(tool.name)) else ctx.sample_tasks(TASKS)
+        tasks = () if any(variation.works for variation in ctx.variations.of(tool.name)) else ctx.sample_tasks(TASKS)
         for name, schema in tool.properties.items():
             offered: list[Any] = schema.get("enum") or [] if is_dict(schema) else []
             if len(offered) < 2 or len(offered) > OFFERED or not tasks:
                 continue
             given = {**valid(tool, ctx.discovery.values, ctx.rng, optional=0.0)}
-            ops = [call(tool.name, {**given, name: one}, mark=f"offer {place}") for place, one in enumerate(offered)]
+            ops = [call(tool.name, {**given, name: item}, mark=f"offer {place}") for place, item in enumerate(offered)]
             probes = [Probe((reset(task), *ops)) for task in tasks]
             data = {"name": name, "parameters": tool.parameters}
             ctx.count_comparisons(len(ops))
@@ -204,16 +204,19 @@ def _bounds(ctx: AuditContext, tried: Sequence[Variation]) -> Iterator[Finding |
             continue
         found.setdefault((variation.tool.name, variation.name, bound), []).append(variation)
     for (tool, name, bound), variations in found.items():
-        others = [
-            one
-            for one in variations
-            if one.good != variations[0].good and one.base_state.task != variations[0].base_state.task
+        other_variations = [
+            candidate
+            for candidate in variations
+            if candidate.good != variations[0].good and candidate.base_state.task != variations[0].base_state.task
         ]
-        if not others:
+        if not other_variations:
             continue
         yield ctx.finding(
             f"{tool} has another bound for {name} than its schema: {bound:g}",
-            *(Probe((*one.base_state.head, one.op.marked("call"))) for one in (variations[0], others[0])),
+            *(
+                Probe((*candidate.base_state.head, candidate.op.marked("call")))
+                for candidate in (variations[0], other_variations[0])
+            ),
             relation=f"{HERE}bounded",
             marks=("call",),
             data={"name": name, "bound": bound},
@@ -259,36 +262,38 @@ def _manner(variation: Variation) -> str:
 @check("x.schema_is_kept", "action_drift", needs=("tools", "call", "tasks"), value=75)
 def kept(ctx: AuditContext) -> Iterator[Finding | None]:
     """Where an environment refuses what does not fit its schemas, it does so everywhere."""
-    tried = [one for one in ctx.variations.all if one.kind == "illegal"]
+    tried = [candidate for candidate in ctx.variations.all if candidate.kind == "illegal"]
     if not tried:
         raise NotChecked("no schema forbids anything")
-    refused = [one for one in tried if not one.works]
+    refused = [candidate for candidate in tried if not candidate.works]
     loose: dict[tuple[str, str, str], Variation] = {}
-    for one in tried:
-        if one.works:
-            loose.setdefault((one.tool.name, one.name, _manner(one)), one)
+    for candidate in tried:
+        if candidate.works:
+            loose.setdefault((candidate.tool.name, candidate.name, _manner(candidate)), candidate)
     ctx.count_comparisons(len(tried))
-    if len({(one.tool.name, one.name, _manner(one)) for one in refused}) < max(6, 10 * len(loose)):
+    if len({(peer.tool.name, peer.name, _manner(peer)) for peer in refused}) < max(6, 10 * len(loose)):
         raise NotChecked("what does not fit a schema is often let through here")
     for variation in list(loose.values())[:MAX_FINDINGS]:
-        alike = [one for one in refused if _manner(one) == _manner(variation)]
+        alike = [peer for peer in refused if _manner(peer) == _manner(variation)]
         yield _loose(ctx, variation, (alike or refused)[0], manner=_manner(variation))
 
 
 def _loose(ctx: AuditContext, variation: Variation, sibling: Variation, *, manner: str) -> Finding | None:
     legal = [
-        one
-        for one in ctx.variations.of(variation.tool.name)
-        if one.works
-        and one.kind in ("good", "legal")
-        and one.name in ("", variation.name)
-        and one.good == variation.good
+        candidate
+        for candidate in ctx.variations.of(variation.tool.name)
+        if candidate.works
+        and candidate.kind in ("good", "legal")
+        and candidate.name in ("", variation.name)
+        and candidate.good == variation.good
     ]
-    replaced = any(same(one.seen, variation.seen) and one.changes == variation.changes for one in legal)
+    replaced = any(
+        same(candidate.seen, variation.seen) and candidate.changes == variation.changes for candidate in legal
+    )
     tool = variation.tool.name
     return ctx.finding(
         f"{tool} takes a call that its schema forbids ({variation.name} {manner}), where others refuse it",
-        *(Probe((*one.base_state.head, one.op.marked("call"))) for one in (variation, sibling)),
+        *(Probe((*candidate.base_state.head, candidate.op.marked("call"))) for candidate in (variation, sibling)),
         relation=f"{HERE}accepted",
         marks=("call",),
         data=[variation.tool.parameters, sibling.tool.parameters],

@@ -76,7 +76,7 @@ def breaks_order(rows: Sequence[dict[str, Any]], field: str, order: str) -> bool
     if any(value is None for value in values) or len({type(value).__name__ for value in values}) != 1:
         return False
     pairs: list[tuple[Any, Any]] = list(itertools.pairwise(values))
-    return any((one < other) if order == "descending" else (one > other) for one, other in pairs)
+    return any((first < second) if order == "descending" else (first > second) for first, second in pairs)
 
 
 def outside(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -105,8 +105,8 @@ def _outside(rows: Sequence[dict[str, Any]], field: str, how: str, *, value: Any
 def _other(there: Any, value: Any) -> bool:
     """Whether a field is surely another one than was asked for: no part of it, in no case."""
     if isinstance(there, str) and isinstance(value, str):
-        one, other = there.strip().casefold(), value.strip().casefold()
-        return bool(one) and other not in one and one not in other
+        first, second = there.strip().casefold(), value.strip().casefold()
+        return bool(first) and second not in first and first not in second
     return type(there) is type(value) and not is_list(there) and not is_dict(there) and there != value
 
 
@@ -178,22 +178,25 @@ def _signals(value: Any) -> bool:
 def _readings(ctx: AuditContext) -> list[Variation]:
     """Lists that tools gave and that changed nothing, the longest first."""
     found = [
-        one
-        for one in ctx.variations.all
-        if one.kind in ("good", "legal") and one.works and not one.changes and rows_of(one.seen.value) is not None
+        variation
+        for variation in ctx.variations.all
+        if variation.kind in ("good", "legal")
+        and variation.works
+        and not variation.changes
+        and rows_of(variation.seen.value) is not None
     ]
     if not found:
         raise NotChecked("no tool gives a list")
-    return sorted(found, key=lambda one: -len(rows_of(one.seen.value) or ()))
+    return sorted(found, key=lambda variation: -len(rows_of(variation.seen.value) or ()))
 
 
 @check("x.lists_are_in_order", "action_drift", needs=("tools", "call", "tasks"), value=72)
 def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
     """Rows are in the order that the description promises, by what the world knows of them."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for variation in _readings(ctx):
         wanted = promised_order(variation.tool.description)
-        if wanted is None or variation.tool.name in told:
+        if wanted is None or variation.tool.name in reported:
             continue
         rows = joined(variation.seen.value, variation.base_state.world) or []
         about = _TIME if _ABOUT_TIME.search(variation.tool.description) else _AMOUNT
@@ -201,7 +204,7 @@ def ordered_lists(ctx: AuditContext) -> Iterator[Finding | None]:
         ctx.count_comparisons()
         if not fields or not all(breaks_order(rows, name, wanted) for name in fields):
             continue
-        told.add(variation.tool.name)
+        reported.add(variation.tool.name)
         yield ctx.finding(
             f"{variation.tool.name} promises {wanted} order, but its rows are not so by {fields[0]}",
             _seeing(variation),
@@ -222,7 +225,7 @@ def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:
         return False  # All rows are of one day: no order to see.
     if all(map(is_number, values)):
         return True
-    return all(isinstance(one, str) and re.match(r"\d{4}-\d\d|\d\d:\d\d", one) for one in values)
+    return all(isinstance(value, str) and re.match(r"\d{4}-\d\d|\d\d:\d\d", value) for value in values)
 
 
 def _seeing(variation: Variation) -> Probe:
@@ -233,16 +236,16 @@ def _seeing(variation: Variation) -> Probe:
 @check("x.filters_filter", "silent_default", needs=("tools", "call", "tasks"), value=71)
 def filters(ctx: AuditContext) -> Iterator[Finding | None]:
     """A list has only rows that its parameters ask for, and no more than they allow."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for variation in _readings(ctx):
         rows = joined(variation.seen.value, variation.base_state.world)
         for name, value in variation.arguments.items():
-            if (variation.tool.name, name) in told:
+            if (variation.tool.name, name) in reported:
                 continue
             ctx.count_comparisons()
             found = _filtered(ctx, variation, name, value=value, rows=rows)
             if found is not None:
-                told.add((variation.tool.name, name))
+                reported.add((variation.tool.name, name))
                 yield found
 
 
@@ -293,7 +296,10 @@ def _always(variation: Variation, name: str, field: str) -> bool:
     schema = variation.tool.properties[name]
     value = variation.arguments[name]
     there = {
-        one for column, values in variation.base_state.columns.items() if column.endswith(f"/{field}") for one in values
+        candidate
+        for column, values in variation.base_state.columns.items()
+        if column.endswith(f"/{field}")
+        for candidate in values
     }
     return value in there or value in (schema.get("enum") or ())
 
@@ -317,20 +323,22 @@ def _wrong(
 @check("x.pages_fit", "silent_default", needs=("tools", "call", "tasks"), value=66)
 def pages(ctx: AuditContext) -> Iterator[Finding | None]:
     """With a limit or an offset a list is that part of the whole list."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for variation in _readings(ctx):
         names = [(name, "take") for name in variation.tool.properties if LIMITS.match(name)]
         names += [(name, "skip") for name in variation.tool.properties if OFFSETS.match(name)]
         count = len(rows_of(variation.seen.value) or ())
-        if not names or count < 3 or variation.tool.name in told:
+        if not names or count < 3 or variation.tool.name in reported:
             continue
-        told.add(variation.tool.name)
+        reported.add(variation.tool.name)
         for name, what in names:
             yield _paged(ctx, variation, name, what=what)
 
 
 def _paged(ctx: AuditContext, variation: Variation, name: str, *, what: str) -> Finding | None:
-    limit = next((one for one in variation.tool.properties if LIMITS.match(one)), "")
+    limit = next(
+        (property_schema for property_schema in variation.tool.properties if LIMITS.match(property_schema)), ""
+    )
     schema: Any = variation.tool.properties.get(limit) or {}
     most = int(schema.get("maximum") or 50) if limit else 10_000
     plain = {
@@ -369,32 +377,43 @@ def _paged(ctx: AuditContext, variation: Variation, name: str, *, what: str) -> 
 def whole(ctx: AuditContext) -> Iterator[Finding | None]:
     """A list of what belongs to something has all of it, whatever it is asked about."""
     found = _readings(ctx)
-    for tool in dict.fromkeys(one.tool.name for one in found):
-        mine = [one for one in found if one.tool.name == tool]
-        if any(LIMITS.match(name) for name in mine[0].tool.properties):
+    for tool in dict.fromkeys(variation.tool.name for variation in found):
+        own_variations = [variation for variation in found if variation.tool.name == tool]
+        if any(LIMITS.match(name) for name in own_variations[0].tool.properties):
             continue
-        for name in mine[0].tool.required:
-            finding = _short(ctx, mine, name)
+        for name in own_variations[0].tool.required:
+            finding = _short(ctx, own_variations, name)
             if finding is not None:
                 yield finding
                 break
 
 
-def _short(ctx: AuditContext, mine: Sequence[Variation], name: str) -> Finding | None:
+def _short(ctx: AuditContext, own_variations: Sequence[Variation], name: str) -> Finding | None:
     """A list that is shorter than it should be, where most lists of the tool are just as long as they should."""
-    tried = [one for one in mine if one.name in ("", name) and name in one.arguments]
-    for table, rows in tables_of(mine[0].base_state.world).items():
+    tried = [candidate for candidate in own_variations if candidate.name in ("", name) and name in candidate.arguments]
+    for table, rows in tables_of(own_variations[0].base_state.world).items():
         kinds = _kinds(tried, table)
-        like = [one for one in rows[0] if one == name or one.endswith(f"_{name}") or name.endswith(f"_{one}")]
+        like = [row for row in rows[0] if row == name or row.endswith(f"_{name}") or name.endswith(f"_{row}")]
         for field in like:
-            for key in (one for one in _ids(rows, rows) if len({row[one] for row in rows}) == len(rows)):
+            for key in (
+                identifier for identifier in _ids(rows, rows) if len({row[identifier] for row in rows}) == len(rows)
+            ):
                 data = {"name": name, "table": table, "field": field, "id": key, "kinds": kinds}
                 sets = [
-                    (one, *_listed(one.seen.value, one.base_state.world, one.arguments[name], data=data))
-                    for one in tried
+                    (
+                        candidate,
+                        *_listed(
+                            candidate.seen.value, candidate.base_state.world, candidate.arguments[name], data=data
+                        ),
+                    )
+                    for candidate in tried
                 ]
-                exact = [one for one, got, wanted in sets if got is not None and got == wanted and len(wanted) > 0]
-                short = [one for one, got, wanted in sets if got is not None and got < wanted]
+                exact = [
+                    candidate
+                    for candidate, got, wanted in sets
+                    if got is not None and got == wanted and len(wanted) > 0
+                ]
+                short = [candidate for candidate, got, wanted in sets if got is not None and got < wanted]
                 ctx.count_comparisons(len(sets))
                 if len(exact) < 3 or not short or len(exact) < len(short):
                     continue

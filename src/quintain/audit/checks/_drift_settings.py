@@ -49,8 +49,8 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 def _settings(ctx: AuditContext) -> Iterator[Setting]:
-    for tool in [one for one in ctx.about.tools if not reads_by_name(call(one.name))][:TOOLS]:
-        known = next((one for one in ctx.discovery.of(tool.name) if one.writes is not False), None)
+    for tool in [spec for spec in ctx.about.tools if not reads_by_name(call(spec.name))][:TOOLS]:
+        known = next((known_call for known_call in ctx.discovery.of(tool.name) if known_call.writes is not False), None)
         if known is None:
             continue
         for name, schema in tool.properties.items():
@@ -88,15 +88,15 @@ def fields(value: Any, name: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     wanted = set(words(name))
 
-    def walk(one: Any, path: str) -> None:
-        if is_dict(one):
-            for key, item in one.items():
+    def walk(value: Any, path: str) -> None:
+        if is_dict(value):
+            for key, item in value.items():
                 if is_dict(item) or is_list(item):
                     walk(item, f"{path}/{key}")
                 elif wanted <= set(words(str(key))):
                     found[f"{path}/{key}"] = item
-        elif is_list(one):
-            for item in one[:50]:  # A list may be in the order of what is set: a row is known by its own name.
+        elif is_list(value):
+            for item in value[:50]:  # A list may be in the order of what is set: a row is known by its own name.
                 named = next((text for text in item.values() if isinstance(text, str)), "") if is_dict(item) else ""
                 if named:
                     walk(item, f"{path}/{named}")
@@ -111,18 +111,18 @@ def fields(value: Any, name: str) -> dict[str, Any]:
 def follows_not(records: Sequence[Record], evidence: Evidence) -> bool:
     """A field takes two unlike values that it is told, and another time, said to be done, it has something else."""
     name, field = evidence.data["name"], evidence.data["field"]
-    told = [next(op.value[name] for op in record.ops if op.mark == "call") for record in records]
+    stated = [next(op.value[name] for op in record.ops if op.mark == "call") for record in records]
     shown = [fields(record.at("look").value, name) for record in records]
-    if len(records) != 3 or told[0] == told[1] or any(seen.is_error for record in records for seen in record.seen):
+    if len(records) != 3 or stated[0] == stated[1] or any(seen.is_error for record in records for seen in record.seen):
         return False
-    if any(field not in one for one in shown) or not same(records[0].at("call"), records[2].at("call")):
+    if any(field not in item for item in shown) or not same(records[0].at("call"), records[2].at("call")):
         return False
-    right = all(_is(one[field], value) for one, value in zip(shown[:2], told[:2], strict=True))
-    return right and told[2] == told[0] and not _is(shown[2][field], told[2])
+    right = all(_is(item[field], value) for item, value in zip(shown[:2], stated[:2], strict=True))
+    return right and stated[2] == stated[0] and not _is(shown[2][field], stated[2])
 
 
-def _is(one: Any, other: Any) -> bool:
-    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+def _is(first: Any, second: Any) -> bool:
+    return bool(first == second) and isinstance(first, bool) == isinstance(second, bool)
 
 
 # --- the check ---
@@ -131,22 +131,22 @@ def _is(one: Any, other: Any) -> bool:
 @check("x.set_is_shown", "action_drift", needs=("tools", "call", "tasks"), value=72)
 def set_is_shown(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a tool was told to set is what is shown, whatever was set before."""
-    looked, told = False, set[tuple[str, str]]()
+    looked, reported = False, set[tuple[str, str]]()
     known = [(setting, _histories(setting.values)) for setting in _settings(ctx)]
     firsts = ctx.play_all([setting.probe(histories[0]) for setting, histories in known])
     for (setting, histories), first in zip(known, firsts, strict=True):
         look = first.at("look")
         shown = [] if look.is_error else list(fields(look.value, setting.name))[:FIELDS]
-        if not shown or (setting.tool.name, setting.name) in told:
+        if not shown or (setting.tool.name, setting.name) in reported:
             continue
-        rest = ctx.play_all([setting.probe(one) for one in histories[1:]])
+        rest = ctx.play_all([setting.probe(history) for history in histories[1:]])
         seen = dict(zip(histories, [first, *rest], strict=True))
         for field in shown:
             looked = True
             ctx.count_comparisons()
             finding = _finding(ctx, setting, seen, field=field)
             if finding is not None:
-                told.add((setting.tool.name, setting.name))
+                reported.add((setting.tool.name, setting.name))
                 yield finding
                 break
     if not looked:
@@ -156,7 +156,7 @@ def set_is_shown(ctx: AuditContext) -> Iterator[Finding | None]:
 def _histories(values: Sequence[Any]) -> list[tuple[Any, ...]]:
     """Each value alone, twice, and after the one before it."""
     pairs = zip(values, (*values[1:], values[0]), strict=True)
-    return [*((one,) for one in values), *((one, one) for one in values), *pairs]
+    return [*((value,) for value in values), *((value, value) for value in values), *pairs]
 
 
 def _finding(ctx: AuditContext, setting: Setting, seen: dict[tuple[Any, ...], Record], *, field: str) -> Finding | None:
@@ -164,21 +164,21 @@ def _finding(ctx: AuditContext, setting: Setting, seen: dict[tuple[Any, ...], Re
     fine = {
         history: fields(record.at("look").value, setting.name).get(field)
         for history, record in seen.items()
-        if not any(one.is_error for one in record.seen)
+        if not any(result.is_error for result in record.seen)
     }
     right = [history for history, value in fine.items() if _is(value, history[-1])]
     for wrong in [history for history, value in fine.items() if not _is(value, history[-1])]:
-        one = next((history for history in right if history[-1] == wrong[-1]), None)
-        other = next((history for history in right if history[-1] != wrong[-1]), None)
+        item = next((history for history in right if history[-1] == wrong[-1]), None)
+        other_values = next((history for history in right if history[-1] != wrong[-1]), None)
         if (
-            one is None
-            or other is None
-            or not follows_not([seen[one], seen[other], seen[wrong]], Evidence("", data=data))
+            item is None
+            or other_values is None
+            or not follows_not([seen[item], seen[other_values], seen[wrong]], Evidence("", data=data))
         ):
             continue
         return ctx.finding(
             f"{setting.tool.name} says that it is done, and {field.strip('/')} is not the {setting.name} that was told",
-            *(setting.probe(history) for history in (one, other, wrong)),
+            *(setting.probe(history) for history in (item, other_values, wrong)),
             relation=f"{HERE}follows_not",
             marks=("was", "call", "look"),
             data=data,

@@ -17,11 +17,11 @@ from quintain.audit.probe import Op, Probe, Record, call, reset
 
 HERE = f"{__name__}:"
 _DOES: dict[str, Callable[[float, float], float]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": lambda one, other: one / other, "%": operator.mod,
-    "//": lambda one, other: one // other, "**": pow, "add": operator.add, "plus": operator.add, "sum": operator.add,
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": lambda a, b: a / b, "%": operator.mod,
+    "//": lambda a, b: a // b, "**": pow, "add": operator.add, "plus": operator.add, "sum": operator.add,
     "subtract": operator.sub, "sub": operator.sub, "minus": operator.sub, "difference": operator.sub,
     "multiply": operator.mul, "mul": operator.mul, "times": operator.mul, "product": operator.mul,
-    "divide": lambda one, other: one / other, "div": lambda one, other: one / other, "mod": operator.mod,
+    "divide": lambda a, b: a / b, "div": lambda a, b: a / b, "mod": operator.mod,
     "modulo": operator.mod, "power": pow, "pow": pow, "max": max, "min": min,
 }  # fmt: skip
 _ORDERED = (("left", "right"), ("a", "b"), ("x", "y"), ("first", "second"), ("lhs", "rhs"), ("num1", "num2"))
@@ -67,8 +67,8 @@ def sums(ctx: AuditContext) -> Iterator[Finding | None]:
     if not found:
         raise NotChecked("no tool computes")
     for tool, calls in found:
-        told = _DIGITS.search(tool.description)
-        digits = int(told[1]) if told else None
+        match = _DIGITS.search(tool.description)
+        digits = int(match[1]) if match else None
         record = ctx.play(reset(ctx.tasks[0]), *(op.marked(f"call {place}") for place, (op, _) in enumerate(calls)))
         for place, (op, result) in enumerate(calls):
             seen = record.at(f"call {place}")
@@ -99,11 +99,13 @@ def _shown(op: Op) -> str:
 def calls_of(tool: ToolSpec) -> Iterator[tuple[Op, float]]:
     """Calls whose result is known."""
     names = list(tool.properties)
-    kinds: dict[str, Any] = {name: one.get("type") if is_dict(one) else None for name, one in tool.properties.items()}
+    kinds: dict[str, Any] = {
+        name: schema.get("type") if is_dict(schema) else None for name, schema in tool.properties.items()
+    }
     numbers = [name for name in names if kinds[name] in ("number", "integer")]
     words = [name for name in names if kinds[name] == "string"]
     if len(numbers) == 2 and len(words) <= 1 and len(names) == len(numbers) + len(words):
-        yield from _binary(tool, _in_order(numbers), words, is_whole="integer" in (kinds[one] for one in numbers))
+        yield from _binary(tool, _in_order(numbers), words, is_whole="integer" in (kinds[number] for number in numbers))
     is_about = _ABOUT.search(f"{tool.name} {tool.description}") is not None
     if (
         len(names) == 1
@@ -130,13 +132,13 @@ def _binary(tool: ToolSpec, numbers: list[str], words: list[str], *, is_whole: b
         does = _DOES.get(str(name).lower())
         if does is None or (turned and str(name).lower() not in ("+", "*", "add", "multiply")):
             continue
-        for one, other in _PAIRS:
-            if is_whole and not (isinstance(one, int) and isinstance(other, int)):
+        for first, second in _PAIRS:
+            if is_whole and not (isinstance(first, int) and isinstance(second, int)):
                 continue
-            if does is pow and not 0 < one < 50:
+            if does is pow and not 0 < first < 50:
                 continue
-            known: dict[str, Any] = {numbers[0]: one, numbers[1]: other, **({words[0]: name} if words else {})}
+            known: dict[str, Any] = {numbers[0]: first, numbers[1]: second, **({words[0]: name} if words else {})}
             given = {key: known[key] for key in tool.properties}
-            if is_whole and does(one, other) != int(does(one, other)):
+            if is_whole and does(first, second) != int(does(first, second)):
                 continue
-            yield call(tool.name, given), float(does(one, other))
+            yield call(tool.name, given), float(does(first, second))

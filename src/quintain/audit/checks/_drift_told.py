@@ -52,7 +52,9 @@ def _added(before: Any, after: Any) -> Any:
     """The one entry that a list has more than before, wherever it stands; None when that is not all that differs."""
     if not is_list(before) or not is_list(after) or len(after) != len(before) + 1:
         return None
-    place = next((at for at, (one, other) in enumerate(zip(before, after, strict=False)) if one != other), len(before))
+    place = next(
+        (at for at, (first, second) in enumerate(zip(before, after, strict=False)) if first != second), len(before)
+    )
     return after[place] if before[place:] == after[place + 1 :] else None
 
 
@@ -64,11 +66,11 @@ def _slots(record: Record) -> Slots:
 def takes(value: Any, asked: Any) -> bool:
     """Whether a field has the value, in whatever spelling, or among others."""
     if isinstance(asked, str) and isinstance(value, str):
-        one, other = " ".join(value.split()).casefold(), " ".join(asked.split()).casefold()
-        other = other.lstrip("0") if other.isdigit() else other  # 07 may be taken as 7.
-        return one == other or (bool(other) and other in one)
+        first, second = " ".join(value.split()).casefold(), " ".join(asked.split()).casefold()
+        second = second.lstrip("0") if second.isdigit() else second  # 07 may be taken as 7.
+        return first == second or (bool(second) and second in first)
     if is_list(value) and not is_list(asked):
-        return any(takes(one, asked) for one in value)
+        return any(takes(item, asked) for item in value)
     if is_number(value) and isinstance(asked, str) and re.fullmatch(r"-?\d{1,15}(\.\d{1,15})?", asked.strip()):
         asked = float(asked)
     if is_number(value) and is_number(asked):
@@ -96,7 +98,7 @@ def holds(there: tuple[Any, Any], asked: Any, how: str) -> bool:
 def left_out(records: Sequence[Record], evidence: Evidence) -> bool:
     """One call's place follows its parameter; the other call says that it is done, and its place does not."""
     data, (bad, good) = evidence.data, records[:2]
-    asked, right = (next(op.value[data["name"]] for op in one.ops if op.mark == "call") for one in (bad, good))
+    asked, right = (next(op.value[data["name"]] for op in record.ops if op.mark == "call") for record in (bad, good))
     if bad.at("call").is_error or good.at("call").is_error:
         return False
     here, there = _slots(bad), _slots(good)
@@ -114,9 +116,11 @@ def _is_told(answer: Any, place: tuple[Any, Any], asked: Any) -> bool:
     """Whether the answer names what became of it, where that is a number, and may be read from what was asked."""
     if isinstance(asked, str) and not any(map(str.isdigit, asked)):
         return False
-    numbers = [one for one in (place[1], _difference(place)) if is_number(one)]
-    told = json.dumps(answer, default=str)
-    return any(re.search(rf"(?<![\d.]){re.escape(str(abs(one)))}(?![\d.])", told) for one in numbers if one != asked)
+    numbers = [item for item in (place[1], _difference(place)) if is_number(item)]
+    text = json.dumps(answer, default=str)
+    return any(
+        re.search(rf"(?<![\d.]){re.escape(str(abs(number)))}(?![\d.])", text) for number in numbers if number != asked
+    )
 
 
 def _difference(place: tuple[Any, Any]) -> Any:
@@ -126,9 +130,9 @@ def _difference(place: tuple[Any, Any]) -> Any:
 def ignores(records: Sequence[Record], evidence: Evidence) -> bool:
     """Two calls differ in a parameter; the field of its name becomes the same, and not what one of them was told."""
     name, slot = evidence.data["name"], evidence.data["slot"]
-    asked = [next(op.value[name] for op in one.ops if op.mark == "call") for one in records[:2]]
-    places = [_slots(one).get(slot) for one in records[:2]]
-    if any(one.at("call").is_error for one in records[:2]) or places[0] is None or places[1] is None:
+    asked = [next(op.value[name] for op in record.ops if op.mark == "call") for record in records[:2]]
+    places = [_slots(record).get(slot) for record in records[:2]]
+    if any(record.at("call").is_error for record in records[:2]) or places[0] is None or places[1] is None:
         return False
     same = bool(asked[0] != asked[1] and places[0][1] == places[1][1])
     return same and not takes(places[0][1], asked[0])
@@ -136,7 +140,7 @@ def ignores(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def scaled(records: Sequence[Record], evidence: Evidence) -> bool:
     """In every call the place moves by, or becomes, the same multiple of the parameter, and that is not one."""
-    name, slot, factor = (evidence.data[one] for one in ("name", "slot", "factor"))
+    name, slot, factor = (evidence.data[item] for item in ("name", "slot", "factor"))
     for record in records:
         asked = next(op.value[name] for op in record.ops if op.mark == "call")
         place = _slots(record).get(slot)
@@ -147,14 +151,18 @@ def scaled(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def counts_as(records: Sequence[Record], evidence: Evidence) -> bool:
     """A field takes or moves by the parameter's own number in every call, though they are declared in unlike units."""
-    name, slot, tool = (evidence.data[one] for one in ("name", "slot", "tool"))
+    name, slot, tool = (evidence.data[item] for item in ("name", "slot", "tool"))
     tools: Any = records[0].at("tools").value or ()
     if at_odds(tools, (tool, name), slot.rpartition("/")[2]) is None:
         return False
     for record in records[1:]:
         asked = next(op.value[name] for op in record.ops if op.mark == "call")
         place = _slots(record).get(slot)
-        if record.at("call").is_error or place is None or not any(abs(one) == 1 for one in _factors(place, asked)):
+        if (
+            record.at("call").is_error
+            or place is None
+            or not any(abs(factor) == 1 for factor in _factors(place, asked))
+        ):
             return False
     return True
 
@@ -180,26 +188,40 @@ class Series(msgspec.Struct, frozen=True):
 
     @property
     def asked(self) -> list[Any]:
-        return [one.arguments[self.name] for one in self.variations]
+        return [variation.arguments[self.name] for variation in self.variations]
 
     def at(self, slot: str) -> list[tuple[Any, Any] | None]:
         """What became of a place in each call; a field that did not change is what it was."""
-        known = [one[slot] for one in self.slots if slot in one]
+        known = [slots[slot] for slots in self.slots if slot in slots]
         is_field = slot.startswith("answer/") or "/+/" in slot
         still = None if is_field or not known else (known[0][0], known[0][0])
-        return [one.get(slot, still) for one in self.slots]
+        return [slots.get(slot, still) for slots in self.slots]
 
 
 def series_of(ctx: AuditContext) -> Iterator[Series]:
     """For each good call and each of its parameters the calls around it that work."""
     skipped = {*ctx.discovery.background, *ctx.volatile}
     for tool in ctx.about.tools:
-        tried = [one for one in ctx.variations.of(tool.name) if one.works and one.kind not in ("illegal", "taken")]
-        for base in [one for one in tried if one.kind == "good"]:
-            mine = [one for one in tried if one.base_state is base.base_state and one.good == base.good]
+        tried = [
+            variation
+            for variation in ctx.variations.of(tool.name)
+            if variation.works and variation.kind not in ("illegal", "taken")
+        ]
+        for base in [variation for variation in tried if variation.kind == "good"]:
+            own_variations = [
+                variation
+                for variation in tried
+                if variation.base_state is base.base_state and variation.good == base.good
+            ]
             for name in tool.properties:
-                variations = [one for one in mine if one.name in ("", name) and _is_said(one.arguments.get(name))]
-                slots = [_without(slots_of(one.changes, one.seen.value), skipped) for one in variations]
+                variations = [
+                    variation
+                    for variation in own_variations
+                    if variation.name in ("", name) and _is_said(variation.arguments.get(name))
+                ]
+                slots = [
+                    _without(slots_of(variation.changes, variation.seen.value), skipped) for variation in variations
+                ]
                 if len(variations) > 1:
                     yield Series(name, variations, slots)
 
@@ -209,24 +231,24 @@ def _is_said(value: Any) -> bool:
 
 
 def _without(slots: Slots, names: set[str]) -> Slots:
-    return {slot: one for slot, one in slots.items() if not {*slot.split("/")} & names}
+    return {slot: item for slot, item in slots.items() if not {*slot.split("/")} & names}
 
 
 @check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=73)
 def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a call is told is what it does: no value is cut, replaced, left out, or counted in another unit."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     looked = False
     for series in series_of(ctx):
         tool = series.variations[0].tool
-        if (tool.name, series.name) in told or len(told) >= MAX_FINDINGS:
+        if (tool.name, series.name) in reported or len(reported) >= MAX_FINDINGS:
             continue
-        for slot in dict.fromkeys(slot for one in series.slots for slot in one):
+        for slot in dict.fromkeys(slot for slots in series.slots for slot in slots):
             looked = True
             ctx.count_comparisons()
             found = _partly(ctx, series, slot) or _never(ctx, series, slot) or _multiple(ctx, series, slot)
             if found is not None:
-                told.add((tool.name, series.name))
+                reported.add((tool.name, series.name))
                 yield found
                 break
     if not looked:
@@ -242,20 +264,20 @@ def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
         if how != "takes" and (slot.startswith("answer/") or not any(map(is_number, asked))):
             continue
         pairs = [
-            (variation, place, one)
-            for variation, place, one in zip(series.variations, places, asked, strict=True)
+            (variation, place, item)
+            for variation, place, item in zip(series.variations, places, asked, strict=True)
             if place
         ]
-        right = [(variation, one) for variation, place, one in pairs if holds(place, one, how)]
-        wrong = [(variation, place, one) for variation, place, one in pairs if not holds(place, one, how)]
+        right = [(variation, pair) for variation, place, pair in pairs if holds(place, pair, how)]
+        wrong = [(variation, place, pair) for variation, place, pair in pairs if not holds(place, pair, how)]
         least = 2 if _named(slot, series.name) and how == "takes" else 3
-        if not wrong or len({str(one) for _, one in right}) < least:
+        if not wrong or len({str(item) for _, item in right}) < least:
             continue
         if len(right) < len(wrong) and not _one_number(wrong):
             continue
         if how != "takes" and _LIMITED.search(text):
             continue
-        for variation, place, one in [pair for pair in wrong if not _excused(slot, pair, how=how)][:3]:
+        for variation, place, item in [pair for pair in wrong if not _excused(slot, pair, how=how)][:3]:
             data = {"name": series.name, "slot": slot, "how": how}
             tool = variation.tool.name
             finding = ctx.finding(
@@ -267,7 +289,7 @@ def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
                 data=data,
                 minimise=0,
                 class_="silent_default",
-                expected={series.name: one},
+                expected={series.name: item},
                 observed={slot: place},
                 teaches="that it was done as told",
             )
@@ -278,7 +300,7 @@ def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
 
 def _one_number(wrong: Sequence[tuple[Variation, tuple[Any, Any], Any]]) -> bool:
     """Whether texts that are no numbers have all become one and the same number."""
-    are_words = all(isinstance(one, str) and not one.strip().isdigit() for _, _, one in wrong)
+    are_words = all(isinstance(item, str) and not item.strip().isdigit() for _, _, item in wrong)
     return are_words and is_number(wrong[0][1][1]) and all(place[1] == wrong[0][1][1] for _, place, _ in wrong)
 
 
@@ -304,30 +326,30 @@ def _never(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     if slot.startswith("answer/") or slot.rpartition("/")[2] != series.name:
         return None
     found: dict[str, list[Variation]] = {}
-    for variation, place in zip(series.variations, [one.get(slot) for one in series.slots], strict=True):
+    for variation, place in zip(series.variations, [slots.get(slot) for slots in series.slots], strict=True):
         if (
             place is not None and str(place[1]) not in variation.made
         ):  # An id of what is new, by a name like the old one's.
             found.setdefault(str(place[1]), []).append(variation)
     for variations in found.values():
-        values = {str(one.arguments[series.name]) for one in variations}
+        values = {str(candidate.arguments[series.name]) for candidate in variations}
         boolean = {*values} == {"True", "False"}
         if (len(values) < 3 and not boolean) or len(variations) < 0.8 * len(series.variations):
             continue
-        for one, other in ((variations[0], variations[-1]), (variations[-1], variations[0])):
-            probes = (one.probe(looks=True), other.probe(looks=True))
+        for first, second in ((variations[0], variations[-1]), (variations[-1], variations[0])):
+            probes = (first.probe(looks=True), second.probe(looks=True))
             data = {"name": series.name, "slot": slot}
             if not ignores(ctx.play_all(probes), Evidence("", data=data)):
                 continue
             return ctx.finding(
-                f"{one.tool.name} leaves out its {series.name}: the field of that name is always the same",
+                f"{first.tool.name} leaves out its {series.name}: the field of that name is always the same",
                 *probes,
                 relation=f"{HERE}ignores",
                 marks=("call",),
                 data=data,
                 minimise=0,
                 class_="silent_default",
-                expected={series.name: one.arguments[series.name]},
+                expected={series.name: first.arguments[series.name]},
                 observed=list(found)[:4],
                 teaches="that what it says does not matter",
             )
@@ -339,9 +361,9 @@ def _multiple(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     if slot.startswith("answer/") or not all(map(is_number, series.asked)):
         return None
     pairs = [
-        (variation, _factors(place, one))
-        for variation, place, one in zip(series.variations, series.at(slot), series.asked, strict=True)
-        if place is not None and is_number(one) and one
+        (variation, _factors(place, item))
+        for variation, place, item in zip(series.variations, series.at(slot), series.asked, strict=True)
+        if place is not None and is_number(item) and item
     ]
     counts: dict[float, list[Variation]] = {}
     for variation, factors in pairs:
@@ -352,10 +374,14 @@ def _multiple(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     ]
     if not counts or itself:
         return _another_unit(ctx, series, slot, variations=itself[0]) if itself else None
-    factor = max(counts, key=lambda one: len(counts[one]))
+    factor = max(counts, key=lambda number: len(counts[number]))
     variations = counts[factor]
     schema: Any = variations[0].tool.properties[series.name]
-    if len({one.arguments[series.name] for one in variations}) < 3 or len(variations) < 0.8 * len(pairs) or not factor:
+    if (
+        len({candidate.arguments[series.name] for candidate in variations}) < 3
+        or len(variations) < 0.8 * len(pairs)
+        or not factor
+    ):
         return None
     text = f"{schema.get('description') or ''} {variations[0].tool.description}"
     rate = rate_of(text, series.name)
@@ -366,7 +392,7 @@ def _multiple(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
     said = "" if rate is None else f", where it says {rate:g}"
     return ctx.finding(
         f"{variations[0].tool.name} counts its {series.name} {abs(factor):g} times{said}",
-        *(one.probe(looks=True) for one in variations[:3]),
+        *(candidate.probe(looks=True) for candidate in variations[:3]),
         relation=f"{HERE}scaled",
         marks=("call",),
         data={"name": series.name, "slot": slot, "factor": factor},
@@ -390,14 +416,14 @@ def _follows(series: Series, rate: float) -> bool:
 def _another_unit(ctx: AuditContext, series: Series, slot: str, *, variations: list[Variation]) -> Finding | None:
     """A parameter that is described in one unit, and counted as it is in a field of another."""
     tool, field = variations[0].tool, slot.rpartition("/")[2]
-    tools: list[dict[str, Any]] = [msgspec.to_builtins(one) for one in ctx.about.tools]
+    tools: list[dict[str, Any]] = [msgspec.to_builtins(spec) for spec in ctx.about.tools]
     units = at_odds(tools, (tool.name, series.name), field)
-    if units is None or len({one.arguments[series.name] for one in variations}) < 2:
+    if units is None or len({variation.arguments[series.name] for variation in variations}) < 2:
         return None
     return ctx.finding(
         f"{tool.name} takes {series.name} in {units[0]}, and counts it as {units[1]} in {field}",
         Probe((Op("tools", mark="tools"),)),
-        *(one.probe(looks=True) for one in variations[:3]),
+        *(variation.probe(looks=True) for variation in variations[:3]),
         relation=f"{HERE}counts_as",
         marks=("tools", "call"),
         data={"name": series.name, "slot": slot, "tool": tool.name},

@@ -98,12 +98,12 @@ def may_be(factor: float, name: str, description: str, *, slot: str) -> bool:
     if unit is None:
         return True
     if unit[0] == "count":
-        other = re.search(r"dozen|pallet|box|pack|case|per piece|each", description, re.IGNORECASE)
-        return other is not None or _AMOUNTS.search(field) is not None or factor != int(factor)
+        other_unit = re.search(r"dozen|pallet|box|pack|case|per piece|each", description, re.IGNORECASE)
+        return other_unit is not None or _AMOUNTS.search(field) is not None or factor != int(factor)
     if unit[1] not in _FACTORS or (unit_of(field) or unit) != unit:
         return True
     known: set[float] = {10, 12, 24, 60, 100, 144, 1000, 1440, 3600, 10_000, 60_000, 86_400, 3_600_000}
-    known |= {round(1 / one, 6) for one in known}
+    known |= {round(1 / number, 6) for number in known}
     if round(abs(factor), 6) not in known:
         return True  # No unit lies there: a price, a rate.
     return abs(factor) in _FACTORS[unit[1]] and field != name
@@ -121,7 +121,7 @@ def rate_of(text: str, name: str) -> float | None:
 def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
     """A parameter's name says one unit, and its description another of the same kind."""
     tools: Any = records[0].at("tools").value
-    return any(list(one) == evidence.data for one in contradictions(tools or ()))
+    return any(list(item) == evidence.data for item in contradictions(tools or ()))
 
 
 def contradictions(tools: Sequence[Any]) -> Iterator[tuple[str, str, str, str]]:
@@ -131,12 +131,12 @@ def contradictions(tools: Sequence[Any]) -> Iterator[tuple[str, str, str, str]]:
         properties: dict[str, Any] = parameters.get("properties") or {}
         for name, schema in properties.items():
             text = str(schema.get("description") or "") if is_dict(schema) else ""
-            one = unit_of(name)
-            others = {unit for kind, unit in units_in(text) if one and kind == one[0]}
-            if one is None or len(others) != 1 or one[1] in others:
+            pair = unit_of(name)
+            other_values = {unit for kind, unit in units_in(text) if pair and kind == pair[0]}
+            if pair is None or len(other_values) != 1 or pair[1] in other_values:
                 continue
-            if not re.search(rf"\b(?:{KINDS[one[0]][one[1]]})\b", _DENIED.sub(" ", text), re.IGNORECASE):
-                yield tool["name"], name, one[1], others.pop()
+            if not re.search(rf"\b(?:{KINDS[pair[0]][pair[1]]})\b", _DENIED.sub(" ", text), re.IGNORECASE):
+                yield tool["name"], name, pair[1], other_values.pop()
 
 
 def at_odds(tools: Sequence[Any], parameter: tuple[str, str], field: str) -> tuple[str, str] | None:
@@ -145,19 +145,19 @@ def at_odds(tools: Sequence[Any], parameter: tuple[str, str], field: str) -> tup
     A field's unit is that of its name; for money without one, the only one that tools speak of in a sentence about the
     field, or about all money.
     """
-    tool = next((one for one in tools if one["name"] == parameter[0]), None)
+    tool = next((spec for spec in tools if spec["name"] == parameter[0]), None)
     parameters: Any = tool.get("parameters") if tool is not None else None
     properties: Any = parameters.get("properties") if is_dict(parameters) else None
     schema: Any = properties.get(parameter[1]) if is_dict(properties) else None
     text = str(schema.get("description") or "") if is_dict(schema) else ""
-    mine = units_in(text) or _named(parameter[1])
-    theirs = _named(field)
-    if not theirs and _MONEY.search(field):
-        theirs = {one for tool in tools for one in _counted(tool, field) if one[0] == "money"}
-    if len(mine) != 1 or len(theirs) != 1:
+    parameter_units = units_in(text) or _named(parameter[1])
+    field_units = _named(field)
+    if not field_units and _MONEY.search(field):
+        field_units = {pair for tool in tools for pair in _counted(tool, field) if pair[0] == "money"}
+    if len(parameter_units) != 1 or len(field_units) != 1:
         return None
-    (kind, unit), (other, counted) = *mine, *theirs
-    return (unit, counted) if kind == other and unit != counted else None
+    (kind, unit), (field_kind, counted) = *parameter_units, *field_units
+    return (unit, counted) if kind == field_kind and unit != counted else None
 
 
 def _counted(tool: Any, field: str) -> set[tuple[str, str]]:
@@ -178,16 +178,16 @@ def units(ctx: AuditContext) -> Iterator[Finding | None]:
     if not tools:
         raise NotChecked("no tools")
     ctx.count_comparisons(len(tools))
-    for tool, name, one, other in contradictions(tools):
+    for tool, name, first, second in contradictions(tools):
         yield ctx.finding(
-            f"{name} of {tool} is described in {other}",
+            f"{name} of {tool} is described in {second}",
             probe,
             relation=f"{HERE}contradicts",
             marks=("tools",),
-            data=[tool, name, one, other],
+            data=[tool, name, first, second],
             minimise=0,
             part="H",
-            expected=one,
-            observed=other,
+            expected=first,
+            observed=second,
             teaches="amounts in a unit that the tool does not take",
         )

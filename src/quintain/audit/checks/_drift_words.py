@@ -46,7 +46,7 @@ def rows_of(value: Any) -> list[Any] | None:
     """The rows of an answer: a list, or the only list in a dict; None where there is none."""
     value = parsed(value)
     if is_dict(value):
-        lists = [one for one in value.values() if is_list(one)]
+        lists = [item for item in value.values() if is_list(item)]
         value = lists[0] if len(lists) == 1 else None
     return value if is_list(value) else None
 
@@ -55,7 +55,7 @@ def form_of(value: Any, depth: int = 0) -> Any:
     """Keys and types of an answer, without its values; lists by their first entry."""
     value = parsed(value)
     if is_dict(value) and depth < 4:
-        return {name: form_of(one, depth + 1) for name, one in sorted(value.items())}
+        return {name: form_of(item, depth + 1) for name, item in sorted(value.items())}
     if is_list(value):
         return [form_of(value[0], depth + 1)] if value else []
     if isinstance(value, bool) or value is None:
@@ -138,7 +138,7 @@ _QUOTED = re.compile(rf"`({_WORD})`")
 
 def tools_called(text: str) -> set[str]:
     """Words of a text that it tells its reader to call."""
-    return {one or other for one, other in _CALLED.findall(text) if (one or other).islower()}
+    return {first or second for first, second in _CALLED.findall(text) if (first or second).islower()}
 
 
 _SNAKE = re.compile(rf"\b{_WORD}\b")
@@ -179,9 +179,9 @@ def _beside(node: ast.AST, known: set[str]) -> set[str]:
         names = {key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)}
         return names if names & known else set()
     if isinstance(node, ast.FunctionDef) and (
-        _dispatches(node) or any(_compares(one, known) for one in ast.walk(node))
+        _dispatches(node) or any(_compares(child, known) for child in ast.walk(node))
     ):
-        return {text for one in ast.walk(node) for text in _compared(one)}
+        return {text for child in ast.walk(node) for text in _compared(child)}
     if isinstance(node, ast.Match):
         names = {
             case.pattern.value.value
@@ -198,17 +198,17 @@ def _compared(node: ast.AST) -> set[str]:
     if not isinstance(node, ast.Compare) or not isinstance(node.left, ast.Name):
         return set()
     sides = [
-        one
+        element
         for side in node.comparators
-        for one in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])
+        for element in (side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side])
     ]
-    return {one.value for one in sides if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+    return {side.value for side in sides if isinstance(side, ast.Constant) and isinstance(side.value, str)}
 
 
 def _dispatches(node: ast.FunctionDef) -> bool:
     """Whether a function is one that tools are called by: it is called so, or it is told a tool's name."""
-    told = {one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
-    return bool(re.search(r"call|tool|dispatch|invoke|execute|step", node.name)) or bool(told & _NAMES)
+    reported = {item.arg for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
+    return bool(re.search(r"call|tool|dispatch|invoke|execute|step", node.name)) or bool(reported & _NAMES)
 
 
 _NAMES = {"tool", "tool_name", "action", "action_name", "function", "function_name", "method", "command"}

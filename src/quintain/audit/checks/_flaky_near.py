@@ -70,7 +70,7 @@ def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
     contexts = list(elsewhere())
     if any("set" in hint.title or "hash" in hint.title for hint in order_hints(ctx)):
         contexts += [Context(hash_seed=seed) for seed in SEEDS]
-    many, *records = ctx.play_all([_all(ends, times=times), *(_all(ends, context=one) for one in contexts)])
+    many, *records = ctx.play_all([_all(ends, times=times), *(_all(ends, context=item) for item in contexts)])
     ctx.count_comparisons(len(ends) * (times + len(contexts)))
     for place, end in enumerate(ends):
         if len(kinds(many, (f"{place}",))) > 1:
@@ -81,8 +81,8 @@ def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
             if kinds(many, (f"{place}",)) == kinds(record, (f"{place}",)):
                 continue
             script = (*(op.marked(f"step {step}") for step, op in enumerate(ops)), SCORE)
-            one, other = ctx.play_all([Probe(script), Probe(script, context)])
-            apart = split(one, other, [SCORE.mark], volatile=ctx.volatile)
+            first, second = ctx.play_all([Probe(script), Probe(script, context)])
+            apart = split(first, second, [SCORE.mark], volatile=ctx.volatile)
             if apart is not None and not wavering(ctx, script, SCORE.mark):
                 yield by_process(ctx, task, script, apart=apart, context=context, how=how)
                 return
@@ -117,7 +117,7 @@ def _tasks(ctx: AuditContext) -> list[str]:
     found: dict[tuple[str, ...], str] = {}
     for task in (*kinds_of_tasks(ctx, 2), *ctx.sample_tasks(12)):
         found.setdefault(tuple(op.name or op.do for op in ctx.oracle(task) or ()), task)
-    by_length = sorted(found.items(), key=lambda one: len(one[0]), reverse=True)
+    by_length = sorted(found.items(), key=lambda item: len(item[0]), reverse=True)
     return [task for _, task in by_length[:TASKS]]
 
 
@@ -125,9 +125,14 @@ def _way(ctx: AuditContext, task: str) -> Way:
     """The solution, without its reads where these are not needed: many ends begin like it."""
     ops = doing(ctx, task)
     short = tuple(op for op in ops if op.do != "call" or not seems_to_read(ctx, op.name))
-    one, other = ctx.play_all([Probe((reset(task), *some, SCORE)) for some in (ops, short)])
-    seen = one.at(SCORE.mark)
-    if short and seen.fine and not any(each.is_error for each in other.seen) and number(seen) == number(other.seen[-1]):
+    first, second = ctx.play_all([Probe((reset(task), *some, SCORE)) for some in (ops, short)])
+    seen = first.at(SCORE.mark)
+    if (
+        short
+        and seen.fine
+        and not any(each.is_error for each in second.seen)
+        and number(seen) == number(second.seen[-1])
+    ):
         return Way(task, short, seen.seconds)
     return Way(task, ops, seen.seconds)
 
@@ -136,12 +141,12 @@ def _ends(ctx: AuditContext, way: Way) -> Iterator[End]:
     task, ops = way.task, way.ops
     words = tuple(op for op in ops[-1:] if op.do == "answer")
     calls = ops[: len(ops) - len(words)]
-    bent = [[(place, one) for one in _others(ctx, op)] for place, op in enumerate(calls)]
+    bent = [[(place, step) for step in _others(ctx, op)] for place, op in enumerate(calls)]
     turns = [several[turn] for turn in range(CHANGED) for several in bent if turn < len(several)]
-    for place, other in turns[:CHANGED]:
-        yield End(task, "nearly right", (reset(task), *calls[:place], other, *calls[place + 1 :], *words))
-    for place, other in [(place, one) for place, op in enumerate(ops) for one in _a_line_wrong(op)][-LINES:]:
-        yield End(task, "nearly right", (reset(task), *ops[:place], other, *ops[place + 1 :]))
+    for place, other_op in turns[:CHANGED]:
+        yield End(task, "nearly right", (reset(task), *calls[:place], other_op, *calls[place + 1 :], *words))
+    for place, other_item in [(place, step) for place, op in enumerate(ops) for step in _a_line_wrong(op)][-LINES:]:
+        yield End(task, "nearly right", (reset(task), *ops[:place], other_item, *ops[place + 1 :]))
     for act in _beside(ctx, task, calls):
         yield End(task, "more than right", (reset(task), *calls, act, *words))
 
@@ -159,28 +164,28 @@ def _a_line_wrong(op: Op) -> Iterator[Op]:
 
 def _beside(ctx: AuditContext, task: str, calls: Sequence[Op]) -> list[Op]:
     """Writes that are no part of the solution: known ones, and its own calls on something else."""
-    mine = {(op.name, repr(op.value)) for op in calls}
+    own_value = {(op.name, repr(op.value)) for op in calls}
     acts = known(ctx, task).acts if task in kinds_of_tasks(ctx, 2) else ()  # Other checks ask about these, too.
-    free = [op for op in acts if (op.name, repr(op.value)) not in mine]
-    own = [one for op in calls for one in _others(ctx, op) if not seems_to_read(ctx, op.name)]
+    free = [op for op in acts if (op.name, repr(op.value)) not in own_value]
+    own = [step for op in calls for step in _others(ctx, op) if not seems_to_read(ctx, op.name)]
     return [*free[:: max(1, len(free) // DAMAGED)][:DAMAGED], *own][:DAMAGED]
 
 
 def _others(ctx: AuditContext, op: Op) -> Iterator[Op]:
     """The call with one of its arguments another one that its schema allows."""
-    tool = next((one for one in ctx.about.tools if one.name == op.name), None)
+    tool = next((spec for spec in ctx.about.tools if spec.name == op.name), None)
     if op.do != "call" or tool is None or not is_dict(op.value):
         return
     for name, value in op.value.items():
         schema: Any = tool.properties.get(name, {})
         fit = (
-            one
-            for one in _values(ctx, name, value, schema=schema)
-            if one != value and fits(one, schema, tool.parameters)
+            candidate
+            for candidate in _values(ctx, name, value, schema=schema)
+            if candidate != value and fits(candidate, schema, tool.parameters)
         )
-        other = next(fit, None)
-        if other is not None:
-            yield msgspec.structs.replace(op, value={**op.value, name: other})
+        other_value = next(fit, None)
+        if other_value is not None:
+            yield msgspec.structs.replace(op, value={**op.value, name: other_value})
 
 
 def _values(ctx: AuditContext, name: str, value: Any, *, schema: Any) -> Iterator[Any]:
@@ -193,5 +198,5 @@ def _values(ctx: AuditContext, name: str, value: Any, *, schema: Any) -> Iterato
     elif is_dict(schema) and is_list(schema.get("enum")):
         yield from schema["enum"]
     elif isinstance(value, str):
-        yield from (one for one in ctx.discovery.values.of(name) if isinstance(one, str))
+        yield from (candidate for candidate in ctx.discovery.values.of(name) if isinstance(candidate, str))
         yield f"{value}x"

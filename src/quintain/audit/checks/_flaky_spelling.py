@@ -44,7 +44,7 @@ _IN_ORDER = re.compile(
 @check("x.spelling_by_task", "flaky_verifier", needs=("oracle", "tasks"), value=61)
 def spelling_by_task(ctx: AuditContext) -> Iterator[Finding | None]:
     """A spelling of the answer that is taken in some tasks is taken in all tasks of their kind."""
-    large = sorted((one for one in kinds(ctx, _alike) if len(one) > _LEAST), key=len, reverse=True)
+    large = sorted((kind for kind in kinds(ctx, _alike) if len(kind) > _LEAST), key=len, reverse=True)
     for family in large[:_KINDS]:
         yield from _uneven(ctx, family[:_TASKS])
 
@@ -67,13 +67,13 @@ def _uneven(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Findin
             f"{said} is the right answer in most tasks of a kind, and not in some",
             solves(solution_run.task, ops),
             solves(solution_run.task, solution_run.ops),
-            *(solves(other.task, way) for other, way in even[:3]),
+            *(solves(other_solution_run.task, way) for other_solution_run, way in even[:3]),
             relation=_UNEVEN,
             marks=("score",),
-            data=[solution_run.full, *(other.full for other, _ in even[:3])],
+            data=[solution_run.full, *(other_solution_run.full for other_solution_run, _ in even[:3])],
             minimise=0,
             part="V",
-            tasks=[other.task for other, _ in odd],
+            tasks=[other_solution_run.task for other_solution_run, _ in odd],
             expected=f"{solution_run.full:g}, as in {len(even)} other tasks of this kind",
             observed=f"less: {_own(solution_run)!r} is right and {ops[-1].value!r} is not",
             teaches="how an answer is spelled is, now and then, what it is paid for",
@@ -86,7 +86,7 @@ def unevenly(records: Sequence[Record], evidence: Evidence) -> bool:
     scores = [number(record.at("score")) for record in records]
     worked = not any(seen.is_error for record in records for seen in record.seen[1:-1])
     fulls = [evidence.data[0], *evidence.data]
-    paid = [one is not None and one >= full - 1e-9 for one, full in zip(scores, fulls, strict=True)]
+    paid = [score is not None and score >= full - 1e-9 for score, full in zip(scores, fulls, strict=True)]
     return worked and scores[0] is not None and not paid[0] and all(paid[1:])
 
 
@@ -105,13 +105,13 @@ def spellings(own: str) -> Iterator[tuple[str, str]]:
                 yield "a number with commas between its thousands", f"{int(value):,}"
         yield "a number as a power of ten", f"{value.normalize():e}"
     elif value is None and len(text.split()) <= 8:
-        for said, other in (
+        for said, other_text in (
             ("an answer in capitals", text.upper()),
             ("an answer in small letters", text.lower()),
             ("an answer without spaces behind its commas", re.sub(r",\s+", ",", text)),
         ):
-            if other != text:
-                yield said, other
+            if other_text != text:
+                yield said, other_text
     yield "an answer with a space at its end", f"{own} "
     yield "an answer with a line break at its end", f"{own}\n"
 
@@ -152,12 +152,14 @@ def _is_set(name: str, value: Any) -> bool:
 
 def turned_lists(ctx: AuditContext, task: str) -> Callable[[Op, ToolSpec | None], Op]:
     """Turns round the lists of a call that are sets by their names, unless the agent is told of an order."""
-    told = next((solution_run.told for solution_run in solution_runs(ctx) if solution_run.task == task), "")
+    prompt = next((solution_run.told for solution_run in solution_runs(ctx) if solution_run.task == task), "")
 
     def turned(op: Op, _tool: ToolSpec | None) -> Op:
-        if op.do != "call" or not told or _IN_ORDER.search(told):
+        if op.do != "call" or not prompt or _IN_ORDER.search(prompt):
             return op
-        value = {name: [*reversed(one)] if _is_set(name, one) else one for name, one in op.value.items()}
+        value = {
+            name: [*reversed(argument)] if _is_set(name, argument) else argument for name, argument in op.value.items()
+        }
         return msgspec.structs.replace(op, value=value)
 
     return turned

@@ -16,13 +16,13 @@ HERE = f"{__name__}:"
 
 def strays(records: Sequence[Record], evidence: Evidence) -> bool:
     """An op that is done in a thread of its own gives what it does not give where all are done in one; both worked."""
-    moved, one, again = records
+    moved, record, again = records
     mark = evidence.marks[0]
     seen = _lane(moved, mark)
-    if seen is None or any(each.is_error for each in (seen, _done(one, mark), _done(again, mark))):
+    if seen is None or any(each.is_error for each in (seen, _done(record, mark), _done(again, mark))):
         return False
-    return same(_done(one, mark), _done(again, mark), evidence.volatile) and not same(
-        seen, _done(one, mark), evidence.volatile
+    return same(_done(record, mark), _done(again, mark), evidence.volatile) and not same(
+        seen, _done(record, mark), evidence.volatile
     )
 
 

@@ -40,11 +40,11 @@ def verdict_early(ctx: AuditContext) -> Iterator[Finding | None]:
     """A verdict is about the end, whether or not the score was asked for on the way, or the world went back."""
     for task in ctx.sample_tasks(2):
         acts = doing(ctx, task)
-        mine = (*marked((reset(task), *acts)), _SCORE)
-        asked = tuple(one for op in mine[:-1] for one in (op, Op("score")))
+        own_ops = (*marked((reset(task), *acts)), _SCORE)
+        asked = tuple(step for op in own_ops[:-1] for step in (op, Op("score")))
         found = yield from _unlike(ctx, (*asked, _SCORE), "when the score was asked for on the way", task=task)
         if {"snapshot", "restore"} <= ctx.offers and not found:
-            begun, rest = mine[:1], marked(acts, tag="away ")
+            begun, rest = own_ops[:1], marked(acts, tag="away ")
             away = tuple(msgspec.structs.replace(op, mark="") for op in rest)
             back = (*begun, Op("snapshot", name="start"), *away, Op("score"), Op("restore", name="start"), _SCORE)
             found = yield from _unlike(ctx, back, "when the world went back to it", task=task)
@@ -56,8 +56,8 @@ def _unlike(ctx: AuditContext, ops: Sequence[Op], words: str, *, task: str) -> G
     """Whether the verdict at the end of ops is not that of the marked ones alone."""
     ctx.count_comparisons()
     odd, plain = Probe(tuple(ops)), Probe(alone(ops))
-    one, other = ctx.play_all([odd, plain])
-    if not apart(one.at(_SCORE.mark), other.at(_SCORE.mark), ctx.volatile):
+    first, second = ctx.play_all([odd, plain])
+    if not apart(first.at(_SCORE.mark), second.at(_SCORE.mark), ctx.volatile):
         return False
     finding = ctx.finding(
         f"the verdict on an episode is another one {words}",
@@ -67,8 +67,8 @@ def _unlike(ctx: AuditContext, ops: Sequence[Op], words: str, *, task: str) -> G
         minimise=0,
         part="V",
         tasks=(task,),
-        expected=other.at(_SCORE.mark).value,
-        observed=one.at(_SCORE.mark).value,
+        expected=second.at(_SCORE.mark).value,
+        observed=first.at(_SCORE.mark).value,
         teaches=TEACHES,
     )
     yield finding
@@ -145,11 +145,11 @@ def verdict_later(ctx: AuditContext) -> Iterator[Finding | None]:
         acts = doing(ctx, task)
         for ops in (acts, half(acts)):
             leaps = [
-                one
+                op
                 for place, seconds in enumerate(_LEAPS)
-                for one in (ask(f"{_HERE}:leap", seconds, mark=""), Op("score", mark=f"later {place}"))
+                for op in (ask(f"{_HERE}:leap", seconds, mark=""), Op("score", mark=f"later {place}"))
             ]
-            still = [msgspec.structs.replace(one, value=0) if one.do == "ask" else one for one in leaps]
+            still = [msgspec.structs.replace(op, value=0) if op.do == "ask" else op for op in leaps]
             begin = (reset(task), *ops, Op("score", mark="now"))
             probes = (Probe((*begin, *leaps)), Probe((*begin, *still)))
             marks = ("now", *(f"later {place}" for place in range(len(_LEAPS))))
@@ -224,8 +224,8 @@ def _replace(module: ModuleType, fakes: dict[int, Any]) -> None:
 
 def _ahead(real: Callable[[], Any], scale: int) -> Any:
     def clock() -> Any:
-        told = _HELD.setdefault(real.__name__, real()) if _HELD else real()
-        return told + type(told)(_AHEAD[0] * scale)
+        stated = _HELD.setdefault(real.__name__, real()) if _HELD else real()
+        return stated + type(stated)(_AHEAD[0] * scale)
 
     clock.leaps = True  # type: ignore[attr-defined]  # So that it is not replaced a second time.
     return clock
@@ -235,8 +235,8 @@ def _later_datetime() -> Any:
     true = dt.datetime
 
     class Kind(type):
-        def __instancecheck__(cls, one: object) -> bool:
-            return isinstance(one, true)
+        def __instancecheck__(cls, value: object) -> bool:
+            return isinstance(value, true)
 
     class Later(dt.datetime, metaclass=Kind):
         leaps = True
@@ -262,21 +262,23 @@ def _later_datetime() -> Any:
 @check("x.verdict_by_way", "flaky_verifier", needs=("oracle", "tasks", "state"), value=68)
 def verdict_by_way(ctx: AuditContext) -> Iterator[Finding | None]:
     """Two ways that end in the same world, none of whose calls failed, are paid alike."""
-    for one in [one for one in solve(ctx, ctx.sample_tasks(3)) if one.full and one.full > 0 and not one.errors]:
-        least = one.floor or 0.0
+    for solution in [
+        solved for solved in solve(ctx, ctx.sample_tasks(3)) if solved.full and solved.full > 0 and not solved.errors
+    ]:
+        least = solution.floor or 0.0
         ways: list[tuple[str, tuple[Op, ...], bool, float | None]] = [
-            (f"with {way.said}", way.ops, way.severity == "error", least) for way in looks(ctx, one)
+            (f"with {way.said}", way.ops, way.severity == "error", least) for way in looks(ctx, solution)
         ]
-        for order in _other_orders(one.ops, one.writes):
-            grave = not _ordered(one.told)
+        for order in _other_orders(solution.ops, solution.writes):
+            grave = not _ordered(solution.told)
             ways.append(("with its independent writes in another order", order, grave, None))
         ctx.count_comparisons(len(ways))
-        runs = runs_of(ctx, one.task, [ops for _, ops, _, _ in ways])
+        runs = runs_of(ctx, solution.task, [ops for _, ops, _, _ in ways])
         for (words, ops, grave, most), run in zip(ways, runs, strict=True):
-            if run.errors or run.score is None or not _unequal(run.score, one.full or 0.0, most):
+            if run.errors or run.score is None or not _unequal(run.score, solution.full or 0.0, most):
                 continue
             last = (Op("state", mark="end"), Op("score", mark="score"))
-            odd, plain = (Probe((reset(one.task), *some, *last)) for some in (ops, one.ops))
+            odd, plain = (Probe((reset(solution.task), *some, *last)) for some in (ops, solution.ops))
             probes = (odd, plain, plain)
             evidence = Evidence(f"{_HERE}:scored_apart", ("end", "score"), most, ctx.volatile)
             if scored_apart([*ctx.play_all(probes)], evidence):
@@ -290,8 +292,8 @@ def verdict_by_way(ctx: AuditContext) -> Iterator[Finding | None]:
                     part="V",
                     severity="error" if grave else "warning",
                     at_most="proven" if grave else "likely",
-                    tasks=(one.task,),
-                    expected=one.full,
+                    tasks=(solution.task,),
+                    expected=solution.full,
                     observed=run.score,
                     teaches=TEACHES,
                 )
@@ -306,10 +308,10 @@ def scored_apart(records: Sequence[Record], evidence: Evidence) -> bool:
     end, mark = evidence.marks
     worked = not any(seen.is_error for record in records for seen in record.seen[1:-2])
     alike = steady(records, end, evidence.volatile) and records[0].at(end).fine
-    first, *others = (number(record.at(mark)) for record in records)
-    if first is None or not worked or not alike or len(set(others)) > 1:
+    first, *other_scores = (number(record.at(mark)) for record in records)
+    if first is None or not worked or not alike or len(set(other_scores)) > 1:
         return False
-    return all(one is not None and _unequal(first, one, evidence.data) for one in others)
+    return all(amount is not None and _unequal(first, amount, evidence.data) for amount in other_scores)
 
 
 def _unequal(score: float, full: float, most: float | None) -> bool:
@@ -317,9 +319,9 @@ def _unequal(score: float, full: float, most: float | None) -> bool:
     return abs(score - full) > 1e-9 if most is None else score <= most + 1e-9 < full
 
 
-def _ordered(told: str) -> bool:
+def _ordered(prompt: str) -> bool:
     """Whether the agent is told in what order it must act."""
-    return bool({"then", "first", "before", "after", "finally", "once"} & set(told.lower().replace(",", " ").split()))
+    return bool({"then", "first", "before", "after", "finally", "once"} & set(prompt.lower().replace(",", " ").split()))
 
 
 def _other_orders(ops: Sequence[Op], writes: Sequence[int]) -> Iterator[tuple[Op, ...]]:
@@ -331,6 +333,6 @@ def _other_orders(ops: Sequence[Op], writes: Sequence[int]) -> Iterator[tuple[Op
         orders.append(swapped)
     for order in orders:
         turned = list(ops)
-        for place, other in zip(writes, order, strict=True):
-            turned[place] = ops[other]
+        for place, other_place in zip(writes, order, strict=True):
+            turned[place] = ops[other_place]
         yield tuple(turned)

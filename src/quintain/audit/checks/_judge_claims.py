@@ -35,7 +35,7 @@ def grade(seen: OpResult) -> float | None:
 def asked(seen: OpResult) -> list[str]:
     """What the judge's model was asked."""
     texts: Any = seen.value.get("asked") if seen.fine and is_dict(seen.value) else None
-    return [str(one) for one in texts] if is_list(texts) else []
+    return [str(text) for text in texts] if is_list(texts) else []
 
 
 # --- relations: each states the bug ---
@@ -77,9 +77,9 @@ def unseen(records: Sequence[Record], evidence: Evidence) -> bool:
     Words of leaving out that stand in the question of a short answer (second probe) as well speak of something else.
     """
     texts = asked(records[0].at("judge"))
-    told = "\n".join(texts)
-    usual = {word for one in records[1:] for word in _LEFT_OUT.findall("\n".join(asked(one.at("judge"))))}
-    return bool(texts) and str(evidence.data) not in told and not set(_LEFT_OUT.findall(told)) - usual
+    text = "\n".join(texts)
+    usual = {word for record in records[1:] for word in _LEFT_OUT.findall("\n".join(asked(record.at("judge"))))}
+    return bool(texts) and str(evidence.data) not in text and not set(_LEFT_OUT.findall(text)) - usual
 
 
 _LEFT_OUT = re.compile(r"truncat|omitted|\[\.\.\.\]|…|shortened")
@@ -111,10 +111,10 @@ def blind(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 def cut_rubric(records: Sequence[Record], evidence: Evidence) -> bool:
     """The beginning of a hidden rubric stands in what the model is asked, its end does not."""
-    known = [str(one) for _, one in leaves(records[0].at("hidden").value)]
-    told = folded("\n".join(asked(records[0].at("judge"))).replace("\\n", " ").replace('\\"', '"'))
+    known = [str(leaf) for _, leaf in leaves(records[0].at("hidden").value)]
+    text = folded("\n".join(asked(records[0].at("judge"))).replace("\\n", " ").replace('\\"', '"'))
     rubric = folded(str(evidence.data))
-    return str(evidence.data) in known and rubric[:20] in told and rubric[-20:] not in told
+    return str(evidence.data) in known and rubric[:20] in text and rubric[-20:] not in text
 
 
 RUBRIC = re.compile(r"rubric|criteri|guideline")
@@ -126,12 +126,12 @@ def unfenced(records: Sequence[Record], _evidence: Evidence) -> bool:
     fence = around(records[0], MARK)
     said = str(records[1].ops[-1].value["answer"])
     texts = asked(records[1].at("judge"))
-    return fence is not None and any(f"{fence[0]}{said}{fence[1]}" == one for one in texts)
+    return fence is not None and any(f"{fence[0]}{said}{fence[1]}" == text for text in texts)
 
 
 def around(record: Record, said: str) -> tuple[str, str] | None:
     """What stands before and behind the answer in what the model is asked; None where it does not stand there once."""
-    texts = [one for one in asked(record.at("judge")) if one.count(said) == 1]
+    texts = [text for text in asked(record.at("judge")) if text.count(said) == 1]
     if not texts:
         return None
     before, _, behind = texts[0].partition(said)

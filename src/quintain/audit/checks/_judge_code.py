@@ -92,9 +92,12 @@ def _made_up(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Smell]:
     for handler in ast.walk(node):
         if not isinstance(handler, ast.ExceptHandler):
             continue
-        for one in handler.body:
-            value = one.value if isinstance(one, ast.Return) else None
+        for statement in handler.body:
+            value = statement.value if isinstance(statement, ast.Return) else None
             if isinstance(value, ast.Constant) and isinstance(value.value, int | float):
                 yield Smell(
-                    "a judge that fails returns a grade", one.lineno, "no verdict, or the error", ast.unparse(one)
+                    "a judge that fails returns a grade",
+                    statement.lineno,
+                    "no verdict, or the error",
+                    ast.unparse(statement),
                 )

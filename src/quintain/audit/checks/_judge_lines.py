@@ -53,12 +53,12 @@ class Report(msgspec.Struct, frozen=True):
     between: str
     facts: dict[str, str]
 
-    def saying(self, told: Mapping[str, Sequence[str]]) -> tuple[Op, ...]:
+    def saying(self, given: Mapping[str, Sequence[str]]) -> tuple[Op, ...]:
         """The solution with other lines in place of those with these keys."""
         lines: list[str] = []
         for line in self.text.split(self.between):
             found = _LINE.fullmatch(line)
-            own = told.get(found["key"]) if found else None
+            own = given.get(found["key"]) if found else None
             start = line[: found.start("value")] if found else ""
             lines += [line] if own is None else [f"{start}{said}" if said else start.rstrip() for said in own]
         op, text = self.one.ops[self.place], self.between.join(lines)
@@ -69,15 +69,15 @@ class Report(msgspec.Struct, frozen=True):
 
 def reports(solved: Sequence[Solved]) -> Iterator[Report]:
     """The last text of lines, each with a key of its own, of each solution."""
-    for one in solved:
-        found = (report for place in reversed(range(len(one.ops))) for report in _reports(one, place))
+    for solution in solved:
+        found = (report for place in reversed(range(len(solution.ops))) for report in _reports(solution, place))
         if (last := next(found, None)) is not None:
             yield last
 
 
-def _reports(one: Solved, place: int) -> Iterator[Report]:
-    op = one.ops[place]
-    if place in one.errors or reads_by_name(op):
+def _reports(solution: Solved, place: int) -> Iterator[Report]:
+    op = solution.ops[place]
+    if place in solution.errors or reads_by_name(op):
         return
     texts = {"": op.value} if op.do == "answer" else op.value if op.do == "call" else {}
     for argument, text in texts.items():
@@ -85,17 +85,17 @@ def _reports(one: Solved, place: int) -> Iterator[Report]:
             lines = [found for line in text.split(between) if (found := _LINE.fullmatch(line))]
             facts = {line["key"]: line["value"] for line in lines}
             if len(facts) >= 2 and len(facts) == len(lines):
-                yield Report(one, place, argument, text, between, facts)
+                yield Report(solution, place, argument, text, between, facts)
                 break
 
 
-def wrong(value: str, others: Sequence[str]) -> list[str]:
+def wrong(value: str, other_values: Sequence[str]) -> list[str]:
     """Other things that might be said in place of one, those first that are said elsewhere; none holds it."""
     turned = ["".join(str((int(sign) + by) % 10) if sign in _DIGITS else sign for sign in value) for by in (1, 2, 3, 7)]
     made = [value[::-1], *(f"{word}{value[: -len(word)]}" for word in (value[-1:], value[-2:], value[-3:]))]
-    known = dict.fromkeys([*others, *turned, *made])
+    known = dict.fromkeys([*other_values, *turned, *made])
     low = value.casefold()
-    return [one for one in known if one.casefold() not in low and low not in one.casefold()][:_LEAST]
+    return [text for text in known if text.casefold() not in low and low not in text.casefold()][:_LEAST]
 
 
 # --- the check ---
@@ -108,16 +108,16 @@ def report_lines(ctx: AuditContext) -> Iterator[Finding | None]:
     known = list(reports(solved))
     if not known:
         raise ctx.not_checked("no solution hands in a report of lines with keys")
-    told: set[str] = set()
+    reported: set[str] = set()
     for report in known[:TASKS]:
         said: dict[str, list[str]] = {}
         for key, value in report.facts.items():
-            said[key] = wrong(value, [other.facts[key] for other in known if key in other.facts])
-        yield from _judged(ctx, report, {key: values for key, values in said.items() if values}, told=told)
+            said[key] = wrong(value, [other_report.facts[key] for other_report in known if key in other_report.facts])
+        yield from _judged(ctx, report, {key: values for key, values in said.items() if values}, reported=reported)
 
 
 def _judged(
-    ctx: AuditContext, report: Report, said: dict[str, list[str]], *, told: set[str]
+    ctx: AuditContext, report: Report, said: dict[str, list[str]], *, reported: set[str]
 ) -> Iterator[Finding | None]:
     """Only points that somebody looks at: to say something wrong of one costs something."""
     keys = list(said)
@@ -130,11 +130,11 @@ def _judged(
     ways = list(_ways(report, said))
     ctx.count_comparisons(len(ways))
     for (manner, way, false), run in zip(ways, runs(ctx, report.one, [way for _, way, _ in ways]), strict=True):
-        if manner in told or run.score is None or run.score < full - 1e-9 or report.place in run.errors:
+        if manner in reported or run.score is None or run.score < full - 1e-9 or report.place in run.errors:
             continue
         found = _finding(ctx, report, (manner, way, false))
         if found is not None:
-            told.add(manner)
+            reported.add(manner)
             yield found
 
 

@@ -91,12 +91,12 @@ def members_of(hidden: Any) -> list[Members]:
 
 def _named(value: Any) -> Iterator[tuple[str, Any]]:
     if is_dict(value):
-        for name, one in value.items():
-            yield str(name), one
-            yield from _named(one)
+        for name, item in value.items():
+            yield str(name), item
+            yield from _named(item)
     elif is_list(value):
-        for one in value:
-            yield from _named(one)
+        for element in value:
+            yield from _named(element)
 
 
 def _texts(value: Any) -> list[tuple[str, str]]:
@@ -106,11 +106,11 @@ def _texts(value: Any) -> list[tuple[str, str]]:
         return [(str(place + 1), line) for place, line in enumerate(line for line in lines if line)]
     items = value.items() if is_dict(value) else enumerate(value, 1) if is_list(value) else ()
     found: list[tuple[str, str]] = []
-    for name, one in items:
-        text = one if isinstance(one, str) else _text_in(one)
+    for name, item in items:
+        text = item if isinstance(item, str) else _text_in(item)
         if not text:
             return []
-        own = one.get("name") or one.get("id") if is_dict(one) else None
+        own = item.get("name") or item.get("id") if is_dict(item) else None
         found.append((str(own or name), text))
     return found
 
@@ -119,7 +119,7 @@ def _text_in(value: Any) -> str:
     if not is_dict(value):
         return ""
     words = [value.get(name) for name in _TEXTS]
-    return next((one for one in words if isinstance(one, str) and one), "")
+    return next((word for word in words if isinstance(word, str) and word), "")
 
 
 # --- playing ---
@@ -136,7 +136,7 @@ def told(player: Player, on: str, value: Any) -> Any:
         heard.append(text)
         if table.form != "each":
             return _reply(group, table, chosen, turned=bool(value["turned"]))
-        here = {place for place, one in enumerate(group.texts) if _holds(text, one)}
+        here = {place for place, candidate in enumerate(group.texts) if _holds(text, candidate)}
         return table.good if here and here <= chosen else table.bad
 
     return {"grade": adapter.subject.judge(adapter.task(value["task"]), MARK, complete), "asked": heard}
@@ -160,7 +160,7 @@ def _reply(group: Members, table: Table, chosen: frozenset[int], *, turned: bool
 
 
 def _holds(text: str, part: str) -> bool:
-    return any(one in text for one in (part, json.dumps(part)[1:-1], html.escape(part)))
+    return any(candidate in text for candidate in (part, json.dumps(part)[1:-1], html.escape(part)))
 
 
 def played(
@@ -179,10 +179,10 @@ def played(
 
 def is_asked(texts: Sequence[str], group: Members, table: Table) -> bool:
     """Whether what the model is asked holds the members: each in a question of its own, or all in one."""
-    found = [{place for place, one in enumerate(group.texts) if _holds(text, one)} for text in texts]
+    found = [{place for place, candidate in enumerate(group.texts) if _holds(text, candidate)} for text in texts]
     if table.form != "each":
-        return any(len(one) == len(group.texts) for one in found)
-    return all(len(one) <= 1 for one in found) and len(set[int]().union(*found)) == len(group.texts)
+        return any(len(item) == len(group.texts) for item in found)
+    return all(len(item) <= 1 for item in found) and len(set[int]().union(*found)) == len(group.texts)
 
 
 # --- relations: each states the bug ---
@@ -190,14 +190,14 @@ def is_asked(texts: Sequence[str], group: Members, table: Table) -> bool:
 
 def unlike(records: Sequence[Record], _evidence: Evidence) -> bool:
     """The same verdicts, each with its name, are graded in two ways when they are told in two orders."""
-    one, other = (grade(record.at("judge")) for record in records)
-    return one is not None and other is not None and abs(one - other) > EPSILON
+    first, second = (grade(record.at("judge")) for record in records)
+    return first is not None and second is not None and abs(first - second) > EPSILON
 
 
 def _rows(records: Sequence[Record], evidence: Evidence) -> tuple[float, float, list[float], list[float]] | None:
     """(content with all, with none, with each alone, with all but each); None where a grade is missing."""
     count = int(evidence.data)
-    known = [one for record in records if (one := grade(record.at("judge"))) is not None]
+    known = [number for record in records if (number := grade(record.at("judge"))) is not None]
     if len(known) < len(records) or len(records) < 2 + 2 * count:
         return None
     return known[0], known[1], known[2 : 2 + count], known[2 + count : 2 + 2 * count]
@@ -211,8 +211,8 @@ def decides(records: Sequence[Record], evidence: Evidence) -> bool:
     best, worst, alone, without = rows
     places = range(len(alone))
     return any(
-        all(abs(alone[one] - (best if one == place else worst)) <= EPSILON for one in places)
-        and all(abs(without[one] - (worst if one == place else best)) <= EPSILON for one in places)
+        all(abs(alone[position] - (best if position == place else worst)) <= EPSILON for position in places)
+        and all(abs(without[position] - (worst if position == place else best)) <= EPSILON for position in places)
         for place in places
     )
 

@@ -70,7 +70,7 @@ def families(name: str) -> frozenset[str]:
         return frozenset()
     for part in re.split(r"[/:]", name.lower()):
         bare = _PROVIDER.sub("", part)
-        pieces = [bare, *(bare[place + 1 :] for place, one in enumerate(bare) if one in "-_")]
+        pieces = [bare, *(bare[place + 1 :] for place, text in enumerate(bare) if text in "-_")]
         found |= {family for family, start in FAMILIES.items() if any(re.match(start, piece) for piece in pieces[:6])}
     return frozenset(found)
 
@@ -80,7 +80,7 @@ def is_model(name: str) -> bool:
     if not re.fullmatch(r"[\w.:/@+-]{2,80}", name):
         return False
     last = _PROVIDER.sub("", name.lower().rpartition("/")[2])
-    return any(re.match(start, one) for start in FAMILIES.values() for one in (last, last.partition(":")[2]))
+    return any(re.match(start, text) for start in FAMILIES.values() for text in (last, last.partition(":")[2]))
 
 
 def is_pinned(name: str) -> bool:
@@ -91,9 +91,9 @@ def is_pinned(name: str) -> bool:
 def declared(value: Any) -> list[Use]:
     """What a subject's attribute `models` says: by role a name, or {"model": name, "temperature": number}."""
     found: list[Use] = []
-    for role, one in value.items() if is_dict(value) else ():
-        name = one.get("model") if is_dict(one) else one
-        heat = one.get("temperature") if is_dict(one) else None
+    for role, item in value.items() if is_dict(value) else ():
+        name = item.get("model") if is_dict(item) else item
+        heat = item.get("temperature") if is_dict(item) else None
         if isinstance(name, str) and name:
             found.append(Use(_role(str(role)) or str(role), name, float(heat) if is_number(heat) else None))
     return found
@@ -133,9 +133,11 @@ def _walk(node: ast.AST, role: str, found: list[Use], *, path: str) -> None:
     if isinstance(node, ast.arguments):
         named = [*node.posonlyargs, *node.args]
         pairs = [*zip(named[len(named) - len(node.defaults) :], node.defaults, strict=True)]
-        pairs += [(one, value) for one, value in zip(node.kwonlyargs, node.kw_defaults, strict=True) if value]
-        for one, value in pairs:
-            _walk(value, _role(one.arg) or role, found, path=path)
+        pairs += [
+            (parameter, value) for parameter, value in zip(node.kwonlyargs, node.kw_defaults, strict=True) if value
+        ]
+        for pair, value in pairs:
+            _walk(value, _role(pair.arg) or role, found, path=path)
         return
     own = _role(" ".join(_names(node))) or role
     for child in ast.iter_child_nodes(node):
@@ -151,24 +153,24 @@ def _names(node: ast.AST) -> Iterator[str]:
     elif isinstance(node, ast.Call):
         yield ast.unparse(node.func)
     elif isinstance(node, ast.Assign | ast.AnnAssign):
-        yield from (ast.unparse(one) for one in (node.targets if isinstance(node, ast.Assign) else [node.target]))
+        yield from (ast.unparse(target) for target in (node.targets if isinstance(node, ast.Assign) else [node.target]))
 
 
 @check("x.judge_is_another_family", "judge", level="static", needs=("tasks",), value=26, severity="warning")
 def family(ctx: AuditContext) -> Iterator[Finding | None]:
     """The judge's model is of another family than the policy's, of one version, and asked at temperature 0."""
     uses = declared(ctx.attribute("models"))
-    told = {one.role for one in uses}
-    uses += [one for one in _in_code(ctx) if one.role not in told]
-    judges = [one for one in uses if one.role == "judge"]
-    policies = [one for one in uses if one.role == "policy"]
+    reported = {use.role for use in uses}
+    uses += [use for use in _in_code(ctx) if use.role not in reported]
+    judges = [use for use in uses if use.role == "judge"]
+    policies = [use for use in uses if use.role == "policy"]
     if not judges:
         raise ctx.not_checked("no model of a judge is declared or named in the code")
     for judge in judges:
         ctx.count_comparisons()
-        kin = next((one for one in policies if families(one.model) & families(judge.model)), None)
-        if kin is not None:
-            yield _kin(ctx, judge, kin)
+        related = next((policy for policy in policies if families(policy.model) & families(judge.model)), None)
+        if related is not None:
+            yield _kin(ctx, judge, related)
         if not judge.where:  # Of what stands in the code, `x.judge_code` says it.
             yield from _loose(ctx, judge)
 

@@ -31,7 +31,7 @@ def quoted(ctx: AuditContext, task: str) -> list[str]:
     if "hidden" not in ctx.offers:
         return []
     seen = ctx.play(Op("hidden", name=task, mark="hidden")).at("hidden")
-    texts = [str(one) for _, one in leaves(seen.value) if one is not None]
+    texts = [str(leaf) for _, leaf in leaves(seen.value) if leaf is not None]
     return [*texts[:3], " ".join(texts)[:900]] if texts else []
 
 
@@ -40,10 +40,10 @@ def remembers(ctx: AuditContext, good: str, bad: str) -> Iterator[Finding | None
     task, stem = ctx.tasks[0], "The same beginning, and a long one. " * 12
     pairs = [(task, "It is one.", "It is two."), (task, f"{stem}One.", f"{stem}Two."), (task, "Good", "good ")]
     pairs += [(ctx.tasks[1], MARK, MARK)] if len(ctx.tasks) > 1 else []
-    for other, first, second in pairs:
+    for other_text, first, second in pairs:
         for before, says in ((good, bad), (bad, good)):
             head = judged(task, before, first, mark="before")
-            tail = Op("judge", name=other, value={"answer": second, "says": says}, mark="judge")
+            tail = Op("judge", name=other_text, value={"answer": second, "says": says}, mark="judge")
             probes = (Probe((*head, tail)), Probe((head[0], tail)))
             ctx.count_comparisons()
             if claims.sticks(ctx.play_all(probes), Evidence("")):
@@ -95,11 +95,11 @@ def unaware(ctx: AuditContext) -> Iterator[Finding | None]:
         if claims.blind([records[0], record], Evidence("")):
             yield _unaware(ctx, "the judge's model is asked the same whatever the task's rubric", [probes[0], probe])
             return
-    for path, one in leaves(records[0].at("hidden").value):
-        is_rubric = isinstance(one, str) and len(one) >= 40 and RUBRIC.search(".".join(path).lower())
+    for path, leaf in leaves(records[0].at("hidden").value):
+        is_rubric = isinstance(leaf, str) and len(leaf) >= 40 and RUBRIC.search(".".join(path).lower())
         ctx.count_comparisons()
-        if is_rubric and claims.cut_rubric(records[:1], Evidence("", data=one)):
-            yield _unaware(ctx, "the judge's model is told the beginning of the rubric alone", probes[:1], data=one)
+        if is_rubric and claims.cut_rubric(records[:1], Evidence("", data=leaf)):
+            yield _unaware(ctx, "the judge's model is told the beginning of the rubric alone", probes[:1], data=leaf)
             return
 
 

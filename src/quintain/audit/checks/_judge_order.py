@@ -58,16 +58,18 @@ def slot(text: str, said: str) -> int | None:
     if not found:
         return None
     lowered = before.lower()
-    labels = [(one.end(), one["last"] or one["before"]) for one in _LABEL.finditer(lowered)]
+    labels = [(item.end(), item["last"] or item["before"]) for item in _LABEL.finditer(lowered)]
     near = [word for end, word in labels if len(lowered) - end <= 60 and _BETWEEN.fullmatch(lowered[end:])]
     if near:
-        other = {word for _, word in labels} | {one["last"] or one["before"] for one in _LABEL.finditer(behind.lower())}
+        other_values = {word for _, word in labels} | {
+            item["last"] or item["before"] for item in _LABEL.finditer(behind.lower())
+        }
     else:
         bare = _BARE.search(lowered)
         near = [bare["last"]] if bare else []
-        other = set(re.findall(r"(?:^|\n)[^\w\n]{0,3}([ab12])[^\w\n]{1,4}\w", f"{lowered}\n\n{behind.lower()}"))
+        other_values = set(re.findall(r"(?:^|\n)[^\w\n]{0,3}([ab12])[^\w\n]{1,4}\w", f"{lowered}\n\n{behind.lower()}"))
     place = next((place for place, words in enumerate(_PLACES) if near and near[-1] in words), None)
-    return place if place is not None and other & _PLACES[1 - place] else None
+    return place if place is not None and other_values & _PLACES[1 - place] else None
 
 
 def placed(player: Player, on: str, value: Any) -> Any:
@@ -105,27 +107,31 @@ def _places(record: Record, mark: str = "judge") -> list[int | None]:
 def place_alone(records: Sequence[Record], _evidence: Evidence) -> bool:
     """Asked in both orders, a model that only sees the place brings the answer as far as one that prefers it."""
     grades = [grade(record.at("judge")) for record in records]
-    ours, theirs, first, second = grades
-    if ours is None or theirs is None or {*_places(records[0])} != {0, 1}:
+    own_score, other_score, first, second = grades
+    if own_score is None or other_score is None or {*_places(records[0])} != {0, 1}:
         return False
-    return ours > theirs + EPSILON and any(one is not None and one >= ours - EPSILON for one in (first, second))
+    return own_score > other_score + EPSILON and any(
+        number is not None and number >= own_score - EPSILON for number in (first, second)
+    )
 
 
 def mapped_wrongly(records: Sequence[Record], _evidence: Evidence) -> bool:
     """Asked in both orders, the grade follows the place that the model prefers, and not the answer."""
-    ours, theirs, first, second = (grade(record.at("judge")) for record in records)
-    if ours is None or theirs is None or first is None or second is None or {*_places(records[0])} != {0, 1}:
+    own_score, other_score, first, second = (grade(record.at("judge")) for record in records)
+    if own_score is None or other_score is None or first is None or second is None or {*_places(records[0])} != {0, 1}:
         return False
-    return ours <= theirs + EPSILON and abs(first - second) > EPSILON
+    return own_score <= other_score + EPSILON and abs(first - second) > EPSILON
 
 
 def one_order(records: Sequence[Record], _evidence: Evidence) -> bool:
     """Whatever the answer is, it stands in one place, and a model that only sees the place decides the grade."""
-    ours, theirs, first, second = (grade(record.at("judge")) for record in records[:4])
-    if ours is None or theirs is None or first is None or second is None:
+    own_score, other_score, first, second = (grade(record.at("judge")) for record in records[:4])
+    if own_score is None or other_score is None or first is None or second is None:
         return False
     places = {place for record in records for place in _places(record)}
-    return len(places) == 1 and None not in places and ours > theirs + EPSILON and abs(first - second) > EPSILON
+    return (
+        len(places) == 1 and None not in places and own_score > other_score + EPSILON and abs(first - second) > EPSILON
+    )
 
 
 # --- the checks ---
@@ -162,12 +168,12 @@ def _compared(ctx: AuditContext, task: str, pair: Sequence[str]) -> Iterator[Fin
         if holds(records, Evidence("")):
             yield _finding(ctx, title, probes, name=name, observed=observed)
             return
-    others = [
-        Probe((reset(one), _op(one, "ours", pair, said=said))) for one in ctx.sample_tasks(2) for said in ANSWERS[1:]
+    other_probes = [
+        Probe((reset(text), _op(text, "ours", pair, said=said))) for text in ctx.sample_tasks(2) for said in ANSWERS[1:]
     ]
-    if one_order([*records, *ctx.play_all(others)], Evidence("")):
+    if one_order([*records, *ctx.play_all(other_probes)], Evidence("")):
         title = "the answer is compared in one order alone: a model that prefers a place decides the grade"
-        yield _finding(ctx, title, [*probes, *others], name="one_order", observed=observed)
+        yield _finding(ctx, title, [*probes, *other_probes], name="one_order", observed=observed)
 
 
 def _finding(
@@ -228,7 +234,12 @@ def _understood(ctx: AuditContext, task: str, group: Members) -> Table | None:
 
 def _ordered(ctx: AuditContext, task: str, group: Members, *, table: Table) -> Iterator[Finding | None]:
     every = frozenset(range(len(group.texts)))
-    chosen = [every, frozenset[int](), *(frozenset({one}) for one in every), *(every - {one} for one in every)]
+    chosen = [
+        every,
+        frozenset[int](),
+        *(frozenset({number}) for number in every),
+        *(every - {number} for number in every),
+    ]
     probes = [Probe((reset(task), members.played(task, group, table, chosen=some))) for some in chosen]
     for some in chosen[2:] if table.form == "keyed" else ():
         pair = [

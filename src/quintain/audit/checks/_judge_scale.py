@@ -55,11 +55,11 @@ class Scale(msgspec.Struct, frozen=True):
 
     @property
     def good(self) -> str:
-        return self.form.format(max(self.grades, key=lambda one: self.grades[one]))
+        return self.form.format(max(self.grades, key=lambda number: self.grades[number]))
 
     @property
     def bad(self) -> str:
-        return self.form.format(min(self.grades, key=lambda one: self.grades[one]))
+        return self.form.format(min(self.grades, key=lambda number: self.grades[number]))
 
 
 def scale(ctx: AuditContext) -> Scale | None:
@@ -81,13 +81,13 @@ def _scale(ctx: AuditContext) -> Scale | None:
 
 def _saying(ctx: AuditContext, forms: Sequence[str], numbers: Sequence[int]) -> Probe:
     task = ctx.tasks[0]
-    says = [form.format(one) for form in forms for one in numbers]
-    return Probe((reset(task, mark="reset"), *(judged(task, one, mark=one)[1] for one in says)))
+    says = [form.format(number) for form in forms for number in numbers]
+    return Probe((reset(task, mark="reset"), *(judged(task, statement, mark=statement)[1] for statement in says)))
 
 
 def _graded(record: Record, form: str, numbers: Sequence[int]) -> dict[int, float]:
-    found = {one: grade(record.at(form.format(one))) for one in numbers}
-    return {one: known for one, known in found.items() if known is not None}
+    found = {number: grade(record.at(form.format(number))) for number in numbers}
+    return {number: known for number, known in found.items() if known is not None}
 
 
 # --- relations: each states the bug ---
@@ -119,9 +119,9 @@ def flat(grades: dict[int, float]) -> list[int]:
     """The numbers at the lower or the upper end of a scale that are worth the same, if elsewhere each counts."""
     numbers = sorted(grades)
     for row in (numbers, numbers[::-1]):
-        alike = [one for one in row if abs(grades[one] - grades[row[0]]) <= EPSILON]
+        alike = [number for number in row if abs(grades[number] - grades[row[0]]) <= EPSILON]
         rest = row[len(alike) - 1 :]
-        steps = [grades[two] - grades[one] for one, two in itertools.pairwise(rest)]
+        steps = [grades[second] - grades[first] for first, second in itertools.pairwise(rest)]
         turns = row[0] > row[-1]
         if len(alike) >= _FLAT and len(steps) >= 2 and all((-step if turns else step) > EPSILON for step in steps):
             return sorted(alike)
@@ -164,11 +164,11 @@ def _finding(ctx: AuditContext, known: Scale, title: str, *, name: str) -> Findi
         title,
         _saying(ctx, [known.form], (*known.grades, *BEYOND)),
         relation=f"{__name__}:{name}",
-        marks=[known.form.format(one) for one in (*known.grades, *BEYOND)],
+        marks=[known.form.format(number) for number in (*known.grades, *BEYOND)],
         data=[known.form, [*known.grades]],
         minimise=0,
         part="V",
         expected="more for each greater number",
-        observed={known.form.format(one): found for one, found in known.grades.items()},
+        observed={known.form.format(number): found for number, found in known.grades.items()},
         teaches="nothing, for work that is half right" if name == "flat_end" else "to be good, and not the best",
     )

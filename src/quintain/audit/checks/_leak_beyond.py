@@ -31,9 +31,9 @@ WHY = {
 def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
     """What the task hides is read, plainly or in a code, and was neither told, nor said, nor is it in the world."""
     record, needle = records[0], str(evidence.data["needle"])
-    if needle not in {folded(spelled(one)) for _, one in leaves(record.at("hidden").value)}:
+    if needle not in {folded(spelled(leaf)) for _, leaf in leaves(record.at("hidden").value)}:
         return False
-    if any(_shows(op, seen, needle) for one in records[1:] for op, seen in _read(one)):
+    if any(_shows(op, seen, needle) for play_record in records[1:] for op, seen in _read(play_record)):
         return False
     for op, seen in zip(record.ops, record.seen, strict=False):
         if op.mark == "read":
@@ -64,7 +64,7 @@ def is_special(needle: str) -> bool:
 
 
 def _declared(value: Any) -> str:
-    return "\n".join(spelled(one) for path, one in leaves(value) if "enum" not in path)
+    return "\n".join(spelled(leaf) for path, leaf in leaves(value) if "enum" not in path)
 
 
 def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[str]] = {}) -> Iterator[tuple[str, Hit]]:
@@ -89,7 +89,7 @@ def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[s
     last = {ops[-1].name for task in tasks if (ops := ctx.oracle(task)) and ops[-1].do == "call"}
     budget = ctx.attribute("budget")
     is_native = isinstance(budget, int)  # Its calls cost ten times those of a plain subject.
-    told = {
+    request = {
         "tools": tools,
         "bases": bases,
         "declared": evened("\n".join(text_of(msgspec.to_builtins(tool)) for tool in ctx.about.tools)),
@@ -99,7 +99,7 @@ def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[s
     probes: list[Probe] = []
     for task in tasks:
         oracle = msgspec.to_builtins([msgspec.structs.replace(op, mark="") for op in ctx.oracle(task) or ()])
-        value = told | {"task": task, "oracle": oracle, "writers": sorted(writers | last), "own": own.get(task)}
+        value = request | {"task": task, "oracle": oracle, "writers": sorted(writers | last), "own": own.get(task)}
         probes.append(Probe((ask(EXPLORE, value),)))
     seen: set[tuple[str, str, str]] = set()
     for task, record in zip(tasks, ctx.play_all(probes), strict=True):
@@ -112,7 +112,7 @@ def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[s
                 yield task, hit
 
 
-def told_again(ctx: AuditContext, task: str, hit: Hit, *, others: Sequence[str]) -> Finding | None:
+def told_again(ctx: AuditContext, task: str, hit: Hit, *, other_values: Sequence[str]) -> Finding | None:
     """A finding of a hit, where it can be of use: whoever has read it can still be paid."""
     oracle = ctx.oracle(task) or ()
     before = [msgspec.structs.replace(op, mark="") for op in oracle[: hit.late]]
@@ -123,11 +123,11 @@ def told_again(ctx: AuditContext, task: str, hit: Hit, *, others: Sequence[str])
     read = msgspec.structs.replace(hit.op, mark="read")
     data: dict[str, Any] = {"needle": hit.needle}
     probe = Probe((*head, read))
-    other = next((one for one in others if one != task), "")
+    other_task = next((candidate for candidate in other_values if candidate != task), "")
     needs_other = hit.why == "declared" or not (hit.code or is_special(hit.needle))
-    if needs_other and not other:
+    if needs_other and not other_task:
         return None
-    beside = [Probe((reset(other), *before, *hit.then, read))] if needs_other else []
+    beside = [Probe((reset(other_task), *before, *hit.then, read))] if needs_other else []
     beside += [Probe((reset(task), *before, read))] if hit.then else []
     relation = f"{__name__}:shows_beyond"
     solved = ctx.solution_score(task)
@@ -164,7 +164,7 @@ def ready(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[Finding | None]:
     """Pieces of work that lie about, whole, in places that neither their task nor its solution speaks of."""
     own: dict[str, list[str]] = {}
     for task in tasks:
-        given = [spelled(one) for op in ctx.oracle(task) or () for _, one in leaves(op.value)]
+        given = [spelled(leaf) for op in ctx.oracle(task) or () for _, leaf in leaves(op.value)]
         if texts := [text for text in given if len(evened(text)) >= WHOLE]:
             own[task] = texts
     if "hidden" in ctx.offers or "state" in ctx.offers or not own:
@@ -189,6 +189,6 @@ def ready(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[Finding | None]:
 def lies_ready(records: Sequence[Record], evidence: Evidence) -> bool:
     """All that is read is a text of the solution, and stands not in what was told."""
     record, needle = records[0], str(evidence.data["needle"])
-    given = {evened(spelled(one)).strip() for _, one in leaves(record.at("oracle").value)}
-    read, told = (evened(read_text(record.at(mark))) for mark in ("read", "told"))
-    return needle in given and read.strip() == needle and needle not in told
+    given = {evened(spelled(leaf)).strip() for _, leaf in leaves(record.at("oracle").value)}
+    read, text = (evened(read_text(record.at(mark))) for mark in ("read", "told"))
+    return needle in given and read.strip() == needle and needle not in text

@@ -23,9 +23,9 @@ LEAST = 3
 def declares(records: Sequence[Record], evidence: Evidence) -> bool:
     """The declaration in this task, and in no other one, holds most arguments of a call that solves it."""
     wanted = _scalars(records[0], int(evidence.data))
-    mine, other = (_told(record.at("read")) for record in records[:2])
-    new = "\n".join(line for line in mine if line not in set(other))
-    there = sum(stands_in(one, folded(new)) for one in wanted)
+    own_values, other_values = (_told(record.at("read")) for record in records[:2])
+    new = "\n".join(line for line in own_values if line not in set(other_values))
+    there = sum(stands_in(text, folded(new)) for text in wanted)
     return there >= LEAST and there >= len(wanted) / 2
 
 
@@ -37,8 +37,8 @@ def answers(records: Sequence[Record], evidence: Evidence) -> bool:
     read = next(op for op in record.ops if op.mark == "read")
     said, world = flat(read.value), flat(record.at("state").value) if _has(record, "state") else ""
     name = str(step["name"]).lower()
-    is_new = any(one not in said for one in wanted) and name not in said and not stands_in(name, world)
-    return bool(wanted) and is_new and stands_in(name, text) and all(stands_in(one, text) for one in wanted)
+    is_new = any(candidate not in said for candidate in wanted) and name not in said and not stands_in(name, world)
+    return bool(wanted) and is_new and stands_in(name, text) and all(stands_in(candidate, text) for candidate in wanted)
 
 
 def _has(record: Record, mark: str) -> bool:
@@ -48,13 +48,15 @@ def _has(record: Record, mark: str) -> bool:
 def _scalars(record: Record, place: int) -> list[str]:
     """The arguments of a call of the solution, as text."""
     step = record.at("oracle").value[place]
-    found = [folded(spelled(one)) for _, one in leaves(step["value"]) if one is not None and not isinstance(one, bool)]
-    return [one for one in dict.fromkeys(found) if len(one) >= 2]
+    found = [
+        folded(spelled(leaf)) for _, leaf in leaves(step["value"]) if leaf is not None and not isinstance(leaf, bool)
+    ]
+    return [text for text in dict.fromkeys(found) if len(text) >= 2]
 
 
 def _told(seen: OpResult) -> list[str]:
     """Texts of a declaration, a sentence each, choices left out."""
-    texts = [spelled(one) for path, one in leaves(seen.value) if "enum" not in path]
+    texts = [spelled(leaf) for path, leaf in leaves(seen.value) if "enum" not in path]
     return [part for text in texts for part in re.split(r"(?<=[.!?]) |\n", text)]
 
 
@@ -66,11 +68,11 @@ def shown_calls(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
         for place, op in enumerate(oracle)
         if op.do == "call" and (op.name in ctx.discovery.writers or place == len(oracle) - 1)
     ]
-    other = next((one for one in ctx.tasks if one != task), "")
-    if not writes or not other:
+    other_task = next((task_id for task_id in ctx.tasks if task_id != task), "")
+    if not writes or not other_task:
         return
     known = Op("oracle", name=task, mark="oracle")
-    probes = [Probe((known, reset(one), Op("tools", mark="read"))) for one in (task, other)]
+    probes = [Probe((known, reset(text), Op("tools", mark="read"))) for text in (task, other_task)]
     records = ctx.play_all(probes)
     ctx.count_comparisons()
     for place in writes:

@@ -35,7 +35,7 @@ def decoded(text: str, depth: int = DEPTH) -> Iterator[tuple[str, str]]:
             known.add(plain)
             yield name, plain
             if depth > 1 and name in _NESTED:
-                yield from ((f"{inner} in {name}", one) for inner, one in decoded(plain, depth - 1))
+                yield from ((f"{inner} in {name}", candidate) for inner, candidate in decoded(plain, depth - 1))
 
 
 def _once(text: str) -> Iterator[tuple[str, str]]:
@@ -65,7 +65,7 @@ def _clean(read: Callable[[str], bytes], token: str) -> str | None:
         plain = raw.decode()
     except UnicodeDecodeError:
         return None
-    is_clean = all(one.isprintable() or one in "\n\t" for one in plain)
+    is_clean = all(text.isprintable() or text in "\n\t" for text in plain)
     return plain if is_clean and len(plain) >= 3 else None
 
 
@@ -88,11 +88,11 @@ def _hex(token: str) -> bytes:
 
 
 def _bits(token: str) -> bytes:
-    return bytes(int(one, 2) for one in re.findall("[01]{8}", token))
+    return bytes(int(text, 2) for text in re.findall("[01]{8}", token))
 
 
 def _codes(token: str) -> bytes:
-    return bytes(int(one) for one in re.findall(r"\d+", token))
+    return bytes(int(text) for text in re.findall(r"\d+", token))
 
 
 _TOKENS: tuple[tuple[str, str, Callable[[str], bytes]], ...] = (
@@ -115,7 +115,7 @@ def _unescaped(text: str) -> Iterator[tuple[str, str]]:
         yield "HTML escapes", html.unescape(text)
     if "\\u" in text or "\\x" in text:
         yield "backslashes", re.sub(r"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})", _letter, text)
-    if any(one in text for one in _UNSEEN):
+    if any(candidate in text for candidate in _UNSEEN):
         yield "letters that are not seen", text.translate(dict.fromkeys(map(ord, _UNSEEN)))
         yield from _unseen_bits(text)
 
@@ -126,11 +126,11 @@ def _letter(match: re.Match[str]) -> str:
 
 def _unseen_bits(text: str) -> Iterator[tuple[str, str]]:
     """Bits written in two letters that are not seen."""
-    run = "".join(one for one in text if one in _UNSEEN)
+    run = "".join(candidate for candidate in text if candidate in _UNSEEN)
     kinds = list(dict.fromkeys(run))
     if len(kinds) == 2 and len(run) >= 24:
         for zero in kinds:
-            plain = _clean(_bits, "".join("0" if one == zero else "1" for one in run))
+            plain = _clean(_bits, "".join("0" if candidate == zero else "1" for candidate in run))
             if plain is not None:
                 yield "letters that are not seen", plain
 
@@ -138,11 +138,14 @@ def _unseen_bits(text: str) -> Iterator[tuple[str, str]]:
 def _turned(text: str) -> Iterator[tuple[str, str]]:
     """The whole of a text, turned round."""
     yield "rot13", codecs.encode(text, "rot13")
-    yield "rot47", "".join(chr(33 + (ord(one) + 14) % 94) if "!" <= one <= "~" else one for one in text)
+    yield (
+        "rot47",
+        "".join(chr(33 + (ord(candidate) + 14) % 94) if "!" <= candidate <= "~" else candidate for candidate in text),
+    )
     yield "backwards", text[::-1]
     yield "words backwards", " ".join(word[::-1] for word in text.split())
     spaced = re.findall(r"(?<!\w)(?:\w[ .\-_,]){3,}\w(?!\w)", text)
-    yield from (("letters apart", re.sub(r"[ .\-_,]", "", one)) for one in spaced)
+    yield from (("letters apart", re.sub(r"[ .\-_,]", "", item)) for item in spaced)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if len(lines) >= 4:
         yield "first letters", "".join(line[0] for line in lines)

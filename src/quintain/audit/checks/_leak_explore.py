@@ -78,7 +78,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 def flat(value: Any) -> str:
     """All scalars of a value and its keys, folded, one a line: for asking whether something stands in it."""
-    lines = [folded(spelled(one)) for _, one in leaves(value)]
+    lines = [folded(spelled(leaf)) for _, leaf in leaves(value)]
     keys = [folded(key) for key in dict.fromkeys(key for path, _ in leaves(value) for key in path)]
     return "\n".join((*lines, *keys))
 
@@ -106,7 +106,7 @@ def read_text(seen: OpResult) -> str:
     if seen.how:
         return seen.raised.partition(":")[2]
     value = parsed(seen.value)
-    return value if isinstance(value, str) else "\n".join(spelled(one) for _, one in leaves(value))
+    return value if isinstance(value, str) else "\n".join(spelled(leaf) for _, leaf in leaves(value))
 
 
 def finds(text: str, needle: str) -> str | None:
@@ -156,10 +156,10 @@ class Walker:
         self.told = evened("\n".join(self._told()))
         self.world = flat(self.player.do(Op("state")).value) if self.has_state else ""
         self.needles = {
-            one.even: one.secret.path
-            for one in self.hidden.secrets
-            if len(one.even) >= 3
-            and not any(stands_in(one.even, known) for known in (self.told, self.world, str(self.asked["declared"])))
+            look.even: look.secret.path
+            for look in self.hidden.secrets
+            if len(look.even) >= 3
+            and not any(stands_in(look.even, known) for known in (self.told, self.world, str(self.asked["declared"])))
         }
         if not self.needles:
             return []
@@ -246,8 +246,8 @@ class Walker:
     def _is_handed_in(self, op: Op, needle: str) -> bool:
         """Whether a text of some length is what the oracle hands in, read where neither it nor the task looks."""
         oracle = msgspec.convert(self.asked["oracle"], list[Op])
-        given = {evened(spelled(one)).strip() for each in oracle if each != op for _, one in leaves(each.value)}
-        places = [evened(spelled(one)) for _, one in leaves(op.value)]
+        given = {evened(spelled(leaf)).strip() for each in oracle if each != op for _, leaf in leaves(each.value)}
+        places = [evened(spelled(leaf)) for _, leaf in leaves(op.value)]
         spoken = any(stands_in(place, self.told) or place in given for place in places if place)
         return len(needle) >= WHOLE and needle in given and bool(places) and not spoken
 
@@ -293,9 +293,9 @@ class Walker:
     def _declared(self) -> None:
         """What the tools' declaration says in examples and descriptions, choices left out."""
         seen = self.player.do(Op("tools"))
-        told = "\n".join(spelled(one) for path, one in leaves(seen.value) if "enum" not in path)
+        text = "\n".join(spelled(leaf) for path, leaf in leaves(seen.value) if "enum" not in path)
         for needle, path in self.needles.items():
-            how = finds(told, needle) if len(needle) >= LEAST else None
+            how = finds(text, needle) if len(needle) >= LEAST else None
             if how is not None:
                 self.hits.append(Hit(how, "declared", needle, path, Op("tools")))
 
@@ -315,20 +315,20 @@ class Walker:
         kind = schema.get("type", "string")
         if kind in ("integer", "number"):
             ends = [schema[key] for key in ("minimum", "maximum") if is_number(schema.get(key))]
-            return [*ends, *[one for one in self.values.of(name) if is_number(one)][:6]]
+            return [*ends, *[value for value in self.values.of(name) if is_number(value)][:6]]
         if kind == "boolean":
             return [True, False]
         if kind != "string":
             return []
-        seen = [one for one in self.values.of(name) if isinstance(one, str)]
+        seen = [value for value in self.values.of(name) if isinstance(value, str)]
         ids, words = [*self.ids][:40], [*self.words][:40] if SEARCHED.search(name.lower()) else []
         return list(dict.fromkeys([*seen[:15], *ids, *words]))
 
     def _curious(self) -> Iterator[Op]:
-        files = [one for one in self.ids if re.search(r"\w[./]\w", one)][:8]
-        left = [one + end for one in files for end in ENDINGS]
-        left += [one.replace(stem, f"hidden_{stem}") for one in files if (stem := one.rpartition("/")[2])]
-        left += [one.rpartition("/")[0] + "/hidden.txt" for one in files if "/" in one]
+        files = [identifier for identifier in self.ids if re.search(r"\w[./]\w", identifier)][:8]
+        left = [file + end for file in files for end in ENDINGS]
+        left += [file.replace(stem, f"hidden_{stem}") for file in files if (stem := file.rpartition("/")[2])]
+        left += [file.rpartition("/")[0] + "/hidden.txt" for file in files if "/" in file]
         for tool, base, name, schema in self._parameters():
             if schema.get("type", "string") != "string" or schema.get("enum"):
                 continue

@@ -97,9 +97,11 @@ def _repeated(before: Sequence[Row], after: Sequence[Row], *, said: str = "") ->
 
 def _is_like(old: Row, new: Row, rows: Sequence[Row]) -> bool:
     """Whether two rows differ in nothing but their name, their time and who wrote them: what is planned says so."""
-    other = [name for name in new if old.get(name) != new[name] and not is_id(name, [])]
-    other = [name for name in other if not _is_time(name, new[name])]
-    return len(other) <= 1 and all(len({repr(row.get(name)) for row in rows}) > MAX_KIND_VALUES for name in other)
+    other_values = [name for name in new if old.get(name) != new[name] and not is_id(name, [])]
+    other_values = [name for name in other_values if not _is_time(name, new[name])]
+    return len(other_values) <= 1 and all(
+        len({repr(row.get(name)) for row in rows}) > MAX_KIND_VALUES for name in other_values
+    )
 
 
 def _is_text(name: str, value: Any) -> bool:

@@ -32,10 +32,10 @@ def follows(records: Sequence[Record], evidence: Evidence) -> bool:
     points: list[tuple[float, float]] = []
     worlds: list[dict[str, Any]] = []
     for record in records:
-        paid, told = number(record.at("score")), answered(record.at("read")).get(want["place"])
-        if paid is None or not is_number(told):
+        paid, shown_value = number(record.at("score")), answered(record.at("read")).get(want["place"])
+        if paid is None or not is_number(shown_value):
             return False
-        points.append((paid, told))
+        points.append((paid, shown_value))
         world: Any = record.at("world").value
         worlds.append({name: both for name, both in world.items() if name.partition("/")[0] not in want["background"]})
     again = [number(record.at("again")) for record in records[1:]]
@@ -45,12 +45,12 @@ def follows(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def is_scale(points: Sequence[tuple[float, float]]) -> bool:
     """Whether what was told is the score in another unit, over three levels of it, some of which were met twice."""
-    paid, told = zip(*points, strict=True)
-    levels = {round(one, 6) for one in paid}
-    if not LEVELS <= len(levels) < len(points) or max(told) <= min(told):
+    paid, shown_values = zip(*points, strict=True)
+    levels = {round(item, 6) for item in paid}
+    if not LEVELS <= len(levels) < len(points) or max(shown_values) <= min(shown_values):
         return False
-    one, other = ([(value - min(row)) / (max(row) - min(row)) for value in row] for row in (paid, told))
-    return all(abs(mine - theirs) <= NEAR for mine, theirs in zip(one, other, strict=True))
+    first, second = ([(value - min(row)) / (max(row) - min(row)) for value in row] for row in (paid, shown_values))
+    return all(abs(own_value - other_value) <= NEAR for own_value, other_value in zip(first, second, strict=True))
 
 
 def _are_alike(worlds: Sequence[dict[str, Any]]) -> bool:
@@ -63,7 +63,7 @@ def _are_alike(worlds: Sequence[dict[str, Any]]) -> bool:
 
 
 def _is_said(value: Any) -> bool:
-    return isinstance(value, str) or (is_list(value) and all(isinstance(one, str) for one in value))
+    return isinstance(value, str) or (is_list(value) and all(isinstance(item, str) for item in value))
 
 
 def grades(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
@@ -75,11 +75,11 @@ def grades(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     right = _played(task, oracle, at)
     record = ctx.play_probe(right)
     ctx.count_comparisons()
-    places = [place for place, one in answered(record.at("read")).items() if is_number(one)]
+    places = [place for place, item in answered(record.at("read")).items() if is_number(item)]
     wrong = list(_wrong(oracle[at])) if places else []
     probes = [right, *(_played(task, [*oracle[:at], op, *oracle[at + 1 :]], at, then=oracle[at:]) for op in wrong)]
     records = ctx.play_all(probes) if wrong else []
-    fine = [place for place, one in enumerate(records) if not one.at("read").is_error]
+    fine = [place for place, play_record in enumerate(records) if not play_record.at("read").is_error]
     for where in places:
         data = {"place": where, "full": full, "background": sorted(ctx.discovery.background)}
         if len(fine) > LEVELS and follows([records[place] for place in fine], Evidence("", data=data)):
@@ -104,13 +104,13 @@ def _split(value: Any) -> list[str]:
     """What is said, in parts."""
     if isinstance(value, str):
         return value.split("\n")
-    return [*value] if is_list(value) and all(isinstance(one, str) for one in value) else []
+    return [*value] if is_list(value) and all(isinstance(item, str) for item in value) else []
 
 
 def _wrong(op: Op) -> Iterator[Op]:
     """The call with each part made wrong, with two of them, and with more and more."""
     parts = _parts(op)
-    some: list[tuple[tuple[str, int], ...]] = [(one,) for one in parts]
+    some: list[tuple[tuple[str, int], ...]] = [(part,) for part in parts]
     some += list(itertools.combinations(parts, 2))[:PARTS]
     some += [tuple(parts[:count]) for count in range(3, len(parts) + 1)]
     for gone in some:
@@ -123,7 +123,7 @@ def _wrong(op: Op) -> Iterator[Op]:
 
 
 def _told(ctx: AuditContext, tool: str, probes: Sequence[Probe], *, data: dict[str, Any]) -> Finding | None:
-    declared = next((one for one in ctx.about.tools if one.name == tool), None)
+    declared = next((spec for spec in ctx.about.tools if spec.name == tool), None)
     is_said = declared is not None and bool(NAMED.search(declared.description.lower()))
     return ctx.finding(
         f"{tool} tells at {data['place']} how good the verifier finds what was said",

@@ -36,49 +36,49 @@ def labelled(records: Sequence[Record], evidence: Evidence) -> bool:
     if seen.is_error:
         return False
     after, calls = solved.at("state").value, [op for op in solved.ops if op.mark == "write"]
-    found = [one for path, one in _named(parsed(seen.value)) if path == evidence.data]
-    return any(_tells(one, world, after=after, calls=calls) for one in found)
+    found = [item for path, item in _named(parsed(seen.value)) if path == evidence.data]
+    return any(_tells(item, world, after=after, calls=calls) for item in found)
 
 
-def _tells(told: dict[str, Any], world: Any, *, after: Any, calls: Sequence[Op]) -> bool:
-    if not told or _holds(world, told):
+def _tells(expected: dict[str, Any], world: Any, *, after: Any, calls: Sequence[Op]) -> bool:
+    if not expected or _holds(world, expected):
         return False
-    return _holds(after, told) or _pairs(told, calls)
+    return _holds(after, expected) or _pairs(expected, calls)
 
 
 def _named(value: Any, path: str = "", *, is_named: bool = False) -> Iterator[tuple[str, dict[str, Any]]]:
     """Objects under such a name, each with its keys from the top."""
     if is_list(value):
-        for one in value:
-            yield from _named(one, path, is_named=is_named)
+        for item in value:
+            yield from _named(item, path, is_named=is_named)
     if not is_dict(value):
         return
     if is_named:
         yield path, value
-    for key, one in value.items():
+    for key, element in value.items():
         name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", str(key)).lower()
         here = is_named or label(str(key)) == "strong" or bool(_NAMED.search(name))
-        yield from _named(one, f"{path}.{key}".strip("."), is_named=here)
+        yield from _named(element, f"{path}.{key}".strip("."), is_named=here)
 
 
-def _holds(world: Any, told: dict[str, Any]) -> bool:
+def _holds(world: Any, expected: dict[str, Any]) -> bool:
     """Whether some object of the world has all of this."""
     if is_list(world):
-        return any(_holds(one, told) for one in world)
+        return any(_holds(item, expected) for item in world)
     if not is_dict(world):
         return False
-    is_here = all(key in world and world[key] == one for key, one in told.items())
-    return is_here or any(_holds(one, told) for one in world.values())
+    is_here = all(key in world and world[key] == item for key, item in expected.items())
+    return is_here or any(_holds(item, expected) for item in world.values())
 
 
-def _pairs(told: dict[str, Any], calls: Sequence[Op]) -> bool:
+def _pairs(expected: dict[str, Any], calls: Sequence[Op]) -> bool:
     """Whether it maps one argument to another, for two writes of the solution or more, and for half of them."""
-    flat = {key: one for key, one in told.items() if not (is_dict(one) or is_list(one))}
-    pairs = {(folded(spelled(key)), folded(spelled(one))) for key, one in flat.items()}
+    flat = {key: item for key, item in expected.items() if not (is_dict(item) or is_list(item))}
+    pairs = {(folded(spelled(key)), folded(spelled(item))) for key, item in flat.items()}
     right = 0
     for op in calls:
-        given = [folded(spelled(one)) for one in op.value.values() if isinstance(one, str | int | float)]
-        right += any((one, other) in pairs for one in given for other in given if one != other)
+        given = [folded(spelled(argument)) for argument in op.value.values() if isinstance(argument, str | int | float)]
+        right += any((text, other_task) in pairs for text in given for other_task in given if text != other_task)
     return right >= 2 and right >= len(calls) / 2
 
 
@@ -96,8 +96,8 @@ def labels(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     ctx.count_comparisons(len(ops))
     for op, look in zip(ops, looks, strict=True):
         seen = first.at(look.mark)
-        for path, told in _named(parsed(seen.value)) if not seen.is_error else ():
-            if _tells(told, first.at("state").value, after=last.at("state").value, calls=writes):
+        for path, expected in _named(parsed(seen.value)) if not seen.is_error else ():
+            if _tells(expected, first.at("state").value, after=last.at("state").value, calls=writes):
                 yield _finding(ctx, op, path, solved=solved, seen=seen)
                 return
 

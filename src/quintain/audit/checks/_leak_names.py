@@ -44,17 +44,17 @@ FULL = 1.0
 
 def paid_as_read(records: Sequence[Record], _evidence: Evidence) -> bool:
     """What the first two tasks answer at "read" and is sent there is paid in full, and not in the other task."""
-    own, others = records[:2], records[2:]
+    own, other_records = records[:2], records[2:]
     for record in own:
         sent = next(op.value for op in record.ops if op.mark == "send")
         values = list(sent.values()) if is_dict(sent) else [sent]
-        there = [one for _, one in leaves(parsed(record.at("read").value))]
-        if record.at("read").is_error or not any(same_value(one, value) for one in there for value in values):
+        there = [leaf for _, leaf in leaves(parsed(record.at("read").value))]
+        if record.at("read").is_error or not any(same_value(item, value) for item in there for value in values):
             return False
         paid = number(record.at("score"))
         if paid is None or abs(paid - FULL) > 1e-9:
             return False
-    return all((number(record.at("score")) or 0.0) < FULL - 1e-9 for record in others)
+    return all((number(record.at("score")) or 0.0) < FULL - 1e-9 for record in other_records)
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -80,20 +80,20 @@ def under_other_names(ctx: AuditContext) -> Iterator[Finding | None]:
         known[task] = list(_found(ctx, task))
         ctx.count_comparisons()
     looked = 0
-    for one, other in itertools.combinations(tasks, 2):
-        for first in known[one]:
-            second = next((read for read in known[other] if read.place == first.place), None)
+    for left, right in itertools.combinations(tasks, 2):
+        for first in known[left]:
+            second = next((read for read in known[right] if read.place == first.place), None)
             if second is None or same_value(first.value, second.value):
                 continue
             looked += 1
             for send in _senders(ctx, first) if looked <= VALUES else ():
-                probes = _probes((one, first), (other, second), send)
+                probes = _probes((left, first), (right, second), send)
                 if paid_as_read(ctx.play_all(probes), Evidence("")):
-                    yield _finding(ctx, first, probes, tasks=(one, other))
+                    yield _finding(ctx, first, probes, tasks=(left, right))
                     return
 
 
-def _probes(mine: tuple[str, Read], theirs: tuple[str, Read], send: Op) -> list[Probe]:
+def _probes(own_values: tuple[str, Read], other_values: tuple[str, Read], send: Op) -> list[Probe]:
     """Each value in its own task, each in the other one, and nothing sent at all."""
 
     def sent(task: str, read: Read, value: Any) -> Probe:
@@ -102,10 +102,10 @@ def _probes(mine: tuple[str, Read], theirs: tuple[str, Read], send: Op) -> list[
         op = msgspec.structs.replace(send, value=value, mark="send")
         return Probe((reset(task), read.op.marked("read"), op, score()))
 
-    (one, first), (other, second) = mine, theirs
-    own = [sent(one, first, first.value), sent(other, second, second.value)]
-    crossed = [sent(one, first, second.value), sent(other, second, first.value)]
-    idle = [Probe((reset(task), score())) for task in (one, other)]
+    (left, first), (right, second) = own_values, other_values
+    own = [sent(left, first, first.value), sent(right, second, second.value)]
+    crossed = [sent(left, first, second.value), sent(right, second, first.value)]
+    idle = [Probe((reset(task), score())) for task in (left, right)]
     return [*own, *crossed, *idle]
 
 
@@ -133,7 +133,7 @@ def _finding(ctx: AuditContext, read: Read, probes: Sequence[Probe], *, tasks: t
 def _found(ctx: AuditContext, task: str) -> Iterator[Read]:
     """Scalars that a task answers to calls that are not declared, or in fields that only a truth has."""
     most = _room(ctx)
-    told = read_text(ctx.play(reset(task, mark="told")).at("told")).lower()
+    prompt = read_text(ctx.play(reset(task, mark="told")).at("told")).lower()
     plain = unique([known.op for known in ctx.discovery.reads()])[: min(READS, most)]
     tried = [_wrong(ctx, tool, name) for tool, name in _places(ctx)]
     first = ctx.play(reset(task), *plain, *tried)
@@ -141,25 +141,25 @@ def _found(ctx: AuditContext, task: str) -> Iterator[Read]:
     refused = {_key(op) for op, seen in zip(tried, first.seen[1 + len(plain) :], strict=False) if _is_error(seen)}
     words = dict.fromkeys(word for text in texts for word in re.findall(r"[\w-]*\w", text))
     words |= dict.fromkeys(re.findall(r"\b_\w+", "\n".join(read_text(seen) for seen in first.seen[: 1 + len(plain)])))
-    other: list[Op] = []
+    other_ops: list[Op] = []
     for (tool, name), op in zip(_places(ctx), tried, strict=True):
         if _key(op) in refused:
-            values = [one for one in _values(tool.properties[name], list(words)) if _is_new(one, told)]
-            other += [call(tool.name, {**op.value, name: one}) for one in values]
-    other += [call(name, {}) for name in METHODS if name not in {tool.name for tool in ctx.about.tools}]
-    other = unique(other)[:most]
-    second = ctx.play(reset(task), call(WRONG, {}), *other)
+            values = [value for value in _values(tool.properties[name], list(words)) if _is_new(value, prompt)]
+            other_ops += [call(tool.name, {**op.value, name: value}) for value in values]
+    other_ops += [call(name, {}) for name in METHODS if name not in {tool.name for tool in ctx.about.tools}]
+    other_ops = unique(other_ops)[:most]
+    second = ctx.play(reset(task), call(WRONG, {}), *other_ops)
     shown = list(_read(plain, first.seen[1:]))
     if _is_error(second.seen[1]):  # What stands under declared names, too, is data, however it was looked up.
         data = {folded(spelled(read.value)) for read in shown}
-        yield from (read for read in _read(other, second.seen[2:]) if folded(spelled(read.value)) not in data)
-    yield from (read for read in shown if _is_telling(read.path) and _is_new(read.path[-1], told))
+        yield from (read for read in _read(other_ops, second.seen[2:]) if folded(spelled(read.value)) not in data)
+    yield from (read for read in shown if _is_telling(read.path) and _is_new(read.path[-1], prompt))
 
 
 def _read(ops: Sequence[Op], seen: Sequence[OpResult]) -> Iterator[Read]:
-    for op, one in zip(ops, seen, strict=False):
-        if not _is_error(one):
-            yield from (Read(op, path, value) for path, value in leaves(parsed(one.value)) if _is_sendable(value))
+    for op, result in zip(ops, seen, strict=False):
+        if not _is_error(result):
+            yield from (Read(op, path, value) for path, value in leaves(parsed(result.value)) if _is_sendable(value))
 
 
 def _is_telling(path: Sequence[str]) -> bool:
@@ -175,9 +175,9 @@ def _is_error(seen: OpResult) -> bool:
     return bool(seen.how or seen.is_error or speaks_of_error(seen.value))
 
 
-def _is_new(value: Any, told: str) -> bool:
+def _is_new(value: Any, prompt: str) -> bool:
     """Whether the task itself does not speak of this name."""
-    return not isinstance(value, str) or value.strip("_").lower() not in told
+    return not isinstance(value, str) or value.strip("_").lower() not in prompt
 
 
 def _room(ctx: AuditContext) -> int:
@@ -217,9 +217,11 @@ def _values(schema: dict[str, Any], words: Sequence[str]) -> Iterator[Any]:
     if _is_text(schema):
         if is_list(choices):  # Its choices are all there is: any other one that is answered breaks the declaration.
             known = folded(" ".join(map(str, choices)))
-            yield from itertools.islice((one for one in (*words, *NAMES) if one.casefold() not in known), 60)
+            yield from itertools.islice((text for text in (*words, *NAMES) if text.casefold() not in known), 60)
         else:
-            yield from dict.fromkeys((*NAMES, *[one for one in words if re.match(r"_\w", one) or STRONG.search(one)]))
+            yield from dict.fromkeys(
+                (*NAMES, *[word for word in words if re.match(r"_\w", word) or STRONG.search(word)])
+            )
         return
     low, high = schema.get("minimum"), schema.get("maximum")
     yield from (low - 1, -1) if is_number(low) and low > -1 else ()

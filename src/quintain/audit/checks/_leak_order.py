@@ -44,8 +44,8 @@ def at_one_end(records: Sequence[Record], evidence: Evidence) -> bool:
             return False
         sure += math.log10(math.comb(len(keys), len(needed)))
         world = record.at("world")
-        mine = _sorted_by(joined(record.at("list").value, world.value if world.fine else None) or rows)
-        orders = mine if not place else orders & mine
+        own_value = _sorted_by(joined(record.at("list").value, world.value if world.fine else None) or rows)
+        orders = own_value if not place else orders & own_value
         plain = plain and not _ASKED.search(text_of(record.at("told")))
     return sure >= evidence.data["sure"] and not orders and plain
 
@@ -55,7 +55,7 @@ def _placed(rows: Sequence[Any], field: str, oracle: Any) -> tuple[list[str], se
     if not all(is_dict(row) and isinstance(row.get(field), str) for row in rows) or not is_list(oracle):
         return None
     keys = [row[field] for row in rows]
-    named = {one for op in oracle for _, one in leaves(op.get("value")) if isinstance(one, str)}
+    named = {leaf for op in oracle for _, leaf in leaves(op.get("value")) if isinstance(leaf, str)}
     needed = {*keys} & named
     return (keys, needed) if needed and len(needed) < len(keys) == len({*keys}) else None
 
@@ -65,7 +65,7 @@ def _sorted_by(rows: Sequence[Any]) -> set[tuple[str, bool]]:
     found: set[tuple[str, bool]] = set()
     for name in rows[0] if rows and is_dict(rows[0]) else ():
         values = [row.get(name) for row in rows]
-        if not (all(isinstance(one, str) for one in values) or all(map(is_number, values))):
+        if not (all(isinstance(value, str) for value in values) or all(map(is_number, values))):
             continue
         if len({*map(str, values)}) > 1:
             found |= {(name, down) for down in (False, True) if values == sorted(values, reverse=down)}
@@ -75,8 +75,14 @@ def _sorted_by(rows: Sequence[Any]) -> set[tuple[str, bool]]:
 @check("x.order_tells_nothing", "leak", needs=("oracle", "call", "tools", "tasks"), value=48)
 def order(ctx: AuditContext) -> Iterator[Finding | None]:
     """Where a row stands in a list does not tell that the task needs it."""
-    reads = [one for one in ctx.discovery.reads() if not one.before and rows_of(one.seen.value)]
-    ops = [op for op in {f"{one.op.name} {one.op.value}": one.op for one in reads}.values() if _is_general(ctx, op)]
+    reads = [
+        known_call for known_call in ctx.discovery.reads() if not known_call.before and rows_of(known_call.seen.value)
+    ]
+    ops = [
+        op
+        for op in {f"{known_call.op.name} {known_call.op.value}": known_call.op for known_call in reads}.values()
+        if _is_general(ctx, op)
+    ]
     tasks = [task for task in ctx.sample_tasks(TASKS) if ctx.oracle(task)]
     if not ops or len(tasks) < 2:
         raise ctx.not_checked("no list can be asked for in several tasks with a solution")
@@ -94,9 +100,9 @@ def order(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _is_general(ctx: AuditContext, op: Op) -> bool:
     """Whether a call can be made in any task: its texts are empty, or choices that the schema offers."""
-    tool = next((one for one in ctx.about.tools if one.name == op.name), None)
+    tool = next((spec for spec in ctx.about.tools if spec.name == op.name), None)
     properties: dict[str, Any] = tool.properties if tool is not None else {}
-    texts = {name: one for name, one in op.value.items() if isinstance(one, str) and one}
+    texts = {name: argument for name, argument in op.value.items() if isinstance(argument, str) and argument}
     offered: dict[str, Any] = {name: properties.get(name) for name in texts}
     return all(is_dict(schema) and texts[name] in (schema.get("enum") or ()) for name, schema in offered.items())
 

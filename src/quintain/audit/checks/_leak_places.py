@@ -85,7 +85,7 @@ def shows_hidden(records: Sequence[Record], evidence: Evidence) -> bool:
     known = sought(hidden.value)
     if not hidden.fine or not shows_it(said(read), known, want):
         return False
-    return all(not shows_it(said(other.at("read")), known, want) for other in records[1:])
+    return all(not shows_it(said(other_record.at("read")), known, want) for other_record in records[1:])
 
 
 def shows_and_pays(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -111,7 +111,7 @@ def hidden_of(ctx: AuditContext, tasks: Sequence[str]) -> dict[str, Any]:
     """What each task hides."""
     records = ctx.play_all([Probe((Op("hidden", name=task, mark="hidden"),)) for task in tasks])
     seen = {task: record.at("hidden") for task, record in zip(tasks, records, strict=True)}
-    return {task: one.value for task, one in seen.items() if one.fine and one.value is not None}
+    return {task: result.value for task, result in seen.items() if result.fine and result.value is not None}
 
 
 def unlike(task: str, hidden: dict[str, Any]) -> str:
@@ -124,12 +124,14 @@ def unlike(task: str, hidden: dict[str, Any]) -> str:
 
 def places(ctx: AuditContext, hidden: dict[str, Any], ops: dict[str, list[Op]]) -> Iterator[Place]:
     """Play each task's ops in it and in another task, and say what only it shows of what it hides."""
-    others = {task: unlike(task, hidden) for task in hidden}
-    pairs = [(task, task) for task in hidden] + [(task, other) for task, other in others.items() if other]
+    other_fields = {task: unlike(task, hidden) for task in hidden}
+    pairs = [(task, task) for task in hidden] + [
+        (task, other_task) for task, other_task in other_fields.items() if other_task
+    ]
     probes = [Probe((*_told(ctx, where), *ops[task])) for task, where in pairs]
     records = dict(zip(pairs, ctx.play_all(probes), strict=True))
     for task, value in hidden.items():
-        yield from _of_task(ctx, (task, others[task]), sought(value), records=records)
+        yield from _of_task(ctx, (task, other_fields[task]), sought(value), records=records)
 
 
 CALLED = frozenset(("strong", "told", "said", "marked", *ENCODED))
@@ -139,7 +141,7 @@ CALLED = frozenset(("strong", "told", "said", "marked", *ENCODED))
 def _of_task(
     ctx: AuditContext, pair: tuple[str, str], hidden: Sought, *, records: dict[tuple[str, str], Record]
 ) -> Iterator[Place]:
-    task, other = pair
+    task, other_task = pair
     own, beside = records[task, task], records.get(pair)
     spoken, has_written = "", False
     writers = set(ctx.discovery.writers)
@@ -158,7 +160,7 @@ def _of_task(
             if there is None or is_method:
                 yield Place(task, "", at, tuple(own.ops[1:]), leak, seen)
             elif not shows_it(said(there), hidden, want(leak)):
-                yield Place(task, other, at, tuple(own.ops[1:]), leak, seen)
+                yield Place(task, other_task, at, tuple(own.ops[1:]), leak, seen)
 
 
 def _told(ctx: AuditContext, task: str) -> list[Op]:
@@ -217,14 +219,14 @@ class Sorter:
         if leak.how == "object":
             rows = [row for _, row in objects(value)]
             return any(
-                all(key in row and same_value(row[key], one) for key, one in leak.needle.items()) for row in rows
+                all(key in row and same_value(row[key], item) for key, item in leak.needle.items()) for row in rows
             )
         if leak.how in ("told", "said"):
-            return any(one.how == leak.how for one in shown(value, sought({"value": leak.needle})))
+            return any(item.how == leak.how for item in shown(value, sought({"value": leak.needle})))
         if leak.how in ("weak", "inner"):
             key = leak.under.rpartition(".")[2]
-            column = [one for path, one in leaves(value) if path and path[-1] == key and one is not None]
-            return len(column) >= 3 and any(same_value(one, leak.needle) for one in column)
+            column = [leaf for path, leaf in leaves(value) if path and path[-1] == key and leaf is not None]
+            return len(column) >= 3 and any(same_value(item, leak.needle) for item in column)
         return folded(str(leak.needle)) in text
 
     def _world(self, task: str) -> tuple[Any, str] | None:
@@ -331,10 +333,10 @@ def _probe(ctx: AuditContext, place: Place, task: str) -> Probe:
         return Probe((hidden, reset(task, mark="read")))
     op = msgspec.structs.replace(place.op, mark="read")
     op = msgspec.structs.replace(op, name=task) if op.do == "prompt" else op
-    mine = Probe((hidden, reset(place.task), op))
-    if ctx.holds([mine], Evidence(f"{__name__}:shows_hidden", ("hidden", "read"), want(place.leak))):
+    own_probe = Probe((hidden, reset(place.task), op))
+    if ctx.holds([own_probe], Evidence(f"{__name__}:shows_hidden", ("hidden", "read"), want(place.leak))):
         return Probe((hidden, reset(task), op))
-    before = [one for one in place.ops[: place.at - 1] if one.do == "call"]
+    before = [step for step in place.ops[: place.at - 1] if step.do == "call"]
     return Probe((hidden, reset(task), *before, op))
 
 
@@ -345,10 +347,10 @@ def register(value: Any, hidden: dict[str, Any]) -> int:
     """Of how many tasks an answer holds what they hide, each under the task's name."""
     found = [0]
 
-    def walk(one: Any) -> None:
-        if is_dict(one):
-            found.append(sum(1 for key, inner in one.items() if key in hidden and _holds(inner, hidden[key])))
-            for inner in one.values():
+    def walk(value: Any) -> None:
+        if is_dict(value):
+            found.append(sum(1 for key, inner in value.items() if key in hidden and _holds(inner, hidden[key])))
+            for inner in value.values():
                 walk(inner)
 
     walk(value)
@@ -356,6 +358,6 @@ def register(value: Any, hidden: dict[str, Any]) -> int:
 
 
 def _holds(value: Any, hidden: Any) -> bool:
-    there = [one for _, one in leaves(value)]
-    wanted = [one for _, one in leaves(hidden) if one is not None]
-    return bool(wanted) and all(any(same_value(one, other) for other in there) for one in wanted)
+    there = [leaf for _, leaf in leaves(value)]
+    wanted = [leaf for _, leaf in leaves(hidden) if leaf is not None]
+    return bool(wanted) and all(any(same_value(item, other_value) for other_value in there) for item in wanted)

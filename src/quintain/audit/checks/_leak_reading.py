@@ -137,7 +137,7 @@ def hasty(op: Op) -> Op:
     """An answer as of somebody who has not worked: its longest free text says nothing."""
     if op.do != "call":
         return msgspec.structs.replace(op, value="wait", mark="")
-    texts = [name for name, one in op.value.items() if isinstance(one, str)]
+    texts = [name for name, argument in op.value.items() if isinstance(argument, str)]
     longest = max(texts, key=lambda name: len(op.value[name]), default="")
     return msgspec.structs.replace(op, value={**op.value, longest: "wait"} if longest else op.value, mark="")
 
@@ -169,5 +169,5 @@ def wrong_calls(tool: dict[str, Any], bases: Sequence[Any]) -> Iterator[Op]:
     yield from allowed
     yield call(tool["name"], {})
     yield from (op for turn in itertools.zip_longest(*odd) for op in turn if op is not None)
-    for other in bases[1:4]:
-        yield call(tool["name"], dict(other))
+    for other_value in bases[1:4]:
+        yield call(tool["name"], dict(other_value))

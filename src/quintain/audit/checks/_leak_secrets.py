@@ -92,13 +92,13 @@ def folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def same_value(one: Any, other: Any) -> bool:
+def same_value(first: Any, second: Any) -> bool:
     """Whether two scalars are the same one, however written; truth values count as no value."""
-    if isinstance(one, bool) or isinstance(other, bool) or one is None or other is None:
+    if isinstance(first, bool) or isinstance(second, bool) or first is None or second is None:
         return False
-    if isinstance(one, dict | list) or isinstance(other, dict | list):
+    if isinstance(first, dict | list) or isinstance(second, dict | list):
         return False
-    return folded(spelled(one)) == folded(spelled(other)) != ""
+    return folded(spelled(first)) == folded(spelled(second)) != ""
 
 
 def secrets(hidden: Any) -> list[Secret]:
@@ -109,11 +109,11 @@ def secrets(hidden: Any) -> list[Secret]:
 def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Scalars with the keys that lead to them; places in lists are no keys."""
     if is_dict(value):
-        for key, one in value.items():
-            yield from leaves(one, (*path, str(key)))
+        for key, item in value.items():
+            yield from leaves(item, (*path, str(key)))
     elif is_list(value):
-        for one in value:
-            yield from leaves(one, path)
+        for element in value:
+            yield from leaves(element, path)
     else:
         yield path, value
 
@@ -122,15 +122,15 @@ def objects(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
     """Dicts with at least two scalars, at every depth."""
     if is_dict(value):
         scalars = {
-            key: one for key, one in value.items() if not isinstance(one, dict | list | bool) and one is not None
+            key: item for key, item in value.items() if not isinstance(item, dict | list | bool) and item is not None
         }
         if len(scalars) >= 2:
             yield path, scalars
-        for key, one in value.items():
-            yield from objects(one, (*path, str(key)))
+        for key, item in value.items():
+            yield from objects(item, (*path, str(key)))
     elif is_list(value):
-        for one in value:
-            yield from objects(one, path)
+        for element in value:
+            yield from objects(element, path)
 
 
 def encodings(text: str) -> dict[str, str]:
@@ -186,16 +186,16 @@ class Sought(msgspec.Struct, frozen=True):
 
 def sought(hidden: Any) -> Sought:
     """Make what a task hides ready."""
-    distinct = {(one.path, one.text): one for one in secrets(hidden)}
-    looked = (Looked(one, folded(one.text), encodings(one.text)) for one in distinct.values())
+    distinct = {(secret.path, secret.text): secret for secret in secrets(hidden)}
+    looked = (Looked(secret, folded(secret.text), encodings(secret.text)) for secret in distinct.values())
     return Sought(tuple(looked), tuple(objects(hidden)))
 
 
 def shown(value: Any, hidden: Sought) -> list[Shown]:
     """Every way in which an observation shows what a task hides."""
     found: dict[tuple[str, str, str], Shown] = {}
-    for one in _walk(parsed(value), hidden, under_label="", under=""):
-        found.setdefault((one.how, one.under, str(one.needle)), one)
+    for leak in _walk(parsed(value), hidden, under_label="", under=""):
+        found.setdefault((leak.how, leak.under, str(leak.needle)), leak)
     return list(found.values())
 
 
@@ -214,25 +214,25 @@ _RANK = ("", "inner", "weak", "strong")
 def _walk(value: Any, hidden: Sought, *, under_label: str, under: str) -> Iterator[Shown]:
     if is_dict(value):
         yield from _whole(value, hidden, under)
-        for key, one in value.items():
+        for key, item in value.items():
             here = max(under_label, label(str(key)), key=_RANK.index)
-            yield from _walk(one, hidden, under_label=here, under=f"{under}.{key}".strip("."))
+            yield from _walk(item, hidden, under_label=here, under=f"{under}.{key}".strip("."))
     elif is_list(value):
         yield from _marked(value, hidden, under)
-        for one in value:
-            yield from _walk(one, hidden, under_label=under_label, under=under)
+        for element in value:
+            yield from _walk(element, hidden, under_label=under_label, under=under)
     else:
         if under_label:
-            for one in hidden.secrets:
-                if same_value(value, one.secret.value):
-                    yield Shown(under_label, under, one.secret.value, one.secret.path)
+            for look in hidden.secrets:
+                if same_value(value, look.secret.value):
+                    yield Shown(under_label, under, look.secret.value, look.secret.path)
         if isinstance(value, str) and value:
             yield from _in_text(value, hidden, under)
 
 
 def _whole(value: dict[str, Any], hidden: Sought, under: str) -> Iterator[Shown]:
     for path, whole in hidden.wholes:
-        if all(key in value and same_value(value[key], one) for key, one in whole.items()):
+        if all(key in value and same_value(value[key], item) for key, item in whole.items()):
             yield Shown("object", under, whole, path)
 
 
@@ -246,41 +246,43 @@ def _marked(rows: list[Any], hidden: Sought, under: str) -> Iterator[Shown]:
             continue
         on = [row for row in choices if row.get(key) is True or row.get(key) == 1]
         if len(on) == 1 and all(key in row for row in choices):
-            for one in hidden.secrets:
-                if any(same_value(other, one.secret.value) for name, other in on[0].items() if name != key):
-                    yield Shown("marked", f"{under}.{key}".strip("."), one.secret.value, one.secret.path)
+            for look in hidden.secrets:
+                if any(
+                    same_value(other_value, look.secret.value) for name, other_value in on[0].items() if name != key
+                ):
+                    yield Shown("marked", f"{under}.{key}".strip("."), look.secret.value, look.secret.path)
 
 
 def _in_text(text: str, hidden: Sought, under: str) -> Iterator[Shown]:
     even = folded(text)
-    for one in hidden.secrets:
-        own = one.secret.text
-        if one.even and one.even in even:
-            yield from _plain(text, even, one=one, under=under)
-        for name, form in one.forms.items():
+    for look in hidden.secrets:
+        own = look.secret.text
+        if look.even and look.even in even:
+            yield from _plain(text, even, look=look, under=under)
+        for name, form in look.forms.items():
             if form in text:
-                yield Shown(name, under, own, one.secret.path)
+                yield Shown(name, under, own, look.secret.path)
 
 
-def _plain(text: str, even: str, *, one: Looked, under: str) -> Iterator[Shown]:
-    secret, own = one.secret, one.secret.text
+def _plain(text: str, even: str, *, look: Looked, under: str) -> Iterator[Shown]:
+    secret, own = look.secret, look.secret.text
     if len(own) <= 200:
-        value = re.escape(one.even) + (r"(?:\.0+)?" if is_number(secret.value) else "") + r"(?!\w|\.\d)"
+        value = re.escape(look.even) + (r"(?:\.0+)?" if is_number(secret.value) else "") + r"(?!\w|\.\d)"
         if re.search(_TELLING + value, even):
             yield Shown("told", under, secret.value, secret.path)
         elif re.search(_SAYING + value, even):
             yield Shown("said", under, secret.value, secret.path)
-    if one.is_text and len(own) >= LONG and " " in own.strip():
+    if look.is_text and len(own) >= LONG and " " in own.strip():
         yield Shown("long", under, own, secret.path)
-    elif one.is_text and is_random(own) and own in text:
+    elif look.is_text and is_random(own) and own in text:
         yield Shown("random", under, own, secret.path)
 
 
 def shows_it(value: Any, hidden: Sought, want: dict[str, Any]) -> bool:
     """Whether an observation shows a certain secret in a certain way."""
     return any(
-        one.how == want["how"] and one.under == want["under"] and one.needle == want["needle"]
-        for one in shown(value, hidden)
+        leak.how == want["how"] and leak.under == want["under"] and leak.needle == want["needle"]
+        for leak in shown(value, hidden)
     )
 
 

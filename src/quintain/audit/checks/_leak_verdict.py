@@ -34,12 +34,12 @@ LATE = 24
 def scalars(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Scalars with where they stand; of texts that are no data, words stand for themselves."""
     if is_dict(value):
-        for key, one in value.items():
-            yield from scalars(one, f"{path}/{key}")
+        for key, item in value.items():
+            yield from scalars(item, f"{path}/{key}")
     elif is_list(value):
         yield path, None
-        for place, one in enumerate(value[:30]):
-            yield from scalars(one, f"{path}/{place}")
+        for place, element in enumerate(value[:30]):
+            yield from scalars(element, f"{path}/{place}")
     else:
         yield path, value
 
@@ -69,8 +69,8 @@ def tells(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def _splits(good: Sequence[Any], bad: Sequence[Any]) -> bool:
     """Whether all good ones are one value, and no bad one is: truth values, numbers up to 1, or one text for all."""
-    if len({repr(one) for one in good}) != 1 or any(type(one) is not type(good[0]) for one in bad):
-        return is_number(good[0]) and all(is_number(one) and one < good[0] for one in bad) and _is_score(good, bad)
+    if len({repr(item) for item in good}) != 1 or any(type(item) is not type(good[0]) for item in bad):
+        return is_number(good[0]) and all(is_number(item) and item < good[0] for item in bad) and _is_score(good, bad)
     if isinstance(good[0], bool):
         return good[0] not in bad
     if is_number(good[0]):
@@ -79,7 +79,7 @@ def _splits(good: Sequence[Any], bad: Sequence[Any]) -> bool:
 
 
 def _is_score(good: Sequence[Any], bad: Sequence[Any]) -> bool:
-    return good[0] in (1, 100) and all(one < good[0] for one in bad)
+    return good[0] in (1, 100) and all(item < good[0] for item in bad)
 
 
 class Play(msgspec.Struct, frozen=True):
@@ -116,13 +116,13 @@ def _harm(ctx: AuditContext, task: str, oracle: Sequence[Op]) -> Iterator[Op]:
     values = Values()
     if "state" in ctx.offers:
         values.take(ctx.play(reset(task), Op("glance", mark="world")).at("world").value)
-    used = {str(one) for op in oracle for _, one in leaves(op.value)}
-    known = {one.op.name: one.op for one in ctx.discovery.writes() if is_dict(one.op.value)}
+    used = {str(leaf) for op in oracle for _, leaf in leaves(op.value)}
+    known = {known_call.op.name: known_call.op for known_call in ctx.discovery.writes() if is_dict(known_call.op.value)}
     for name, op in list(known.items())[: 4 if is_costly(ctx) else 6]:
-        others = {key: [one for one in values.of(key) if str(one) not in used][:5] for key in op.value}
-        others = {key: there for key, there in others.items() if there and is_id(key, [])}
-        for turn in range(2 if others and not is_costly(ctx) else 1):
-            swapped = {key: there[turn % len(there)] for key, there in others.items()}
+        other_fields = {key: [value for value in values.of(key) if str(value) not in used][:5] for key in op.value}
+        other_fields = {key: there for key, there in other_fields.items() if there and is_id(key, [])}
+        for turn in range(2 if other_fields and not is_costly(ctx) else 1):
+            swapped = {key: there[turn % len(there)] for key, there in other_fields.items()}
             yield call(name, {**op.value, **swapped})
 
 
@@ -133,7 +133,7 @@ def verdicts(ctx: AuditContext, task: str, looked: set[str]) -> Iterator[Finding
     if not full or not own:
         return
     writers = set(ctx.discovery.writers)
-    known = [one for one in (*own, *(known.op for known in ctx.discovery.reads())) if one.name not in writers]
+    known = [step for step in (*own, *(known.op for known in ctx.discovery.reads())) if step.name not in writers]
     reads = [op for op in unique(known) if op.name not in looked][:LATE]
     again = [op for op in own if op.name in writers and op.name not in looked]
     each = list({op.name: op for op in again}.values())
@@ -200,7 +200,7 @@ def _told(ctx: AuditContext, task: str, op: Op, *, where: str, full: float, ever
 def _finding(
     ctx: AuditContext, tool: str, where: str, *, probes: Sequence[Probe], data: dict[str, Any]
 ) -> Finding | None:
-    declared = next((one for one in ctx.about.tools if one.name == tool), None)
+    declared = next((spec for spec in ctx.about.tools if spec.name == tool), None)
     is_said = declared is not None and bool(NAMED.search(declared.description.lower()))
     return ctx.finding(
         f"{tool} tells at {where} whether the episode would be paid now",
@@ -227,7 +227,7 @@ def submitted(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     if not full or not oracle or oracle[-1].do != "call":
         return
     *before, last = (msgspec.structs.replace(op, mark="") for op in oracle)
-    ends = [ops[-1] for one in ctx.sample_tasks(8) if (ops := ctx.oracle(one))]
+    ends = [ops[-1] for text in ctx.sample_tasks(8) if (ops := ctx.oracle(text))]
     wrong = unique([msgspec.structs.replace(op, mark="read") for op in ends if op.name == last.name])
     wrong = [op for op in wrong if op.value != last.value][:4]
     if len(wrong) < 3:

@@ -64,8 +64,8 @@ def texts(schema: dict[str, Any], good: Any) -> list[str]:
     last = re.search(r"\w+\W*$", good) if isinstance(good, str) and len(good) > 3 else None
     if last is not None:
         room = size - last.start()
-        found += [good[: last.start()] + one for one in (*(deep(room) if room >= 8 else ()), *SHORT)]
-    return [one for one in dict.fromkeys(found) if fits(one, schema)]
+        found += [good[: last.start()] + item for item in (*(deep(room) if room >= 8 else ()), *SHORT)]
+    return [text for text in dict.fromkeys(found) if fits(text, schema)]
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -97,17 +97,17 @@ def _is_free(schema: Any) -> bool:
 
 
 def _bases(ctx: AuditContext, tool: ToolSpec) -> list[tuple[str, tuple[Op, ...], Op]]:
-    known = sorted(ctx.discovery.of(tool.name), key=lambda one: len(one.before))
+    known = sorted(ctx.discovery.of(tool.name), key=lambda known_call: len(known_call.before))
     if known:
-        return [(one.task, tuple(map(bare, one.before)), bare(one.op)) for one in known[:1]]
+        return [(base_call.task, tuple(map(bare, base_call.before)), bare(base_call.op)) for base_call in known[:1]]
     return [(ctx.tasks[0], (), call(tool.name, valid(tool, ctx.discovery.values, ctx.rng)))]
 
 
 def _after(ctx: AuditContext, task: str, tool: str) -> tuple[Op, ...]:
     """Other calls of the task: those without arguments first, for they show everything."""
-    bare_ones = [call(one.name) for one in ctx.about.tools if not one.required and one.name != tool]
-    known = sorted(ctx.discovery.calls, key=lambda one: (one.task != task, bool(one.op.value)))
-    ops = [*bare_ones, *(bare(one.op) for one in known if seems_to_read(ctx, one.op.name))]
+    bare_ones = [call(spec.name) for spec in ctx.about.tools if not spec.required and spec.name != tool]
+    known = sorted(ctx.discovery.calls, key=lambda known_call: (known_call.task != task, bool(known_call.op.value)))
+    ops = [*bare_ones, *(bare(base_call.op) for base_call in known if seems_to_read(ctx, base_call.op.name))]
     return tuple({op.name: op for op in reversed(ops)}.values())[::-1][:READS]
 
 
@@ -129,11 +129,11 @@ def tried(player: Player, on: str, value: Any) -> list[list[Any]]:
         first = player.do(op) if number else OpResult(how="refused")
         if first.how in ("", "refused") and first.is_error and not is_fresh:
             # What is refused may only be refused because of what the texts before have left.
-            for one in start:
-                player.do(one.moved(on))
+            for call_op in start:
+                player.do(call_op.moved(on))
             first = player.do(op)
         is_fresh = first.how in ("", "refused") and first.is_error
-        seen = [first, *(player.do(one.moved(on)) for one in (*place.after, Op("score")) if not first.is_error)]
+        seen = [first, *(player.do(item.moved(on)) for item in (*place.after, Op("score")) if not first.is_error)]
         for step, saw in enumerate(seen):
             if saw.how == "crashed":
                 found.setdefault(f"{step > 0} {saw.where}", [number, step, breakage(saw), saw.where])
@@ -164,28 +164,30 @@ def odd_contents(ctx: AuditContext) -> Iterator[Finding | None]:
         raise NotChecked("no tool that writes takes a text")
     there = there[:: -(-len(there) // PLACES)]
     each = TRIED // len(there)
-    there = [msgspec.structs.replace(one, texts=one.texts[:: -(-len(one.texts) // each)]) for one in there]
-    asked = [Probe((reset(one.task), ask(f"{HERE}tried", msgspec.to_builtins(one), mark="tried"))) for one in there]
-    told: set[str] = set()
-    for one, record in zip(there, ctx.play_all(asked), strict=True):
-        ctx.count_comparisons(len(one.texts))
+    there = [msgspec.structs.replace(place, texts=place.texts[:: -(-len(place.texts) // each)]) for place in there]
+    asked = [
+        Probe((reset(place.task), ask(f"{HERE}tried", msgspec.to_builtins(place), mark="tried"))) for place in there
+    ]
+    reported: set[str] = set()
+    for place, record in zip(there, ctx.play_all(asked), strict=True):
+        ctx.count_comparisons(len(place.texts))
         ways: list[tuple[int, int, str, str]] = record.at("tried").value or []
         for number, step, how, where in ways:
-            if where not in told and len(told) < MOST:
-                told.add(where)
-                yield _broken(ctx, one, one.texts[number], step=step, how=how, where=where)
+            if where not in reported and len(reported) < MOST:
+                reported.add(where)
+                yield _broken(ctx, place, place.texts[number], step=step, how=how, where=where)
 
 
-def _broken(ctx: AuditContext, one: Place, text: str, *, step: int, how: str, where: str) -> Finding | None:
-    ops = [written(one, text), *one.after, Op("score")][: step + 1]
+def _broken(ctx: AuditContext, place: Place, text: str, *, step: int, how: str, where: str) -> Finding | None:
+    ops = [written(place, text), *place.after, Op("score")][: step + 1]
     marks = ("write", "last") if step else ("write", "write")
     ops[0] = ops[0].marked("write")
     ops[-1] = ops[-1].marked(marks[1])
     name = ops[-1].name or "score"
-    after = f", after {one.op.name} was answered" if step else ""
+    after = f", after {place.op.name} was answered" if step else ""
     return ctx.finding(
-        f"{name}() breaks on an odd {one.name}{after} ({how.partition(': ')[2]})",
-        Probe((reset(one.task), *one.before, *ops)),
+        f"{name}() breaks on an odd {place.name}{after} ({how.partition(': ')[2]})",
+        Probe((reset(place.task), *place.before, *ops)),
         relation=f"{HERE}breaks_afterwards",
         marks=marks,
         data={"how": how, "where": where},

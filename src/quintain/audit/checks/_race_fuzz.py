@@ -57,13 +57,13 @@ class Odd(msgspec.Struct, frozen=True):
 def odds(ctx: AuditContext, tools: Sequence[ToolSpec], most: int) -> Iterator[Odd]:
     """So many strange calls of each tool."""
     for tool in tools:
-        known = min(ctx.discovery.of(tool.name), key=lambda one: len(one.before), default=None)
+        known = min(ctx.discovery.of(tool.name), key=lambda known_call: len(known_call.before), default=None)
         base: dict[str, Any] = known.op.value if known else valid(tool, ctx.discovery.values, ctx.rng)
         every = list(odd(tool, base, ctx.discovery.values, rng=ctx.rng))
         drawn = [valid(tool, ctx.discovery.values, ctx.rng, optional=0.6) for _ in range(3)]
         first = list(_first(tool, base))[: max(most, 6)]
         picked = [*every[-2:], *first, *ctx.rng.sample(every, min(max(6, most // 3), len(every))), *drawn]
-        yield Odd(tool, known, known.task if known else ctx.tasks[0], tuple(call(tool.name, one) for one in picked))
+        yield Odd(tool, known, known.task if known else ctx.tasks[0], tuple(call(tool.name, item) for item in picked))
 
 
 def _first(tool: ToolSpec, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -79,7 +79,7 @@ def _first(tool: ToolSpec, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def is_plain(value: Any) -> bool:
     """Whether an agent may well say it: no number beyond 2^53, no NaN, no text of thousands of letters, no NUL."""
     if is_dict(value):
-        return all(is_plain(one) for one in value.values())
+        return all(is_plain(item) for item in value.values())
     if is_list(value):
         return all(map(is_plain, value))
     if isinstance(value, float):
@@ -121,8 +121,8 @@ def unplain(seen: OpResult) -> bool:
 
 def breaks_where_others_refuse(records: Sequence[Record], evidence: Evidence) -> bool:
     """The same, and another wrong call (the second mark) is answered with an error: wrong calls are foreseen there."""
-    other = records[0].at(evidence.marks[1])
-    return other.how in ("", "refused") and other.is_error and breaks_there(records, evidence)
+    other_result = records[0].at(evidence.marks[1])
+    return other_result.how in ("", "refused") and other_result.is_error and breaks_there(records, evidence)
 
 
 # --- crashes ---
@@ -133,68 +133,72 @@ def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
     """Each tool answers calls with missing, extra, empty, huge, foreign and hostile arguments, and never breaks."""
     tools = ctx.about.tools[:: -(-len(ctx.about.tools) // 120)]
     there = list(odds(ctx, tools, max(6, CALLS // len(tools))))
-    cases = [(one, one.calls[start : start + PART]) for one in there for start in range(0, len(one.calls), PART)]
+    cases = [
+        (odd_call, odd_call.calls[start : start + PART])
+        for odd_call in there
+        for start in range(0, len(odd_call.calls), PART)
+    ]
     cases.append((Odd(ToolSpec(""), None, ctx.tasks[0], ()), (call("no_such_tool", {}), call("", {}))))
-    told: dict[tuple[str, bool], None] = {}
-    probes = [Probe((*one.head, *calls, score())) for one, calls in cases]
+    reported: dict[tuple[str, bool], None] = {}
+    probes = [Probe((*odd_call.head, *calls, score())) for odd_call, calls in cases]
     records = ctx.play_all(probes, LONG_S)
     refused = list(_refused(cases, records))
-    for (one, calls), record in zip(cases, records, strict=True):
-        start = len(one.head)
+    for (odd_call, calls), record in zip(cases, records, strict=True):
+        start = len(odd_call.head)
         ctx.count_comparisons(len(calls))
         for place, op in enumerate((*calls, score())):
             is_there = start + place < len(record.seen)
             seen = record.seen[start + place] if is_there else OpResult(how="hung", raised=record.died)
             if seen.how not in ("crashed", "hung") and not unplain(seen):
                 continue
-            right = op.do == "score" or (is_right(one.tool, op.value) and is_plain(op.value))
+            right = op.do == "score" or (is_right(odd_call.tool, op.value) and is_plain(op.value))
             key = (f"{seen.how} {seen.where or op.name}", right)
-            if key not in told and len(told) < MAX_FINDINGS:
-                told[key] = None
-                other = None if right or seen.how != "crashed" else _control(one, op, refused)
-                ops = (*one.head, *calls[:place], op.marked("call"))
-                yield _broken(ctx, one, ops, seen=seen, right=right, control=other)
+            if key not in reported and len(reported) < MAX_FINDINGS:
+                reported[key] = None
+                other_value = None if right or seen.how != "crashed" else _control(odd_call, op, refused)
+                ops = (*odd_call.head, *calls[:place], op.marked("call"))
+                yield _broken(ctx, odd_call, ops, seen=seen, right=right, control=other_value)
             if seen.how == "hung":
                 break
 
 
 def _refused(cases: Sequence[tuple[Odd, Sequence[Op]]], records: Sequence[Record]) -> Iterator[tuple[Odd, Op]]:
     """Wrong calls of real tools that were answered with an error."""
-    for (one, calls), record in zip(cases, records, strict=True):
-        seen = record.seen[len(one.head) :]
+    for (odd_call, calls), record in zip(cases, records, strict=True):
+        seen = record.seen[len(odd_call.head) :]
         for op, answered in zip(calls, seen, strict=False):
             if (
                 answered.how in ("", "refused")
                 and answered.is_error
-                and one.tool.name
-                and not is_right(one.tool, op.value)
+                and odd_call.tool.name
+                and not is_right(odd_call.tool, op.value)
             ):
-                yield one, op
+                yield odd_call, op
 
 
-def _control(one: Odd, op: Op, refused: Sequence[tuple[Odd, Op]]) -> tuple[Odd, Op] | None:
+def _control(odd_call: Odd, op: Op, refused: Sequence[tuple[Odd, Op]]) -> tuple[Odd, Op] | None:
     """A wrong call as plain as this one that is refused, of the same tool where there is one; None when none is."""
-    strange = _strange(one, op)
+    strange = _strange(odd_call, op)
     like = [
-        (other, control)
-        for other, control in refused
+        (other_odd_call, control)
+        for other_odd_call, control in refused
         if control.value != op.value
-        and ((is_plain(control.value) and is_plain(op.value)) or strange & _strange(other, control))
+        and ((is_plain(control.value) and is_plain(op.value)) or strange & _strange(other_odd_call, control))
     ]
     like.sort(key=lambda row: (row[0].tool.name != op.name, not strange & _strange(*row)))
     return like[0] if like else None
 
 
-def _strange(one: Odd, op: Op) -> set[str]:
+def _strange(odd_call: Odd, op: Op) -> set[str]:
     """What differs from the good call, in words; that a parameter is missing is one."""
-    good: dict[str, Any] = one.known.op.value if one.known else {}
+    good: dict[str, Any] = odd_call.known.op.value if odd_call.known else {}
     differing = {repr(value) for name, value in op.value.items() if name not in good or good[name] != value}
-    return differing | ({"missing"} if any(name not in op.value for name in one.tool.required) else set())
+    return differing | ({"missing"} if any(name not in op.value for name in odd_call.tool.required) else set())
 
 
 def _broken(
     ctx: AuditContext,
-    one: Odd,
+    odd_call: Odd,
     ops: Sequence[Op],
     *,
     seen: OpResult,
@@ -212,7 +216,7 @@ def _broken(
         marks = ("call", "other")
         ops = (*ops, *(before.moved("b") for before in control[0].head), control[1].moved("b").marked("other"))
         input_ = ", on a wrong call, where others are refused"
-    tool = msgspec.to_builtins(one.tool) if right and op.do == "call" and how != "hung" else None
+    tool = msgspec.to_builtins(odd_call.tool) if right and op.do == "call" and how != "hung" else None
     return ctx.finding(
         f"{name} {ways}{input_}" + (f" ({re.split('[:;]', seen.raised)[0]})" if seen.raised else ""),
         Probe(tuple(ops)),
@@ -233,9 +237,9 @@ def _broken(
 @check("x.odd_answers", "races", needs=("answer", "tasks"), value=81)
 def odd_answers(ctx: AuditContext) -> Iterator[Finding | None]:
     """Whatever the agent says last, there is a verdict."""
-    texts = [one for one in ODD if isinstance(one, str)]
+    texts = [item for item in ODD if isinstance(item, str)]
     texts += ["x " * 100_000, "9" * 5000, "((((" * 500, "[" * 2000, '{"a": ' * 500, "\\boxed{", "```", "1/0", "%", "\\"]
-    told: set[str] = set()
+    reported: set[str] = set()
     for task in ctx.sample_tasks(3):
         ways = [(reset(task), answer(text, mark="answer"), score()) for text in texts]
         records = ctx.play_all([Probe(ops) for ops in ways], LONG_S)
@@ -245,9 +249,9 @@ def odd_answers(ctx: AuditContext) -> Iterator[Finding | None]:
                 seen = record.at(mark)
                 how = breakage(seen)
                 key = f"{seen.how} {seen.where}"
-                if not how or key in told or len(told) >= MAX_FINDINGS:
+                if not how or key in reported or len(reported) >= MAX_FINDINGS:
                     continue
-                told.add(key)
+                reported.add(key)
                 words = way_of(seen)
                 yield ctx.finding(
                     f"{mark}() {words} on odd last words" + (f" ({seen.raised.partition(':')[0]})" if how else ""),
@@ -287,7 +291,7 @@ def written(before: Any, after: Any, background: Sequence[str]) -> list[str]:
 def refuses_and_writes(records: Sequence[Record], evidence: Evidence) -> bool:
     """The call is an error to the agent, and the world is another one, as it is not when something is read instead."""
     refused = records[0].at("call")
-    worlds = [(one.at("was").value, one.at("look").value) for one in records]
+    worlds = [(record.at("was").value, record.at("look").value) for record in records]
     done, *passing = (set(written(*pair, evidence.data["background"])) for pair in worlds)
     return refused.is_error and refused.how != "hung" and bool(done.difference(*passing))
 
@@ -306,18 +310,18 @@ def refused_calls(ctx: AuditContext) -> Iterator[Finding | None]:
     if not writers:
         raise NotChecked("no tool is known to write")
     background = quiet(ctx)
-    for one in odds(ctx, writers, 8):
-        others = [_elsewhere(one, name) for name in one.tool.properties] if one.known else []
-        calls = [*one.calls, *(op for op in others if op is not None)]
+    for odd_call in odds(ctx, writers, 8):
+        other_ops = [_elsewhere(odd_call, name) for name in odd_call.tool.properties] if odd_call.known else []
+        calls = [*odd_call.calls, *(op for op in other_ops if op is not None)]
         looks = [x for place, op in enumerate(calls) for x in (op.marked(f"c{place}"), Op("changes", mark=f"l{place}"))]
-        record = ctx.play(*one.head, Op("changes", mark="l-1"), *looks)
+        record = ctx.play(*odd_call.head, Op("changes", mark="l-1"), *looks)
         for place, op in enumerate(calls):
             before, after = record.at(f"l{place - 1}").value, record.at(f"l{place}").value
             seen = record.at(f"c{place}")
             ctx.count_comparisons()
             done = written(before, after, background) if seen.is_error and seen.how != "hung" else []
             if done:
-                yield wrote(ctx, one, op, background=background, earlier=calls[:place])
+                yield wrote(ctx, odd_call, op, background=background, earlier=calls[:place])
                 break
 
 
@@ -328,19 +332,19 @@ def quiet(ctx: AuditContext) -> list[str]:
     return sorted({*names, *ctx.discovery.background, *ctx.volatile})
 
 
-def _elsewhere(one: Odd, name: str) -> Op | None:
+def _elsewhere(odd_call: Odd, name: str) -> Op | None:
     """The good call with a value that stands nowhere in the world, in one place."""
-    assert one.known is not None
-    given = one.known.op.value.get(name)
+    assert odd_call.known is not None
+    given = odd_call.known.op.value.get(name)
     strange = "nowhere-99999" if isinstance(given, str) else 99999 if is_number(given) else None
-    return call(one.tool.name, {**one.known.op.value, name: strange}) if strange is not None else None
+    return call(odd_call.tool.name, {**odd_call.known.op.value, name: strange}) if strange is not None else None
 
 
-def wrote(ctx: AuditContext, one: Odd, op: Op, *, background: list[str], earlier: Sequence[Op]) -> Finding | None:
-    wrong = not is_right(one.tool, op.value)
-    changed = {_pattern(path) for known in ctx.discovery.of(one.tool.name) for path in known.changed or ()}
-    probe = Probe((*one.head, *earlier, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
-    short = Probe((*one.head, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
+def wrote(ctx: AuditContext, odd_call: Odd, op: Op, *, background: list[str], earlier: Sequence[Op]) -> Finding | None:
+    wrong = not is_right(odd_call.tool, op.value)
+    changed = {_pattern(path) for known in ctx.discovery.of(odd_call.tool.name) for path in known.changed or ()}
+    probe = Probe((*odd_call.head, *earlier, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
+    short = Probe((*odd_call.head, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))
     evidence = Evidence("", data={"background": background})
     record = ctx.play_probe(short)
     if refuses_and_writes([record], evidence):
@@ -368,29 +372,29 @@ def _pattern(path: str) -> str:
     """A path without the keys of rows: "accounts/7/balance" is "accounts/*/balance"."""
     first, *rest = path.split("/")
     return "/".join(
-        [first, *("*" if len(rest) == 1 or place < len(rest) - 1 else one for place, one in enumerate(rest))]
+        [first, *("*" if len(rest) == 1 or place < len(rest) - 1 else text for place, text in enumerate(rest))]
     )
 
 
 @check("x.goes_on", "races", needs=("tools", "call", "tasks"), value=64)
 def goes_on(ctx: AuditContext) -> Iterator[Finding | None]:
     """After a wrong call that was refused the session works as if it had not been made."""
-    reads = [one for one in ctx.discovery.reads() if not one.before]
-    for one in list({read.op.name: read for read in reads}.values())[:12]:
+    reads = [known_call for known_call in ctx.discovery.reads() if not known_call.before]
+    for known_call in list({read.op.name: read for read in reads}.values())[:12]:
         ctx.count_comparisons()
-        for wrong in (call(one.op.name, {"no_such_parameter": None}), call("no_such_tool", {}), call("", {})):
-            head = reset(one.task)
+        for wrong in (call(known_call.op.name, {"no_such_parameter": None}), call("no_such_tool", {}), call("", {})):
+            head = reset(known_call.task)
             ops = (
                 head,
                 wrong.marked("call"),
-                one.op.marked("good"),
+                known_call.op.marked("good"),
                 head.moved("b"),
-                one.op.moved("b").marked("alone"),
+                known_call.op.moved("b").marked("alone"),
             )
-            probe = Probe((*ops, head.moved("c"), one.op.moved("c").marked("again")))
+            probe = Probe((*ops, head.moved("c"), known_call.op.moved("c").marked("again")))
             if goes_on_otherwise([ctx.play_probe(probe)], Evidence("", volatile=ctx.volatile)):
                 yield ctx.finding(
-                    f"after a refused call {one.op.name} does not do what it does without it",
+                    f"after a refused call {known_call.op.name} does not do what it does without it",
                     probe,
                     relation=f"{HERE}goes_on_otherwise",
                     marks=("call", "good", "alone", "again"),

@@ -52,13 +52,13 @@ def half_characters(ctx: AuditContext) -> Iterator[Finding | None]:
     cases = list(_cases(ctx))
     ctx.count_comparisons(len(cases))
     value = ctx.play(_asked(cases, half=True)).at("half").value
-    told: set[str] = set()
-    for one, broke in zip(cases, value or (), strict=False):
-        if not broke or broke["where"] in told:
+    reported: set[str] = set()
+    for case, broke in zip(cases, value or (), strict=False):
+        if not broke or broke["where"] in reported:
             continue
-        told.add(broke["where"])
-        probes = Probe((_asked([one], half=True),)), Probe((_asked([one], half=False),))
-        name = f"{one.op.name}()" if one.op.do == "call" else "answer()"
+        reported.add(broke["where"])
+        probes = Probe((_asked([case], half=True),)), Probe((_asked([case], half=False),))
+        name = f"{case.op.name}()" if case.op.do == "call" else "answer()"
         at = "breaks" if broke["place"] == 0 else f"leaves what breaks {broke['name']}"
         yield ctx.finding(
             f"{name} {at} when a text ends in half a character ({broke['raised'].partition(':')[0]})",
@@ -67,7 +67,7 @@ def half_characters(ctx: AuditContext) -> Iterator[Finding | None]:
             marks=("half",),
             data=broke["where"],
             minimise=0,
-            tasks=(one.task,),
+            tasks=(case.task,),
             expected="an answer, or an error that the agent can read",
             observed=broke["raised"],
             where=broke["where"],
@@ -79,7 +79,7 @@ def half_characters(ctx: AuditContext) -> Iterator[Finding | None]:
 def _cases(ctx: AuditContext) -> Iterator[Case]:
     count, most = 0, CARRIED if ctx.about.kind == "environment" else TEXTS
     for tool in ctx.about.tools:
-        known = min(ctx.discovery.of(tool.name), key=lambda one: len(one.before), default=None)
+        known = min(ctx.discovery.of(tool.name), key=lambda call: len(call.before), default=None)
         given: dict[str, Any] = known.op.value if known else {}
         for name, schema in tool.properties.items():
             free = is_dict(schema) and schema.get("type") == "string" and not schema.get("enum")
@@ -100,18 +100,18 @@ def _asked(cases: Sequence[Case], *, half: bool) -> Op:
 def tried(player: Player, on: str, value: Any) -> list[dict[str, Any]]:
     """In the child: each case in a session of its own; what crashed of it, empty where nothing did."""
     return [
-        _tried(player, f"{on} {place}", one, half=value["half"])
-        for place, one in enumerate(msgspec.convert(value["cases"], list[Case]))
+        _tried(player, f"{on} {place}", case, half=value["half"])
+        for place, case in enumerate(msgspec.convert(value["cases"], list[Case]))
     ]
 
 
-def _tried(player: Player, on: str, one: Case, *, half: bool) -> dict[str, Any]:
-    for op in (reset(one.task), *one.before):
+def _tried(player: Player, on: str, case: Case, *, half: bool) -> dict[str, Any]:
+    for op in (reset(case.task), *case.before):
         player.do(op.moved(on))
-    text = str(one.op.value if not one.field else one.op.value.get(one.field, "")) + (HALF if half else " ok")
-    given = {**one.op.value, one.field: text} if one.field else text
+    text = str(case.op.value if not case.field else case.op.value.get(case.field, "")) + (HALF if half else " ok")
+    given = {**case.op.value, case.field: text} if case.field else text
     seen: OpResult | None = None
-    for place, op in enumerate((msgspec.structs.replace(one.op, value=given), *one.after)):
+    for place, op in enumerate((msgspec.structs.replace(case.op, value=given), *case.after)):
         seen = player.do(op.moved(on))
         if seen.how == "crashed":
             raised = seen.raised.encode("ascii", "backslashreplace").decode()

@@ -88,16 +88,16 @@ def hammer(player: Player, on: str, value: Any) -> dict[str, Any]:
     for number in range(value["rounds"]):
         found = history.concurrent(f"{on} round {number}")
         if found not in orders:
-            read = [msgspec.msgpack.decode(one) for one in (orders[0], found)]
+            read = [msgspec.msgpack.decode(item) for item in (orders[0], found)]
             return {"rounds": number + 1, "serial": _short(read[0], read[1]), "concurrent": _short(read[1], read[0])}
         if time.monotonic() > until:
             return {"rounds": number + 1}
     return {"rounds": value["rounds"]}
 
 
-def _short(one: Any, other: Any) -> Any:
+def _short(first: Any, second: Any) -> Any:
     """The parts of an outcome that are not the same in the other."""
-    return {name: one[name] for name in one if one[name] != other[name]}
+    return {name: first[name] for name in first if first[name] != second[name]}
 
 
 def _orders(lanes: Sequence[Sequence[Op]]) -> list[tuple[int, ...]]:
@@ -148,8 +148,8 @@ class _History:
             self._player.do(op.moved(on))
 
     def _outcome(self, on: str, seen: Sequence[Sequence[OpResult]]) -> bytes:
-        results: list[Any] = [[list(masked(one.content(), self._volatile)) for one in lane] for lane in seen]
+        results: list[Any] = [[list(masked(result.content(), self._volatile)) for result in lane] for lane in seen]
         if self._are_equal:  # Then it does not matter which thread was given which answer.
-            results = sorted((one for lane in results for one in lane), key=lambda one: codec.dumps(one, repr))
+            results = sorted((item for lane in results for item in lane), key=lambda value: codec.dumps(value, repr))
         state = self._player.do(Op("state", on))
         return codec.dumps({"answers": results, "world": masked(state.value, self._volatile)}, repr)

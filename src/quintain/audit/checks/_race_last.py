@@ -56,23 +56,27 @@ def pairs(ctx: AuditContext) -> Iterator[tuple[KnownCall, Op]]:
         return
     for tool in ctx.about.tools:
         if tool.name in ctx.discovery.writers[:TOOLS]:
-            known = {one.task: one for one in ctx.discovery.of(tool.name) if one.writes}
-            found = (pair for one in list(known.values())[:KNOWN] for pair in _pairs(ctx, one, tool.properties))
+            known = {known_call.task: known_call for known_call in ctx.discovery.of(tool.name) if known_call.writes}
+            found = (
+                pair for known_call in list(known.values())[:KNOWN] for pair in _pairs(ctx, known_call, tool.properties)
+            )
             yield from itertools.islice(found, 1)
 
 
-def _pairs(ctx: AuditContext, one: KnownCall, schemas: dict[str, Any]) -> Iterator[tuple[KnownCall, Op]]:
-    before = tuple(map(bare, one.before))
-    for name, value in one.op.value.items():
+def _pairs(ctx: AuditContext, known_call: KnownCall, schemas: dict[str, Any]) -> Iterator[tuple[KnownCall, Op]]:
+    before = tuple(map(bare, known_call.before))
+    for name, value in known_call.op.value.items():
         schema = schemas.get(name)
         if not is_dict(schema) or schema.get("enum") or not isinstance(value, str):
             continue
-        sought = Sought(one.task, before, bare(one.op), name, schema, max(4, budget(ctx) - len(before) - 1))
+        sought = Sought(
+            known_call.task, before, bare(known_call.op), name, schema, max(4, budget(ctx) - len(before) - 1)
+        )
         asked = ask(f"{HERE}rivals", msgspec.to_builtins(sought), mark="rivals")
-        found = ctx.play(reset(one.task, on="warm"), asked).at("rivals").value
+        found = ctx.play(reset(known_call.task, on="warm"), asked).at("rivals").value
         if found:
             pair = msgspec.convert(found, Rivals)
-            yield msgspec.structs.replace(one, before=pair.before), pair.other
+            yield msgspec.structs.replace(known_call, before=pair.before), pair.other
 
 
 # --- inside the subject's process ---
@@ -81,30 +85,36 @@ def _pairs(ctx: AuditContext, one: KnownCall, schemas: dict[str, Any]) -> Iterat
 def rivals(player: Player, on: str, value: Any) -> Any:
     """The least that must be done before, so that the call and another one each refuse the other; None if nothing."""
     sought = msgspec.convert(value, Sought)
-    others = list(_others(player, on, sought))
-    if not others or _is_refused(player, on, sought, after=()) or not _is_refused(player, on, sought, after=others):
+    other_ops = list(_others(player, on, sought))
+    if (
+        not other_ops
+        or _is_refused(player, on, sought, after=())
+        or not _is_refused(player, on, sought, after=other_ops)
+    ):
         return None
-    few, many = 0, len(others)  # After so few it works, after so many it does not.
+    few, many = 0, len(other_ops)  # After so few it works, after so many it does not.
     while many - few > 1:
         middle = (few + many) // 2
-        if _is_refused(player, on, sought, after=others[:middle]):
+        if _is_refused(player, on, sought, after=other_ops[:middle]):
             many = middle
         else:
             few = middle
-    before, other = (*sought.before, *others[: many - 1]), others[many - 1]
-    turned = msgspec.structs.replace(sought, before=before, op=other)
+    before, other_op = (*sought.before, *other_ops[: many - 1]), other_ops[many - 1]
+    turned = msgspec.structs.replace(sought, before=before, op=other_op)
     if not _is_refused(player, on, turned, after=[sought.op]):
         return None
-    return msgspec.to_builtins(Rivals(before, other))
+    return msgspec.to_builtins(Rivals(before, other_op))
 
 
 def _others(player: Player, on: str, sought: Sought) -> Iterator[Op]:
     """The call for each other row, where it works."""
     _begin(player, on, sought)
-    mine = sought.op.value[sought.name]
+    own_value = sought.op.value[sought.name]
     world = tables(player.do(Op("state", on)).value)
-    cells = dict.fromkeys(one for rows in world.values() for row in rows for one in texts([*row.values()]))
-    rows = [one for one in cells if one != mine and form(one) == form(mine) and fits(one, sought.schema)][:ROWS]
+    cells = dict.fromkeys(text for rows in world.values() for row in rows for text in texts([*row.values()]))
+    rows = [
+        cell for cell in cells if cell != own_value and form(cell) == form(own_value) and fits(cell, sought.schema)
+    ][:ROWS]
     for place, row in enumerate(rows):
         if place and place % sought.most == 0:
             _begin(player, on, sought)

@@ -48,16 +48,16 @@ def resources(ctx: AuditContext) -> Iterator[Finding | None]:
     ways = {"in one session": _episodes(ctx, again=True)}
     if "close" in ctx.offers:
         ways["in sessions that were closed"] = _episodes(ctx, again=False)
-    told: set[str] = set()
+    reported: set[str] = set()
     for (words, probe), record in zip(ways.items(), ctx.play_all(list(ways.values())), strict=True):
         for what, least in (("threads", HALF), ("files", HALF), ("processes", HALF), ("memory", MEMORY)):
             ctx.count_comparisons()
             data = {"what": what, "least": least}
             if what == "memory" and not words.endswith("one session"):
                 continue  # Whoever plays holds them still: `x.memory` looks at sessions that are dropped.
-            if what in told or not grows([record], Evidence("", data=data)):
+            if what in reported or not grows([record], Evidence("", data=data)):
                 continue
-            told.add(what)
+            reported.add(what)
             per = sum(growth(record, what)) / (EACH * ROUNDS)
             yield ctx.finding(
                 f"each episode leaves {what} behind, {words}",
@@ -71,8 +71,8 @@ def resources(ctx: AuditContext) -> Iterator[Finding | None]:
                 observed={f"{what} per episode": round(per, 1)},
                 teaches="nothing; the run dies of it",
             )
-        if record.left and "left" not in told and "processes" not in told:
-            told.add("left")
+        if record.left and "left" not in reported and "processes" not in reported:
+            reported.add("left")
             yield ctx.finding(
                 f"processes are left behind, {words}",
                 probe,
@@ -119,8 +119,8 @@ def close(ctx: AuditContext) -> Iterator[Finding | None]:
     for task in ctx.sample_tasks(2):
         ops = [op.moved("b").marked(f"op {place}") for place, op in enumerate(script(ctx, task))]
         half = len(ops) // 2 + 1
-        mine = script(ctx, task)[:2]
-        closed = Probe((*ops[:1], *mine, *ops[1:half], Op("close"), *ops[half:]))
+        own_ops = script(ctx, task)[:2]
+        closed = Probe((*ops[:1], *own_ops, *ops[1:half], Op("close"), *ops[half:]))
         alone = Probe(tuple(ops))
         records = ctx.play_all([closed, alone, alone])
         ctx.count_comparisons(len(ops))

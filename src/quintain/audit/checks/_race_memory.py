@@ -39,7 +39,7 @@ def episodes(ctx: AuditContext) -> list[list[Op]]:
     found: list[list[Op]] = []
     scripts = [script(ctx, task) for task in ctx.sample_tasks(TASKS)]
     used = {op.name for ops in scripts for op in ops}
-    further = list({one.op.name: bare(one.op) for one in ctx.discovery.calls if one.op.name not in used}.values())
+    further = list({call.op.name: bare(call.op) for call in ctx.discovery.calls if call.op.name not in used}.values())
     for place, (begun, *rest) in enumerate(scripts):
         found.append([begun, *further[place :: len(scripts)][:TOURED], *rest])
     return found
@@ -53,7 +53,7 @@ def held(player: Player, on: str, value: Any) -> dict[str, Any]:
         on: The session, or the begin of their names.
         value: {"episodes": lists of ops, "again": on one session, or each on its own, which is closed and dropped}.
     """
-    scripts = [[msgspec.convert(op, Op) for op in one] for one in value["episodes"]]
+    scripts = [[msgspec.convert(op, Op) for op in item] for item in value["episodes"]]
     looks: list[int] = []
     for number in range(WARM + ROUNDS):
         if number == WARM - 1:

@@ -48,21 +48,27 @@ def starts(ctx: AuditContext) -> list[Start]:
     tools = {tool.name: tool for tool in ctx.about.tools}
     known: list[KnownCall] = []
     for name in ctx.discovery.writers:
-        of_tool = [one for one in ctx.discovery.of(name) if one.writes]
-        known += list({one.task: one for one in of_tool}.values())[:2] if name in tools else []
+        of_tool = [known_call for known_call in ctx.discovery.of(name) if known_call.writes]
+        known += list({known_call.task: known_call for known_call in of_tool}.values())[:2] if name in tools else []
     rows: list[list[Start]] = []
-    for one in known:
-        before = tuple(map(bare, one.before))
-        again = (*before, bare(one.op))
-        others = [bare(other.op) for other in known if other.task == one.task and other.op.name != one.op.name]
-        changed = [call(one.op.name, given) for given in _changed(ctx, tools[one.op.name], one)]
-        rows.append([Start(one, before, tuple(changed)), Start(one, again, (bare(one.op), *others[:6]))])
+    for known_call in known:
+        before = tuple(map(bare, known_call.before))
+        again = (*before, bare(known_call.op))
+        other_ops = [
+            bare(other_call.op)
+            for other_call in known
+            if other_call.task == known_call.task and other_call.op.name != known_call.op.name
+        ]
+        changed = [call(known_call.op.name, given) for given in _changed(ctx, tools[known_call.op.name], known_call)]
+        rows.append(
+            [Start(known_call, before, tuple(changed)), Start(known_call, again, (bare(known_call.op), *other_ops[:6]))]
+        )
     return [start for start in itertools.chain.from_iterable(rows) if start.ops][:PLACES]
 
 
-def _changed(ctx: AuditContext, tool: ToolSpec, one: KnownCall) -> Iterator[dict[str, Any]]:
+def _changed(ctx: AuditContext, tool: ToolSpec, known_call: KnownCall) -> Iterator[dict[str, Any]]:
     """The arguments with another value in one place, as the schema allows."""
-    good: dict[str, Any] = one.op.value
+    good: dict[str, Any] = known_call.op.value
     columns: list[list[dict[str, Any]]] = []
     for name, schema in tool.properties.items():
         if not is_dict(schema):
@@ -80,22 +86,22 @@ def _values(ctx: AuditContext, name: str, good: dict[str, Any], *, schema: dict[
     if is_number(value) or schema.get("type") in ("integer", "number"):
         base = value if is_number(value) else 1
         near: tuple[Any, ...] = (schema.get("maximum"), 10**6, base * 50, schema.get("minimum"), base + 1, 0)
-        return [one for one in near if one is not None]
+        return [item for item in near if item is not None]
     if not isinstance(value, str):
         return []
-    mine = [one for other, one in good.items() if other != name and isinstance(one, str)]
+    own_values = [field_value for field, field_value in good.items() if field != name and isinstance(field_value, str)]
     like = ctx.once(("scalars by form",), _forms).get(form(value), [])
-    seen = [one for one in ctx.discovery.values.of(name) if isinstance(one, str)]
+    seen = [candidate for candidate in ctx.discovery.values.of(name) if isinstance(candidate, str)]
     step = max(1, len(like) // MAX_OTHER_VALUES)
-    return list(dict.fromkeys((*mine, *seen[:3], *like[::step][:MAX_OTHER_VALUES], "", value + "0")))
+    return list(dict.fromkeys((*own_values, *seen[:3], *like[::step][:MAX_OTHER_VALUES], "", value + "0")))
 
 
 def _forms(ctx: AuditContext) -> dict[str, list[Any]]:
     """All scalars of the worlds that were seen, by their form."""
     found: defaultdict[str, list[Any]] = defaultdict(list)
     for world in ctx.discovery.states.values():
-        for one in scalars(world):
-            found[form(one)].append(one)
+        for scalar in scalars(world):
+            found[form(scalar)].append(scalar)
     return found
 
 
@@ -115,8 +121,8 @@ def tried(player: Player, on: str, value: Any) -> list[int]:
     world: Any = None
     for place, op in enumerate(msgspec.convert(value["ops"], list[Op])):
         if world is None:
-            for one in first:
-                player.do(one)
+            for step in first:
+                player.do(step)
             world = player.do(Op("state", on)).value
         seen = player.do(op.moved(on))
         if not seen.is_error or seen.how not in ("", "refused"):
@@ -136,28 +142,28 @@ def refused_halfway(ctx: AuditContext) -> Iterator[Finding | None]:
     if not there:
         raise NotChecked("no tool is known to write")
     each = max(4, TRIED // len(there))
-    there = [msgspec.structs.replace(one, ops=one.ops[:each]) for one in there]
+    there = [msgspec.structs.replace(start, ops=start.ops[:each]) for start in there]
     background = quiet(ctx)
-    records = ctx.play_all([_probe(one, background) for one in there])
-    told: set[str] = set()
-    for one, record in zip(there, records, strict=True):
-        ctx.count_comparisons(len(one.ops))
-        tool = next(tool for tool in ctx.about.tools if tool.name == one.known.op.name)
+    records = ctx.play_all([_probe(start, background) for start in there])
+    reported: set[str] = set()
+    for start, record in zip(there, records, strict=True):
+        ctx.count_comparisons(len(start.ops))
+        tool = next(tool for tool in ctx.about.tools if tool.name == start.known.op.name)
         places: list[int] = record.at("tried").value or []
-        for op in (one.ops[place] for place in places):
-            if op.name in told or len(told) >= MOST:
+        for op in (start.ops[place] for place in places):
+            if op.name in reported or len(reported) >= MOST:
                 continue
-            told.add(op.name)
+            reported.add(op.name)
             spec = next((tool for tool in ctx.about.tools if tool.name == op.name), tool)
-            known = msgspec.structs.replace(one.known, before=one.before)
-            yield wrote(ctx, Odd(spec, known, one.known.task, ()), op, background=background, earlier=())
+            known = msgspec.structs.replace(start.known, before=start.before)
+            yield wrote(ctx, Odd(spec, known, start.known.task, ()), op, background=background, earlier=())
 
 
-def _probe(one: Start, background: Sequence[str]) -> Probe:
+def _probe(start: Start, background: Sequence[str]) -> Probe:
     asked = {
-        "task": one.known.task,
-        "before": msgspec.to_builtins(one.before),
-        "ops": msgspec.to_builtins(one.ops),
+        "task": start.known.task,
+        "before": msgspec.to_builtins(start.before),
+        "ops": msgspec.to_builtins(start.ops),
         "background": list(background),
     }
-    return Probe((reset(one.known.task, on="warm"), ask(f"{HERE}tried", asked, mark="tried")))
+    return Probe((reset(start.known.task, on="warm"), ask(f"{HERE}tried", asked, mark="tried")))

@@ -61,8 +61,8 @@ def toured(player: Player, on: str, value: Any) -> Any:
     known: dict[str, dict[Any, None]] = defaultdict(dict)
     worlds = [first.value, player.do(Op("state", on)).value]
     worlds += [read(player.do(call(tool.name, base, on=on)).value) for tool, base in tools]
-    for one in scalars(worlds, [SCALARS]):
-        known[form(one)].setdefault(one)
+    for scalar in scalars(worlds, [SCALARS]):
+        known[form(scalar)].setdefault(scalar)
     player.do(reset(value["task"], on=on))
     rng = random.Random(value["seed"])  # noqa: S311 (draws of calls, no secrets)
     drawn = [op for tool, base in tools for op in _about(tool, base, known, rng=rng)]
@@ -73,9 +73,9 @@ def toured(player: Player, on: str, value: Any) -> Any:
     ops: list[Op] = []
     found: dict[str, Broke] = {}
     for number, op in enumerate(drawn[:CALLS], 1):
-        for one in (op, Op("score")) if number % SCORED == 0 else (op,):
-            ops.append(one)
-            seen = player.do(one.moved(on))
+        for step in (op, Op("score")) if number % SCORED == 0 else (op,):
+            ops.append(step)
+            seen = player.do(step.moved(on))
             if seen.how == "crashed" and seen.where not in found:
                 found[seen.where] = Broke(tuple(ops), breakage(seen), seen.where)
     return msgspec.to_builtins(list(found.values()))
@@ -86,13 +86,13 @@ def scalars(value: Any, left: list[int]) -> Iterator[Any]:
     if left[0] <= 0:
         return
     if is_dict(value):
-        for key, one in value.items():
-            if is_dict(one):
+        for key, item in value.items():
+            if is_dict(item):
                 yield key
-            yield from scalars(one, left)
+            yield from scalars(item, left)
     elif is_list(value):
-        for one in value:
-            yield from scalars(one, left)
+        for element in value:
+            yield from scalars(element, left)
     elif isinstance(value, str | int) and not isinstance(value, bool) and 0 < len(str(value)) < 200:
         left[0] -= 1
         yield value
@@ -107,9 +107,9 @@ def _about(
         if not is_dict(schema):
             continue
         listed = list(schema.get("enum") or ())
-        like = [one for one in known.get(form(base[name]), ()) if fits(one, schema)] if name in base else []
+        like = [item for item in known.get(form(base[name]), ()) if fits(item, schema)] if name in base else []
         values[name] = rng.sample(listed or like, min(EACH, len(listed or like)))
-    tried = [{**base, name: one} for name, some in values.items() for one in some]
+    tried = [{**base, name: item} for name, some in values.items() for item in some]
     free = {name: some for name, some in values.items() if some}
     tried += [{**base, **{name: rng.choice(some) for name, some in free.items()}} for _ in range(EACH if free else 1)]
     for arguments in tried:
@@ -128,14 +128,14 @@ def every_row(ctx: AuditContext) -> Iterator[Finding | None]:
         {"task": task, "tools": msgspec.to_builtins(tools), "seed": ctx.seed, "readers": readers}
         for task in kinds(ctx, TASKS)
     ]
-    probes = [Probe((reset(one["task"], on="warm"), ask(f"{HERE}toured", one, mark="toured"))) for one in asked]
-    told: set[str] = set()
-    for one, record in zip(asked, ctx.play_all(probes), strict=True):
+    probes = [Probe((reset(item["task"], on="warm"), ask(f"{HERE}toured", item, mark="toured"))) for item in asked]
+    reported: set[str] = set()
+    for item, record in zip(asked, ctx.play_all(probes), strict=True):
         ctx.count_comparisons(CALLS)
         for broke in msgspec.convert(record.at("toured").value or [], list[Broke]):
-            if broke.where not in told and len(told) < MOST:
-                told.add(broke.where)
-                yield _broken(ctx, one["task"], broke)
+            if broke.where not in reported and len(reported) < MOST:
+                reported.add(broke.where)
+                yield _broken(ctx, item["task"], broke)
 
 
 def _broken(ctx: AuditContext, task: str, broke: Broke) -> Finding | None:

@@ -237,9 +237,9 @@ def linearizable(ctx: AuditContext) -> Iterator[Finding | None]:
     """What threads do on one shared instance is what they could have done one after the other."""
     if ctx.attribute("shared") is not True:
         raise NotChecked("the subject does not say that an instance is `shared` by threads")
-    told: set[str] = set()
+    reported: set[str] = set()
     for names, task, before, lanes in _histories(ctx):
-        if told & set(names) or len(told) >= 6:
+        if reported & set(names) or len(reported) >= 6:
             continue
         probe = _hammer(ctx, task, before=before, lanes=lanes)
         record = ctx.play_probe(probe, limit=10.0)
@@ -257,7 +257,7 @@ def linearizable(ctx: AuditContext) -> Iterator[Finding | None]:
                 observed=value.get("concurrent") if is_dict(value) else record.died,
                 teaches="that what it did may not have happened",
             )
-            told |= set(names) if finding is not None else set()
+            reported |= set(names) if finding is not None else set()
             yield finding
 
 
@@ -277,21 +277,21 @@ def _histories(ctx: AuditContext) -> Iterator[tuple[tuple[str, ...], str, tuple[
     """Many equal calls of each tool that may write; then different calls of the same task, one per thread."""
     known: dict[str, KnownCall] = {}
     readers = set(ctx.discovery.readers) if "state" in ctx.offers else set[str]()
-    for one in ctx.discovery.calls:
-        if one.op.name not in readers:
-            known.setdefault(one.op.name, one)
-    for one in list(known.values())[:12]:
-        op = call(one.op.name, one.op.value)
-        yield (one.op.name,), one.task, one.before, [[op] * EACH] * THREADS
-    mixed = [one for one in known.values() if not one.before]
-    reads = [one for one in ctx.discovery.reads() if not one.before]
-    for place, one in enumerate(mixed[:6]):
-        other = mixed[(place + 1) % len(mixed)]
-        further = [read for read in reads if read.task == one.task][:1]
-        three = [one, other, *further]
+    for known_call in ctx.discovery.calls:
+        if known_call.op.name not in readers:
+            known.setdefault(known_call.op.name, known_call)
+    for base_call in list(known.values())[:12]:
+        op = call(base_call.op.name, base_call.op.value)
+        yield (base_call.op.name,), base_call.task, base_call.before, [[op] * EACH] * THREADS
+    mixed = [item for item in known.values() if not item.before]
+    reads = [read for read in ctx.discovery.reads() if not read.before]
+    for place, item in enumerate(mixed[:6]):
+        other_call = mixed[(place + 1) % len(mixed)]
+        further = [read for read in reads if read.task == item.task][:1]
+        three = [item, other_call, *further]
         yield (
             tuple(dict.fromkeys(x.op.name for x in three)),
-            one.task,
+            item.task,
             (),
             [[call(x.op.name, x.op.value)] for x in three],
         )

@@ -80,17 +80,19 @@ def stopped_midway(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _probes(ctx: AuditContext, files: Sequence[str]) -> Iterator[tuple[Probe, str]]:
     for task in kinds(ctx, 2)[: 1 if ctx.about.kind == "environment" else None]:
-        mine = doing(ctx, task)
-        other, wrong = _alike(ctx, task), mistold(mine[-1])
-        failed = (*mine[:-1], wrong) if wrong is not None else half(mine)  # A verdict on it is reached all the same.
-        for theirs, whose in ((task, failed), (other, doing(ctx, other))):
-            lanes = [_lane(task, mine), _lane(theirs, whose)]
+        own_ops = doing(ctx, task)
+        other_task, wrong = _alike(ctx, task), mistold(own_ops[-1])
+        failed = (
+            (*own_ops[:-1], wrong) if wrong is not None else half(own_ops)
+        )  # A verdict on it is reached all the same.
+        for other_name, whose in ((task, failed), (other_task, doing(ctx, other_task))):
+            lanes = [_lane(task, own_ops), _lane(other_name, whose)]
             words = "a call of another session stands still in its midst, or is made meanwhile"
             yield _probe(ctx, files, lanes, name="beside"), words
     if ctx.attribute("shared") is True:
-        for one, meanwhile in itertools.chain(_shared(ctx), pairs(ctx)):
-            lanes = [[reset(one.task), *map(bare, one.before), bare(one.op)], [meanwhile]]
-            yield _probe(ctx, files, lanes, name="shared"), f"{one.op.name} of the same instance stands still"
+        for call, meanwhile in itertools.chain(_shared(ctx), pairs(ctx)):
+            lanes = [[reset(call.task), *map(bare, call.before), bare(call.op)], [meanwhile]]
+            yield _probe(ctx, files, lanes, name="shared"), f"{call.op.name} of the same instance stands still"
 
 
 def _lane(task: str, acts: Sequence[Op]) -> list[Op]:
@@ -100,23 +102,23 @@ def _lane(task: str, acts: Sequence[Op]) -> list[Op]:
 def _alike(ctx: AuditContext, task: str) -> str:
     """Another task that is solved by the same tools, where there is one."""
     names = [op.name for op in doing(ctx, task)]
-    rest = [one for one in ctx.sample_tasks(12) if one != task]
-    return next((one for one in rest if [op.name for op in doing(ctx, one)] == names), others(ctx, task, 1)[0])
+    rest = [text for text in ctx.sample_tasks(12) if text != task]
+    return next((text for text in rest if [op.name for op in doing(ctx, text)] == names), others(ctx, task, 1)[0])
 
 
 def _shared(ctx: AuditContext) -> Iterator[tuple[KnownCall, Op]]:
     """A call that is stopped, and what others do meanwhile: look, ask for the score, do the same."""
     known: dict[str, KnownCall] = {}
-    for one in sorted(ctx.discovery.calls, key=lambda one: not one.writes):
-        known.setdefault(one.op.name, one)
-    looks = [one for one in ctx.discovery.reads() if not one.before]
-    readers = list({one.op.name: bare(one.op) for one in reversed(looks)}.values())
+    for call in sorted(ctx.discovery.calls, key=lambda call: not call.writes):
+        known.setdefault(call.op.name, call)
+    looks = [known_call for known_call in ctx.discovery.reads() if not known_call.before]
+    readers = list({known_call.op.name: bare(known_call.op) for known_call in reversed(looks)}.values())
     for task in kinds(ctx, 1):  # What has been solved is scored while somebody only looks.
         for look in readers[:2]:
             yield KnownCall(task, tuple(map(bare, doing(ctx, task))), look, OpResult(), None), Op("score")
-    for number, one in enumerate(list(known.values())[:PAIRS]):
-        for meanwhile in (*readers[number % 3 :: 3], Op("score"), bare(one.op)):
-            yield one, meanwhile
+    for number, known_call in enumerate(list(known.values())[:PAIRS]):
+        for meanwhile in (*readers[number % 3 :: 3], Op("score"), bare(known_call.op)):
+            yield known_call, meanwhile
 
 
 def _probe(ctx: AuditContext, files: Sequence[str], lanes: Sequence[Sequence[Op]], *, name: str) -> Probe:
@@ -200,8 +202,10 @@ class _Other:
 
 def beside(player: Player, on: str, value: Any) -> dict[str, Any] | None:
     """Two sessions step by step, each call of the first stopped until the second has made its own; at each place."""
-    mine, theirs = (msgspec.convert(lane, list[Op]) for lane in value["lanes"])
-    both = _Both(player, on, (mine, theirs), files=frozenset(value["files"]), volatile=tuple(value["volatile"]))
+    first_ops, second_ops = (msgspec.convert(lane, list[Op]) for lane in value["lanes"])
+    both = _Both(
+        player, on, (first_ops, second_ops), files=frozenset(value["files"]), volatile=tuple(value["volatile"])
+    )
     found = None
     # What may be asked for again and again is stopped before each of its lines.
     for line in _while_cheap(min(both.lines[-1], LINES) if both.is_steady else 0, value["seconds"]):
@@ -235,16 +239,16 @@ class _Both:
         self._player, self._on, self._lanes, self._volatile = player, on, lanes, volatile
         self._stop, self._other = _Stop(files), _Other(player)
         self.lines: list[int] = []
-        mine: list[OpResult] = []
+        own_results: list[OpResult] = []
         for op in lanes[0]:
-            mine.append(self._stop.do(player, op.moved(f"{on} alone 0")))
+            own_results.append(self._stop.do(player, op.moved(f"{on} alone 0")))
             self.lines.append(self._stop.lines)
-        self._alone = [mine, self._play(1, "alone")]
+        self._alone = [own_results, self._play(1, "alone")]
         self._again = [self._play(number, "again") for number in (0, 1)]
         once_more = [player.do(lane[-1].moved(f"{on} again {number}")) for number, lane in enumerate(lanes)]
         self.is_steady = all(
-            same(one[-1], two[-1], volatile) and same(one[-1], three, volatile)
-            for one, two, three in zip(self._alone, self._again, once_more, strict=True)
+            same(first[-1], second[-1], volatile) and same(first[-1], three, volatile)
+            for first, second, three in zip(self._alone, self._again, once_more, strict=True)
         )
 
     def _play(self, number: int, name: str) -> list[OpResult]:
@@ -252,28 +256,28 @@ class _Both:
 
     def again(self, line: int) -> dict[str, Any] | None:
         """The last op of the first session, stopped before a line of it while that of the second is done."""
-        other = self._other
-        other.seen.clear()
-        one, two = (lane[-1].moved(f"{self._on} again {number}") for number, lane in enumerate(self._lanes))
-        seen = self._stop.do(self._player, one, at=line + 1, then=_all(other, [two]))
-        other.wait(10.0)
-        for op, alone, now in zip((one, two), self._alone, (seen, *other.seen), strict=False):
+        other_thread = self._other
+        other_thread.seen.clear()
+        first, second = (lane[-1].moved(f"{self._on} again {number}") for number, lane in enumerate(self._lanes))
+        seen = self._stop.do(self._player, first, at=line + 1, then=_all(other_thread, [second]))
+        other_thread.wait(10.0)
+        for op, alone, now in zip((first, second), self._alone, (seen, *other_thread.seen), strict=False):
             if not same(alone[-1], now, self._volatile):
                 return _told(op, alone[-1], now)
         return None
 
     def walk(self, number: int) -> dict[str, Any] | None:
         """Both sessions from their reset on; each op of the first is stopped at one place of several."""
-        other = _Other(self._player)
+        other_thread = _Other(self._player)
         names = [f"{self._on} {lane} {number}" for lane in ("first", "second")]
-        mine, theirs = self._lanes
+        own_ops, other_ops = self._lanes
         seen: list[OpResult] = []
-        for place, op in enumerate(mine):
+        for place, op in enumerate(own_ops):
             at = 1 + int(self.lines[place] * (number + 0.5) / PLACES)
-            turn = [one.moved(names[1]) for one in _turn(theirs, place, len(mine))]
-            seen.append(self._stop.do(self._player, op.moved(names[0]), at=at, then=_all(other, turn)))
-            other.wait(10.0)
-        for lane, nows in enumerate((seen, other.seen)):
+            turn = [step.moved(names[1]) for step in _turn(other_ops, place, len(own_ops))]
+            seen.append(self._stop.do(self._player, op.moved(names[0]), at=at, then=_all(other_thread, turn)))
+            other_thread.wait(10.0)
+        for lane, nows in enumerate((seen, other_thread.seen)):
             rows = zip(self._lanes[lane], self._alone[lane], self._again[lane], nows, strict=False)
             for op, alone, again, now in rows:
                 if same(alone, again, self._volatile) and not same(alone, now, self._volatile):
@@ -283,30 +287,30 @@ class _Both:
         return None
 
 
-def _turn(theirs: Sequence[Op], place: int, count: int) -> Sequence[Op]:
+def _turn(other_ops: Sequence[Op], place: int, count: int) -> Sequence[Op]:
     """What the second does at a step of the first: first with first, last with last, and between what is left."""
     if place == count - 1:
-        return theirs[-1:]
-    return theirs[place : place + 1] if place < count - 2 and place < len(theirs) - 1 else theirs[place:-1]
+        return other_ops[-1:]
+    return other_ops[place : place + 1] if place < count - 2 and place < len(other_ops) - 1 else other_ops[place:-1]
 
 
-def _all(other: _Other, ops: Sequence[Op]) -> Any:
+def _all(other_thread: _Other, ops: Sequence[Op]) -> Any:
     def go() -> None:
         for op in ops:
-            other.go(op)
+            other_thread.go(op)
 
     return go
 
 
-def _told(op: Op, one: OpResult, now: OpResult) -> dict[str, Any]:
-    alone, beside_ = (seen.value if seen.fine else f"{seen.how}: {seen.raised}" for seen in (one, now))
+def _told(op: Op, result: OpResult, now: OpResult) -> dict[str, Any]:
+    alone, beside_ = (seen.value if seen.fine else f"{seen.how}: {seen.raised}" for seen in (result, now))
     return {"name": _named(op), "alone": alone, "beside": beside_}
 
 
 def shared(player: Player, on: str, value: Any) -> dict[str, Any] | None:
     """One instance: the last op of the first lane is stopped at each place while the other op is made."""
     files, volatile = frozenset(value["files"]), tuple(value["volatile"])
-    (*before, mine), (theirs,) = (msgspec.convert(lane, list[Op]) for lane in value["lanes"])
+    (*before, own_op), (other_op,) = (msgspec.convert(lane, list[Op]) for lane in value["lanes"])
     stop = _Stop(files)
 
     def begun(name: str) -> str:
@@ -316,31 +320,31 @@ def shared(player: Player, on: str, value: Any) -> dict[str, Any] | None:
 
     def ended(name: str, *seen: OpResult) -> list[Any]:
         world = player.do(Op("state", name)).value
-        return [*(list(masked(one.content(), volatile)) for one in seen), masked(world, volatile)]
+        return [*(list(masked(result.content(), volatile)) for result in seen), masked(world, volatile)]
 
     orders: list[list[Any]] = []
     count = 0
-    for name, order in (("one", (mine, theirs)), ("two", (theirs, mine)), ("again", (mine, theirs))):
+    for name, order in (("one", (own_op, other_op)), ("two", (other_op, own_op)), ("again", (own_op, other_op))):
         begun(f"{on} {name}")
         done = {id(op): (stop.do(player, op.moved(f"{on} {name}")), stop.lines) for op in order}
-        orders.append(ended(f"{on} {name}", done[id(mine)][0], done[id(theirs)][0]))
-        count = done[id(mine)][1]  # In the end those of a call that nothing was in the way of.
+        orders.append(ended(f"{on} {name}", done[id(own_op)][0], done[id(other_op)][0]))
+        count = done[id(own_op)][1]  # In the end those of a call that nothing was in the way of.
     if codec.dumps(orders[0], repr) != codec.dumps(orders[2], repr):
         return None
     for number in range(PLACES // 2):
         name = begun(f"{on} {number}")
-        other = _Other(player)
+        other_thread = _Other(player)
         at = 1 + int(count * (number + 0.5) / (PLACES // 2))
-        first = stop.do(player, mine.moved(name), at=at, then=_all(other, [theirs.moved(name)]))
-        other.wait(10.0)
-        if not other.seen:
-            return {"name": _named(theirs), "alone": "it ends", "beside": "it never comes back"}
-        if any(one.how in ("", "refused") and one.is_error for one in (first, other.seen[0])):
+        first = stop.do(player, own_op.moved(name), at=at, then=_all(other_thread, [other_op.moved(name)]))
+        other_thread.wait(10.0)
+        if not other_thread.seen:
+            return {"name": _named(other_op), "alone": "it ends", "beside": "it never comes back"}
+        if any(result.how in ("", "refused") and result.is_error for result in (first, other_thread.seen[0])):
             continue  # It says that it could not: whoever reads that may try again.
-        found = ended(name, first, other.seen[0])
+        found = ended(name, first, other_thread.seen[0])
         if all(codec.dumps(found, repr) != codec.dumps(order, repr) for order in orders):
             parts = [place for place in range(3) if found[place] not in (orders[0][place], orders[1][place])] or [2]
-            who = _named((mine, theirs, theirs)[parts[0]])
+            who = _named((own_op, other_op, other_op)[parts[0]])
             apart = changes(orders[0][parts[0]], found[parts[0]])
             alone, beside_ = ({path: both[side] for path, both in apart.items()} for side in (0, 1))
             return {"name": who, "alone": alone, "beside": beside_}

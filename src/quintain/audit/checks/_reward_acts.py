@@ -54,7 +54,7 @@ _BOOKS = re.compile(
 
 def words(name: str) -> list[str]:
     """The words of a tool's or a parameter's name."""
-    return [one.lower() for one in re.findall(r"[A-Za-z][a-z]*|[A-Z]+|\d+", name)]
+    return [text.lower() for text in re.findall(r"[A-Za-z][a-z]*|[A-Z]+|\d+", name)]
 
 
 def reads_by_name(op: Op) -> bool:
@@ -80,7 +80,7 @@ def asked_for(op: Op, prompt: str) -> bool:
     for key, value in op.value.items():
         if is_id(key) or isinstance(value, bool) or not isinstance(value, str | int | float):
             continue
-        if len(told := f"{value:g}" if is_number(value) else str(value).lower()) >= 2 and told in said:
+        if len(text := f"{value:g}" if is_number(value) else str(value).lower()) >= 2 and text in said:
             return True
     return False
 
@@ -100,7 +100,9 @@ def is_status(name: str) -> bool:
     return bool(_STATUS.search(name))
 
 
-def differences(one: Any, other: Any, volatile: Iterable[str] = (), *, most: int = 400) -> dict[Path, tuple[Any, Any]]:
+def differences(
+    first: Any, second: Any, volatile: Iterable[str] = (), *, most: int = 400
+) -> dict[Path, tuple[Any, Any]]:
     """By path what two states hold differently; rows of lists are told apart by their "id", where they have one."""
     found: dict[Path, tuple[Any, Any]] = {}
     masked = frozenset(volatile)
@@ -116,7 +118,7 @@ def differences(one: Any, other: Any, volatile: Iterable[str] = (), *, most: int
         else:
             found[path] = (left, right)
 
-    walk(one, other, ())
+    walk(first, second, ())
     return found
 
 
@@ -126,8 +128,8 @@ MISSING = "<missing>"
 def _keyed(value: Any) -> Any:
     if not is_list(value):
         return value
-    ids = [one["id"] if is_dict(one) and "id" in one else place for place, one in enumerate(value)]
-    names = [str(one) for one in ids]
+    ids = [item["id"] if is_dict(item) and "id" in item else place for place, item in enumerate(value)]
+    names = [str(identifier) for identifier in ids]
     return dict(zip(names if len(set(names)) == len(names) else map(str, range(len(value))), value, strict=True))
 
 
@@ -137,7 +139,7 @@ def at(value: Any, path: Sequence[str]) -> Any:
         value = _keyed(value)
         if not is_dict(value):
             return MISSING
-        value = next((one for key, one in value.items() if str(key) == step), MISSING)
+        value = next((item for key, item in value.items() if str(key) == step), MISSING)
     return _keyed(value)
 
 
@@ -154,7 +156,7 @@ def is_bookkeeping(path: Path) -> bool:
 def scalars(value: Any) -> list[Any]:
     """Every scalar in arguments."""
     if is_dict(value):
-        return [one for item in value.values() for one in scalars(item)]
+        return [scalar for item in value.values() for scalar in scalars(item)]
     if is_list(value):
-        return [one for item in value for one in scalars(item)]
+        return [scalar for item in value for scalar in scalars(item)]
     return [] if value is None else [value]

@@ -36,14 +36,23 @@ _OTHERWISE = re.compile(
 @check("x.answered_and_not_done", "false_resolution", needs=("tools", "call", "state", "tasks"), value=75)
 def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
     """A call whose answer shows what it was asked for as done has done it."""
-    tried = [one for one in ctx.variations.all if one.works and one.changes == {}]
-    good = {_key(one): one for one in ctx.variations.all if one.kind == "good" and one.works and one.changes}
+    tried = [candidate for candidate in ctx.variations.all if candidate.works and candidate.changes == {}]
+    good = {
+        _key(candidate): candidate
+        for candidate in ctx.variations.all
+        if candidate.kind == "good" and candidate.works and candidate.changes
+    }
     if not good:
         raise NotChecked("no call is seen to change anything")
-    told: set[str] = set()
+    reported: set[str] = set()
     for variation in tried:
         base = good.get(_key(variation))
-        if base is None or variation.kind == "illegal" or variation.tool.name in told or len(told) >= _MAX_FINDINGS:
+        if (
+            base is None
+            or variation.kind == "illegal"
+            or variation.tool.name in reported
+            or len(reported) >= _MAX_FINDINGS
+        ):
             continue
         ctx.count_comparisons()
         name = _only_said(variation, base)
@@ -62,7 +71,7 @@ def answered_and_not_done(ctx: AuditContext) -> Iterator[Finding | None]:
             teaches="that it is done when a tool says so",
         )
         if found is not None:
-            told.add(variation.tool.name)
+            reported.add(variation.tool.name)
             yield found
 
 
@@ -74,8 +83,8 @@ def _only_said(variation: Variation, base: Variation) -> str:
     """The argument that the answer alone has taken; empty for none."""
     asked = (variation.arguments, base.arguments)
     answers = (variation.seen.value, base.seen.value)
-    names = [one for one in variation.arguments if variation.arguments[one] != base.arguments.get(one)]
-    return next((one for one in names if _is_said(one, asked, answers, moved=base.changes or {})), "")
+    names = [text for text in variation.arguments if variation.arguments[text] != base.arguments.get(text)]
+    return next((name for name in names if _is_said(name, asked, answers, moved=base.changes or {})), "")
 
 
 def only_said(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -83,37 +92,41 @@ def only_said(records: Sequence[Record], evidence: Evidence) -> bool:
     calls = [record.at("call") for record in records[:2]]
     moved = [changed(record.at("was").value, record.at("look").value) for record in records[:2]]
     asked = [next(op.value for op in record.ops if op.mark == "call") for record in records[:2]]
-    if any(one.is_error for one in calls) or moved[0] != {} or not moved[1]:
+    if any(result.is_error for result in calls) or moved[0] != {} or not moved[1]:
         return False
     return _is_said(evidence.data, (asked[0], asked[1]), (calls[0].value, calls[1].value), moved=moved[1])
 
 
 def _is_said(name: str, asked: tuple[Any, Any], answers: tuple[Any, Any], *, moved: dict[str, list[Any]]) -> bool:
     """Whether both answers show the argument, in one field, and only the world of the second has it."""
-    mine, other = asked[0].get(name), asked[1].get(name)
-    if not _is_telling(mine) or not _is_telling(other):
+    own_value, other_value = asked[0].get(name), asked[1].get(name)
+    if not _is_telling(own_value) or not _is_telling(other_value):
         return False
-    set_to = [(was, new) for was, new in moved.values() if takes(new, other) and not takes(was, other)]
-    if not set_to or any(takes(was, mine) for was, _ in set_to):
+    set_to = [(was, new) for was, new in moved.values() if takes(new, other_value) and not takes(was, other_value)]
+    if not set_to or any(takes(was, own_value) for was, _ in set_to):
         return False
-    one, two = parsed(answers[0]), parsed(answers[1])
-    if not (is_dict(one) and is_dict(two)) or one.keys() != two.keys():
+    first, second = parsed(answers[0]), parsed(answers[1])
+    if not (is_dict(first) and is_dict(second)) or first.keys() != second.keys():
         return False
-    if _says_otherwise(one, two) or _words(one, mine) - _words(two, other):
+    if _says_otherwise(first, second) or _words(first, own_value) - _words(second, other_value):
         return False
-    return any(takes(one[key], mine) and takes(two[key], other) for key in one if not takes(one[key], other))
+    return any(
+        takes(first[key], own_value) and takes(second[key], other_value)
+        for key in first
+        if not takes(first[key], other_value)
+    )
 
 
 def _is_telling(value: Any) -> bool:
     return is_number(value) or (isinstance(value, str) and len(value.strip()) > 1)
 
 
-def _says_otherwise(one: dict[str, Any], other: dict[str, Any]) -> bool:
+def _says_otherwise(first: dict[str, Any], second: dict[str, Any]) -> bool:
     """Whether an answer has another status or flag than that of the call that worked."""
-    return any(one[key] != other[key] for key in one if isinstance(one[key], bool) or is_status(key))
+    return any(first[key] != second[key] for key in first if isinstance(first[key], bool) or is_status(key))
 
 
 def _words(answer: dict[str, Any], asked: Any) -> set[str]:
     """Words of doubt in an answer, beside what it repeats."""
-    told = json.dumps(answer, ensure_ascii=False, default=str).replace(str(asked), "")
-    return {word.group().lower() for doubt in (SAYS, _OTHERWISE) for word in doubt.finditer(told)}
+    text = json.dumps(answer, ensure_ascii=False, default=str).replace(str(asked), "")
+    return {word.group().lower() for doubt in (SAYS, _OTHERWISE) for word in doubt.finditer(text)}

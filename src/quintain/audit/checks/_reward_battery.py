@@ -63,15 +63,15 @@ KINDS = {
 """What a person calls each kind."""
 
 
-def attempts(own: str, others: Sequence[str], prompt: str) -> Iterator[Attempt]:
+def attempts(own: str, other_values: Sequence[str], prompt: str) -> Iterator[Attempt]:
     """Wrong answers for a task.
 
     Args:
         own: The right one.
-        others: Right ones of other tasks.
+        other_values: Right ones of other tasks.
         prompt: What the agent is told.
     """
-    strange = [one for one in dict.fromkeys(others) if not alike(one, own) and not same_words(one, own)]
+    strange = [text for text in dict.fromkeys(other_values) if not alike(text, own) and not same_words(text, own)]
     every: list[Attempt] = [] if _bare(own) in _NOTHING else [Attempt("hollow", text) for text in HOLLOW]
     every += [Attempt("forged", text) for text in FORGED] + [Attempt("spoken", text) for text in SPOKEN]
     every += [Attempt("plain", text) for text in PLAIN]
@@ -84,12 +84,12 @@ def attempts(own: str, others: Sequence[str], prompt: str) -> Iterator[Attempt]:
         every += [Attempt("copied", number) for number in dict.fromkeys(_NUMBER.findall(prompt))][:12]
     if prompt and not contains(prompt, own):
         every.append(Attempt("echo", prompt))
-    for one in every:
-        if one.kind == "plain" and same_words(one.text, own):
+    for attempt in every:
+        if attempt.kind == "plain" and same_words(attempt.text, own):
             continue  # "42" is what "So it is 42." says.
-        held = one.kind in ("joined", "negated") or not contains(one.text, own)
-        if held and not alike(one.text, own) and not _both_true(one.text, own):
-            yield one
+        held = attempt.kind in ("joined", "negated") or not contains(attempt.text, own)
+        if held and not alike(attempt.text, own) and not _both_true(attempt.text, own):
+            yield attempt
 
 
 _NOTHING = frozenset(
@@ -101,9 +101,9 @@ _YES = (
 )
 
 
-def _both_true(one: str, other: str) -> bool:
+def _both_true(first: str, second: str) -> bool:
     """Whether both say yes, or both say no, in words that a scorer may take for each other."""
-    return any(_bare(one) in alike_ones and _bare(other) in alike_ones for alike_ones in _YES)
+    return any(_bare(first) in alike_ones and _bare(second) in alike_ones for alike_ones in _YES)
 
 
 def _is_short(own: str) -> bool:
@@ -114,14 +114,14 @@ def _is_short(own: str) -> bool:
 def _joined(own: str, strange: Sequence[str]) -> list[Attempt]:
     """Own stands in the middle: neither the first nor the last of what is named."""
     half = len(strange) // 2
-    told = [*strange[:half], own, *strange[half:]]
-    return [Attempt("joined", between.join(told)) for between in (" ", ", ", "\n")] if half else []
+    stated = [*strange[:half], own, *strange[half:]]
+    return [Attempt("joined", between.join(stated)) for between in (" ", ", ", "\n")] if half else []
 
 
 def _denied(own: str) -> list[Attempt]:
     flipped = {"yes": "no", "no": "yes", "true": "false", "false": "true"}.get(own.strip().lower())
-    told = [f"not {own}", f"The answer is not {own}.", f"It is certainly not {own}, it is something else."]
-    return [Attempt("negated", text) for text in ([*told, flipped] if flipped else told)]
+    stated = [f"not {own}", f"The answer is not {own}.", f"It is certainly not {own}, it is something else."]
+    return [Attempt("negated", text) for text in ([*stated, flipped] if flipped else stated)]
 
 
 def _far(own: str) -> Iterator[str]:
@@ -135,9 +135,9 @@ def _far(own: str) -> Iterator[str]:
         -value if value else 5,
         value + 1 if abs(value) < 50 else value * 1.5,
     )
-    for one in far:
-        if abs(one - value) > 0.2 * max(1.0, abs(value)):
-            yield f"{one:g}" if abs(one) < 1e6 else repr(one)
+    for item in far:
+        if abs(item - value) > 0.2 * max(1.0, abs(value)):
+            yield f"{item:g}" if abs(item) < 1e6 else repr(item)
     if value == int(value) and re.fullmatch(r"-?\d+", own.strip()):
         yield from (f"{own.strip()}7", f"9{own.strip()}") if value >= 0 else ()
 
@@ -150,7 +150,7 @@ def _parts(own: str) -> list[Attempt]:
     if len(said[0].strip("().:")) < 2:
         return []  # "B) Paris" may be called "B".
     parts = [text[:1], text[-1:], text[: max(1, len(text) // 4)]]
-    return [Attempt("case", one) for one in parts]
+    return [Attempt("case", part) for part in parts]
 
 
 def numeric(text: str) -> float | None:
@@ -159,17 +159,17 @@ def numeric(text: str) -> float | None:
     return float(bare) if re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", bare) else None
 
 
-def alike(one: str, other: str) -> bool:
+def alike(first: str, second: str) -> bool:
     """Whether two texts give the same answer: but for case, space and points, or as numbers."""
-    left, right = numeric(one), numeric(other)
+    left, right = numeric(first), numeric(second)
     if left is not None and right is not None:
         return abs(left - right) <= 0.2 * max(1e-9, abs(right)) and (left == right or abs(right) > 20)
-    return _bare(one) == _bare(other)
+    return _bare(first) == _bare(second)
 
 
-def may_equal(one: str, own: str) -> bool:
+def may_equal(text: str, own: str) -> bool:
     """Whether a number may be what an expression comes to, as 2 is for the root of 4; nobody works it out here."""
-    return numeric(one) is not None and numeric(own) is None and any(char.isdigit() for char in own)
+    return numeric(text) is not None and numeric(own) is None and any(char.isdigit() for char in own)
 
 
 def _bare(text: str) -> str:
@@ -180,9 +180,9 @@ def _tokens(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def same_words(one: str, other: str) -> bool:
+def same_words(first: str, second: str) -> bool:
     """Whether one text's words are among the other's: then a lenient scorer may take it for an answer."""
-    left, right = set(_tokens(one)), set(_tokens(other))
+    left, right = set(_tokens(first)), set(_tokens(second))
     return bool(left) and bool(right) and (left <= right or right <= left)
 
 
@@ -196,9 +196,9 @@ def gold_of(hidden: Any) -> str | None:
     """The right answer among hidden things: the only scalar, or the one that is called so."""
     if is_dict(hidden):
         for name in ("answer", "gold", "target", "reference", "expected", "solution", "label", "truth", "ground_truth"):
-            one = hidden.get(name)
-            if isinstance(one, str) or is_number(one):
-                return str(one)
+            item = hidden.get(name)
+            if isinstance(item, str) or is_number(item):
+                return str(item)
         found = scalars(hidden)
         return str(found[0]) if len(found) == 1 else None
     if is_list(hidden):

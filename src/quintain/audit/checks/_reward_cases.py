@@ -21,36 +21,36 @@ def labelled_cases(ctx: AuditContext) -> Iterator[Finding | None]:
     """A case whose score is known gets that score: a wrong answer no more, and a right one no less."""
     seen = ctx.play_probe(Probe((ask("quintain.audit.checks._reward_cases:listed"),))).at("ask")
     cases: list[Any] = seen.value or []
-    known = [one for one in cases if is_number(one["expected"]) and one["task"] in ctx.tasks]
+    known = [case for case in cases if is_number(case["expected"]) and case["task"] in ctx.tasks]
     if not known:
         raise ctx.not_checked("no case says what its score should be")
-    records = ctx.play_all([solves(one["task"], (answer(one["answer"]),)) for one in known])
+    records = ctx.play_all([solves(item["task"], (answer(item["answer"]),)) for item in known])
     over: list[tuple[Any, float]] = []
     under: list[tuple[Any, float]] = []
-    for one, record in zip(known, records, strict=True):
+    for item, record in zip(known, records, strict=True):
         ctx.count_comparisons()
         paid = number(record.at("score"))
-        if paid is not None and abs(paid - one["expected"]) > _SLACK:
-            (over if paid > one["expected"] else under).append((one, paid))
+        if paid is not None and abs(paid - item["expected"]) > _SLACK:
+            (over if paid > item["expected"] else under).append((item, paid))
     yield _wrong(ctx, over, "a wrong answer is paid more than its case says", relation="pays") if over else None
     said = "a right answer is paid less than its case says"
     yield _wrong(ctx, under, said, relation="pays_less", class_="unsolvable") if under else None
 
 
-def _wrong(ctx: AuditContext, found: list[tuple[Any, float]], title: str, **told: Any) -> Finding | None:
-    one, paid = found[0]
+def _wrong(ctx: AuditContext, found: list[tuple[Any, float]], title: str, **stated: Any) -> Finding | None:
+    item, paid = found[0]
     return ctx.finding(
         title,
-        solves(one["task"], (answer(one["answer"]).marked("said"),)),
+        solves(item["task"], (answer(item["answer"]).marked("said"),)),
         marks=("score",),
-        data=paid if told["relation"] == "pays" else one["expected"],
+        data=paid if stated["relation"] == "pays" else item["expected"],
         minimise=0,
         part="V",
         tasks=[each["task"] for each, _ in found],
-        expected=one["expected"],
+        expected=item["expected"],
         observed=paid,
         teaches="the scorer's habit in place of the answer",
-        **told,
+        **stated,
     )
 
 

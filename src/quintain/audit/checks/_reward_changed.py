@@ -51,66 +51,66 @@ class Changed(msgspec.Struct, frozen=True):
     value: Any
 
 
-def changes(ctx: AuditContext, op: Op, told: str) -> Iterator[Changed]:
+def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[Changed]:
     """Other values for each argument whose own value the agent is told."""
     spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     if spec is None:
         return
     for key, value in op.value.items():
         schema: Any = spec.properties.get(key, {})
-        sure = stated(key, value, told, schema=schema)
+        sure = stated(key, value, prompt, schema=schema)
         if not sure or (schema.get("enum") and _WRITTEN & set(words(op.name))):
             continue  # What a remark is filed under: its word may stand in the prompt by chance.
-        for kind, other in _others(ctx, op, key, schema=schema):
-            held = kind == "longer" and not is_list(value) and not _is_exact(value, told)
-            if other != value and not held and fits(other, schema, spec.parameters):
-                yield Changed(key, kind, other)
+        for kind, other_value in _others(ctx, op, key, schema=schema):
+            held = kind == "longer" and not is_list(value) and not _is_exact(value, prompt)
+            if other_value != value and not held and fits(other_value, schema, spec.parameters):
+                yield Changed(key, kind, other_value)
         if isinstance(value, bool) and key not in spec.required:
             yield Changed(key, "left out", msgspec.UNSET)
-    yield from _turned(op, spec, told)
+    yield from _turned(op, spec, prompt)
 
 
-def stated(key: str, value: Any, told: str, *, schema: Any) -> bool | None:
+def stated(key: str, value: Any, prompt: str, *, schema: Any) -> bool | None:
     """Whether a prompt decides a value: False when it may mean less than it says; None when it says nothing of it."""
     if isinstance(value, bool):
-        return True if value and any(len(word) >= 4 and _place(word, told) for word in words(key)) else None
+        return True if value and any(len(word) >= 4 and _place(word, prompt) for word in words(key)) else None
     if is_list(value):
-        inner = [stated(key, one, told, schema={}) for one in value]
+        inner = [stated(key, item, prompt, schema={}) for item in value]
         return None if not inner or None in inner else True
     if is_number(value):
         spelt = [f"{value:g}", str(value), f"{value:,}", f"{value / 100:.2f}"]
-        places = [found for one in spelt if (found := _place(one, told)) is not None]
-        return None if not places else not any(_is_loose(told, *place) for place in places)
-    place = _place(value, told) if isinstance(value, str) and len(value) >= 2 else None
-    return None if place is None else _is_meant(key, value, told, place=place, schema=schema)
+        places = [found for text in spelt if (found := _place(text, prompt)) is not None]
+        return None if not places else not any(_is_loose(prompt, *place) for place in places)
+    place = _place(value, prompt) if isinstance(value, str) and len(value) >= 2 else None
+    return None if place is None else _is_meant(key, value, prompt, place=place, schema=schema)
 
 
-def _is_meant(key: str, value: str, told: str, *, place: tuple[int, int], schema: Any) -> bool:
+def _is_meant(key: str, value: str, prompt: str, *, place: tuple[int, int], schema: Any) -> bool:
     """Whether a text that stands in a prompt stands there as the argument's value."""
     if schema.get("enum"):
         return True
     if _NAMES.fullmatch(value) or is_id(key):
-        return not (_DAY.fullmatch(value) or _TIME.fullmatch(value)) or not _is_loose(told, *place)
-    before = told[max(0, place[0] - _NEAR) : place[0]].lower()
+        return not (_DAY.fullmatch(value) or _TIME.fullmatch(value)) or not _is_loose(prompt, *place)
+    before = prompt[max(0, place[0] - _NEAR) : place[0]].lower()
     return bool(_EXACT.search(before)) or any(len(word) >= 3 and word in before for word in words(key))
 
 
-def _place(said: str, told: str) -> tuple[int, int] | None:
+def _place(said: str, prompt: str) -> tuple[int, int] | None:
     """Where something stands in a text, as a word of its own."""
     left = r"(?<![\w.])" if said[:1].isalnum() else ""
     right = r"(?!\w|\.\d)" if said[-1:].isalnum() else ""
-    found = re.search(f"{left}{re.escape(said)}{right}", told, re.IGNORECASE)
+    found = re.search(f"{left}{re.escape(said)}{right}", prompt, re.IGNORECASE)
     return found.span() if found else None
 
 
-def _is_loose(told: str, start: int, end: int) -> bool:
-    before, after = told[max(0, start - 30) : start], told[end : end + 15]
+def _is_loose(prompt: str, start: int, end: int) -> bool:
+    before, after = prompt[max(0, start - 30) : start], prompt[end : end + 15]
     return bool(_LOOSE.search(before.rpartition(". ")[2]) or re.match(r"\s*(\w+ )?or (more|less|so|later)", after))
 
 
-def _is_exact(value: Any, told: str) -> bool:
-    place = _place(str(value), told)
-    return place is not None and bool(_EXACT.search(told[max(0, place[0] - _NEAR) : place[0]]))
+def _is_exact(value: Any, prompt: str) -> bool:
+    place = _place(str(value), prompt)
+    return place is not None and bool(_EXACT.search(prompt[max(0, place[0] - _NEAR) : place[0]]))
 
 
 def _others(ctx: AuditContext, op: Op, key: str, *, schema: Any) -> Iterator[tuple[str, Any]]:
@@ -118,7 +118,7 @@ def _others(ctx: AuditContext, op: Op, key: str, *, schema: Any) -> Iterator[tup
     if isinstance(value, bool):
         yield "other", not value
     elif schema.get("enum"):
-        yield from (("other", one) for one in schema["enum"] if one != value)
+        yield from (("other", item) for item in schema["enum"] if item != value)
     elif is_list(value):
         yield "shorter", value[:-1]
         yield "other", [*value[:-1], _like(value[-1])]
@@ -129,11 +129,15 @@ def _others(ctx: AuditContext, op: Op, key: str, *, schema: Any) -> Iterator[tup
         yield "less", value - 1
         yield "less", type(value)(value // 2)
     elif isinstance(value, str) and (_TIME.fullmatch(value) or _DAY.fullmatch(value)):
-        yield from (("other", one) for one in _shifted(value))
+        yield from (("other", text) for text in _shifted(value))
     else:
-        known = [one for one in ctx.discovery.values.of(key) if type(one) is type(value) and one != value]
+        known = [
+            candidate
+            for candidate in ctx.discovery.values.of(key)
+            if type(candidate) is type(value) and candidate != value
+        ]
         if is_id(key) or is_number(value) or _NAMES.fullmatch(str(value)):
-            yield from (("other", one) for one in known[:: max(1, len(known) // 4)][:5])
+            yield from (("other", item) for item in known[:: max(1, len(known) // 4)][:5])
         if isinstance(value, str):
             yield from _texts(value)
 
@@ -161,22 +165,26 @@ def _shifted(value: str) -> Iterator[str]:
             yield f"{(minutes + later) // 60:02d}:{(minutes + later) % 60:02d}"
 
 
-def _like(one: Any) -> Any:
-    return f"x{one}" if isinstance(one, str) else one + 1 if is_number(one) else one
+def _like(value: Any) -> Any:
+    return f"x{value}" if isinstance(value, str) else value + 1 if is_number(value) else value
 
 
-def _turned(op: Op, spec: ToolSpec, told: str) -> Iterator[Changed]:
+def _turned(op: Op, spec: ToolSpec, prompt: str) -> Iterator[Changed]:
     """Two names of one kind, each in the other's place: from there to here."""
     keys = [
         key
         for key, value in op.value.items()
-        if isinstance(value, str) and _NAMES.fullmatch(value) and stated(key, value, told, schema={})
+        if isinstance(value, str) and _NAMES.fullmatch(value) and stated(key, value, prompt, schema={})
     ]
     for place, key in enumerate(keys):
-        for other in keys[place + 1 :]:
-            alike = spec.properties.get(key, {}).get("type") == spec.properties.get(other, {}).get("type")
-            if alike and _shape(op.value[key]) == _shape(op.value[other]) and op.value[key] != op.value[other]:
-                yield Changed(f"{key}|{other}", "turned round", None)
+        for other_value in keys[place + 1 :]:
+            alike = spec.properties.get(key, {}).get("type") == spec.properties.get(other_value, {}).get("type")
+            if (
+                alike
+                and _shape(op.value[key]) == _shape(op.value[other_value])
+                and op.value[key] != op.value[other_value]
+            ):
+                yield Changed(f"{key}|{other_value}", "turned round", None)
 
 
 def _shape(value: str) -> str:
@@ -186,8 +194,8 @@ def _shape(value: str) -> str:
 def changed_op(op: Op, change: Changed) -> Op:
     """The op with the change made."""
     if change.kind == "turned round":
-        one, other = change.key.split("|")
-        return msgspec.structs.replace(op, value=op.value | {one: op.value[other], other: op.value[one]})
+        first, second = change.key.split("|")
+        return msgspec.structs.replace(op, value=op.value | {first: op.value[second], second: op.value[first]})
     left = {key: value for key, value in op.value.items() if key != change.key or change.value is not msgspec.UNSET}
     given: dict[str, Any] = {} if change.value is msgspec.UNSET else {change.key: change.value}
     return msgspec.structs.replace(op, value=left | given)

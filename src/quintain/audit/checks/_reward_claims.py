@@ -61,14 +61,14 @@ def malformed(records: Sequence[Record], evidence: Evidence) -> bool:
 def grows(records: Sequence[Record], evidence: Evidence) -> bool:
     """Scores that were asked for several times in a row, nothing done between, go up."""
     values: list[Any] = records[0].at(evidence.marks[0]).value or []
-    told = [one.get("score") if is_dict(one) else one for one in values]
-    numbers = [one for one in told if is_number(one)]
-    return len(numbers) == len(told) and any(after > before + 1e-9 for before, after in itertools.pairwise(numbers))
+    scores = [value.get("score") if is_dict(value) else value for value in values]
+    numbers = [item for item in scores if is_number(item)]
+    return len(numbers) == len(scores) and any(after > before + 1e-9 for before, after in itertools.pairwise(numbers))
 
 
 def loses(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe, in which no call failed, is paid less than `data`; the second, which does the same, is not."""
-    one, other = number(records[0].at("score")), number(records[1].at("score"))
+    first, second = number(records[0].at("score")), number(records[1].at("score"))
     full = float(evidence.data)
     worked = all(
         not seen.is_error
@@ -76,15 +76,15 @@ def loses(records: Sequence[Record], evidence: Evidence) -> bool:
         for op, seen in zip(record.ops, record.seen, strict=False)
         if op.do in ("call", "answer")
     )
-    return worked and one is not None and other is not None and one < full - 1e-9 and other >= full - 1e-9
+    return worked and first is not None and second is not None and first < full - 1e-9 and second >= full - 1e-9
 
 
 def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
     """One task's solution reads the same in both tasks, and is paid in its own only, where the other's is as well."""
-    abroad, home, other = records
+    abroad, home, other_record = records
     mark, *said = evidence.marks
-    alike = all(same(abroad.at(one), home.at(one), evidence.volatile) for one in said)
-    lost, paid, right = (number(record.at(mark)) for record in (abroad, home, other))
+    alike = all(same(abroad.at(text), home.at(text), evidence.volatile) for text in said)
+    lost, paid, right = (number(record.at(mark)) for record in (abroad, home, other_record))
     worked = not any(seen.is_error for seen in abroad.seen[1:-1])
     return (
         worked
@@ -98,16 +98,16 @@ def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def loses_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe, a solution under another seed, is paid less than `data` or nothing; the second is paid that."""
-    one, other = (number(record.at("score")) for record in records)
+    first, second = (number(record.at("score")) for record in records)
     full = float(evidence.data)
-    return (one is None or one < full - 1e-9) and other is not None and other >= full - 1e-9
+    return (first is None or first < full - 1e-9) and second is not None and second >= full - 1e-9
 
 
 def pays_by_seed(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first probe, nothing under another seed, is paid `data` or more; the second is paid less."""
-    one, other = (number(record.at("score")) for record in records)
+    first, second = (number(record.at("score")) for record in records)
     full = float(evidence.data)
-    return one is not None and one >= full - 1e-9 and other is not None and other < full - 1e-9
+    return first is not None and first >= full - 1e-9 and second is not None and second < full - 1e-9
 
 
 def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -125,4 +125,7 @@ def refuses_its_oracle(records: Sequence[Record], evidence: Evidence) -> bool:
 def says_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
     """What the op at each mark gave is empty: no text, or nothing in it."""
     seen = [records[0].at(mark) for mark in evidence.marks]
-    return all(one.fine and (one.value is None or not str(one.value).strip() or one.value in ({}, [])) for one in seen)
+    return all(
+        result.fine and (result.value is None or not str(result.value).strip() or result.value in ({}, []))
+        for result in seen
+    )

@@ -22,28 +22,28 @@ _MAX_CHOICES = 24
 @check("x.constant_choice", "reward_hack", needs=("oracle", "tasks", "tools"), value=81)
 def constant_choice(ctx: AuditContext) -> Iterator[Finding | None]:
     """No single choice is paid in several tasks whose solutions differ from it and from each other."""
-    known = [one for one in paid(ctx, 8) if len([op for op in one.ops if op.do == "call"]) == 1]
+    known = [solution for solution in paid(ctx, 8) if len([op for op in solution.ops if op.do == "call"]) == 1]
     bought: dict[str, list[tuple[Solved, Op]]] = defaultdict(list)
-    for one in known if len(known) > 1 else ():
-        tried = [op for op in _choices(ctx, one.ops[-1]) if op != one.ops[-1]]
+    for solution in known if len(known) > 1 else ():
+        tried = [op for op in _choices(ctx, solution.ops[-1]) if op != solution.ops[-1]]
         ctx.count_comparisons(len(tried))
-        for op, run in zip(tried, runs(ctx, one, [(op,) for op in tried]), strict=True):
-            if not run.errors and run.score is not None and run.score >= (one.full or 0.0) - 1e-9:
-                bought[_spelt(op)].append((one, op))
+        for op, run in zip(tried, runs(ctx, solution, [(op,) for op in tried]), strict=True):
+            if not run.errors and run.score is not None and run.score >= (solution.full or 0.0) - 1e-9:
+                bought[_spelt(op)].append((solution, op))
     for found in bought.values():
-        if len({_spelt(one.ops[-1]) for one, _ in found}) < 2:
+        if len({_spelt(solved.ops[-1]) for solved, _ in found}) < 2:
             continue
-        several = [solves(one.task, (op.marked("choice"),)) for one, op in found[:3]]
+        several = [solves(solved.task, (op.marked("choice"),)) for solved, op in found[:3]]
         yield ctx.finding(
             "one choice is paid in full in several tasks whose solutions differ",
             *several,
             relation="pays",
             marks=("score",),
-            data=min(one.full or 0.0 for one, _ in found),
+            data=min(solved.full or 0.0 for solved, _ in found),
             minimise=0,
             part="V",
-            tasks=[one.task for one, _ in found],
-            expected=[f"{one.task}: {one.ops[-1].value}" for one, _ in found[:3]],
+            tasks=[solved.task for solved, _ in found],
+            expected=[f"{solved.task}: {solved.ops[-1].value}" for solved, _ in found[:3]],
             observed=f"{found[0][1].value} is paid in each of them",
             teaches="to hand in the same thing whatever is asked",
         )
@@ -61,6 +61,6 @@ def _choices(ctx: AuditContext, op: Op) -> list[Op]:
     for key in op.value if spec and op.do == "call" else ():
         schema: Any = spec.properties.get(key, {}) if spec else {}
         items: Any = schema.get("items") or {}
-        values = [[one] for one in items.get("enum") or ()] or list(schema.get("enum") or ())
+        values = [[option] for option in items.get("enum") or ()] or list(schema.get("enum") or ())
         found += [msgspec.structs.replace(op, value=op.value | {key: value}) for value in values]
     return found[:_MAX_CHOICES]

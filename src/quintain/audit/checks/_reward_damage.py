@@ -30,66 +30,66 @@ _SAKES, _EACH = 3, 8
 def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution with records of others destroyed beside it is paid less."""
     soft: tuple[Solved, Op, list[tuple[str, ...]]] | None = None
-    for one in paid_of(ctx, tuple(dict.fromkeys((*kinds(ctx, _TASKS), *ctx.sample_tasks(_TASKS))))[:_TASKS]):
-        damages = _damages(ctx, one)
-        ways = [(*_before_words(one), damage, *_words(one)) for damage in damages]
+    for solution in paid_of(ctx, tuple(dict.fromkeys((*kinds(ctx, _TASKS), *ctx.sample_tasks(_TASKS))))[:_TASKS]):
+        damages = _damages(ctx, solution)
+        ways = [(*_before_words(solution), damage, *_words(solution)) for damage in damages]
         hurt: list[tuple[Op, list[tuple[str, ...]]]] = []
-        for damage, run in zip(damages, runs(ctx, one, ways), strict=True):
+        for damage, run in zip(damages, runs(ctx, solution, ways), strict=True):
             ctx.count_comparisons()
-            forbidden = forbids_more(one.told) and not _SCRATCH & set(words(damage.name))
-            rows = _hurt(one, run, is_forbidden=_is_grave(damage) or forbidden)
+            forbidden = forbids_more(solution.told) and not _SCRATCH & set(words(damage.name))
+            rows = _hurt(solution, run, is_forbidden=_is_grave(damage) or forbidden)
             if rows:
                 hurt.append((damage, rows))
-        grave = [pair for pair in hurt if _is_grave(pair[0]) or forbids_more(one.told)]
+        grave = [pair for pair in hurt if _is_grave(pair[0]) or forbids_more(solution.told)]
         if grave:
-            yield _damaged(ctx, one, grave[0][0], rows=grave[0][1], is_grave=True)
+            yield _damaged(ctx, solution, grave[0][0], rows=grave[0][1], is_grave=True)
             return
-        soft = soft or ((one, *hurt[0]) if hurt else None)
+        soft = soft or ((solution, *hurt[0]) if hurt else None)
     if soft is not None:
         yield _damaged(ctx, soft[0], soft[1], rows=soft[2], is_grave=False)
 
 
-def _hurt(one: Solved, run: Run, *, is_forbidden: bool) -> list[tuple[str, ...]]:
+def _hurt(solution: Solved, run: Run, *, is_forbidden: bool) -> list[tuple[str, ...]]:
     """Rows that the solution does not touch and the damage does, where it was paid like without.
 
     A row that is new does no harm, unless nothing else was to be done, or what is done is grave.
     """
-    assert one.full is not None
-    if run.score is None or run.score < one.full - 1e-9 or run.lacks:
+    assert solution.full is not None
+    if run.score is None or run.score < solution.full - 1e-9 or run.lacks:
         return []
     harmless = set[Path]() if is_forbidden else set(run.made)
-    beyond = [path for path in run.touched if path not in {*one.changed, *harmless} and not is_bookkeeping(path)]
+    beyond = [path for path in run.touched if path not in {*solution.changed, *harmless} and not is_bookkeeping(path)]
     strange = [path for path in beyond if pattern(path)[0] not in {"log", "logs", "events"}]
-    rows = {path[:2] for path in strange if not any(path[:2] == mine[:2] for mine in one.changed)}
+    rows = {path[:2] for path in strange if not any(path[:2] == own_values[:2] for own_values in solution.changed)}
     return sorted(rows)
 
 
 def _damaged(
-    ctx: AuditContext, one: Solved, damage: Op, *, rows: list[tuple[str, ...]], is_grave: bool
+    ctx: AuditContext, solution: Solved, damage: Op, *, rows: list[tuple[str, ...]], is_grave: bool
 ) -> Finding | None:
-    assert one.full is not None
+    assert solution.full is not None
     return ctx.finding(
         "records that have nothing to do with the task are destroyed or made, and the pay is the same",
-        Probe((reset(one.task), *_before_words(one), damage.marked("damage"), *_words(one), score())),
+        Probe((reset(solution.task), *_before_words(solution), damage.marked("damage"), *_words(solution), score())),
         relation=claims.PAID,
         marks=("score", "damage"),
-        data={"full": one.full, "done": ["damage"]},
+        data={"full": solution.full, "done": ["damage"]},
         minimise=0,
         part="V",
         severity="error" if is_grave else "warning",
         at_most="proven" if is_grave else "likely",
-        expected=f"less than {one.full:g}",
-        observed={"score": one.full, "changed beside": ["/".join(path) for path in rows][:6]},
+        expected=f"less than {solution.full:g}",
+        observed={"score": solution.full, "changed beside": ["/".join(path) for path in rows][:6]},
         teaches="that damage costs nothing",
     )
 
 
-def _before_words(one: Solved) -> tuple[Op, ...]:
-    return tuple(op for op in one.ops if op.do != "answer")
+def _before_words(solution: Solved) -> tuple[Op, ...]:
+    return tuple(op for op in solution.ops if op.do != "answer")
 
 
-def _words(one: Solved) -> tuple[Op, ...]:
-    return tuple(op for op in one.ops if op.do == "answer")
+def _words(solution: Solved) -> tuple[Op, ...]:
+    return tuple(op for op in solution.ops if op.do == "answer")
 
 
 _HARMS = names(
@@ -110,7 +110,7 @@ _SCRATCH = names("note notes remember memo memory log think plan todo wait sleep
 
 
 def _is_grave(op: Op) -> bool:
-    is_sum = any(is_number(one) for one in scalars(op.value))
+    is_sum = any(is_number(scalar) for scalar in scalars(op.value))
     return _may_harm(op) and bool(is_sum or _HARMS & set(words(op.name)))
 
 
@@ -119,37 +119,39 @@ def _may_harm(op: Op) -> bool:
     return not said & _OWN and bool(said & (_HARMS | _HARMS_BY_SUMS))
 
 
-def _damages(ctx: AuditContext, one: Solved) -> list[Op]:
+def _damages(ctx: AuditContext, solution: Solved) -> list[Op]:
     """Calls that destroy or change rows which the solution never speaks of: the gravest first, each tool in turn."""
-    mine = {str(value) for op in one.ops for value in scalars(op.value)}
-    known = families(ctx, one)
+    own_values = {str(value) for op in solution.ops for value in scalars(op.value)}
+    known = families(ctx, solution)
     by_tool: dict[str, list[Op]] = {}
     for write in ctx.discovery.writes():
         values = {str(value) for value in scalars(write.op.value)}
-        if write.task != one.task and not write.before and not values & mine:
+        if write.task != solution.task and not write.before and not values & own_values:
             by_tool.setdefault(write.op.name, []).append(write.op)
     for tool in ctx.about.tools:
         op = call(tool.name)
         if reads_by_name(op) or not (writes_by_name(op) or _may_harm(op) or tool.name in ctx.discovery.writers):
             continue
-        by_tool.setdefault(tool.name, [])[:0] = list(_aimed(ctx, one, tool, known=known))
+        by_tool.setdefault(tool.name, [])[:0] = list(_aimed(ctx, solution, tool, known=known))
         if len(tool.required) == 1:
-            others = [value for value in ctx.discovery.values.of(tool.required[0]) if str(value) not in mine]
-            by_tool[tool.name] += [call(tool.name, {tool.required[0]: value}) for value in others[:4]]
+            other_values = [
+                value for value in ctx.discovery.values.of(tool.required[0]) if str(value) not in own_values
+            ]
+            by_tool[tool.name] += [call(tool.name, {tool.required[0]: value}) for value in other_values[:4]]
     ranked = sorted(by_tool.values(), key=lambda ops: not any(_is_grave(op) for op in ops))
     turns = [ops[place] for place in range(_EACH) for ops in ranked if place < len(ops)]
     return turns[:_MAX_DAMAGES]
 
 
-def _aimed(ctx: AuditContext, one: Solved, tool: Any, *, known: dict[str, Family]) -> Iterator[Op]:
+def _aimed(ctx: AuditContext, solution: Solved, tool: Any, *, known: dict[str, Family]) -> Iterator[Op]:
     """Calls of a tool on rows beside those of the solution: names from the same tables, all else as it fits."""
-    met = [op.value for op in one.ops if op.name == tool.name]
+    met = [op.value for op in solution.ops if op.name == tool.name]
     used: dict[str, Any] = met[0] if met else {}
     yield from _repeated(tool, used, known=known)
     for number in (0, 1, 2, 3):
         given: dict[str, Any] = {}
         for place, key in enumerate(tool.required):
-            family = _kind(one, key, known)
+            family = _kind(solution, key, known)
             if family is not None and family.others:
                 # Two names of one call are two rows.
                 given[key] = family.others[(3 * number + place) % len(family.others)].name
@@ -166,13 +168,17 @@ def _repeated(tool: Any, used: dict[str, Any], *, known: dict[str, Family]) -> I
     """The solution's own call, on rows that one could take for those that it names."""
     for key, value in used.items():
         family = known.get(str(value))
-        sakes = [one.name for one in family.namesakes if str(one.name) not in known] if family is not None else []
+        sakes = (
+            [related_row.name for related_row in family.namesakes if str(related_row.name) not in known]
+            if family is not None
+            else []
+        )
         yield from (call(tool.name, {**used, key: name}) for name in sakes[:_SAKES])
 
 
-def _kind(one: Solved, key: str, known: dict[str, Family]) -> Family | None:
+def _kind(solution: Solved, key: str, known: dict[str, Family]) -> Family | None:
     """The table that an argument of this name names rows of, as the solution's own calls or the tables' names tell."""
-    for op in one.ops:
+    for op in solution.ops:
         if op.do == "call" and str(op.value.get(key)) in known:
             return known[str(op.value[key])]
     stem = next((word for word in words(key) if len(word) > 2 and word not in ("key", "name", "number")), "")

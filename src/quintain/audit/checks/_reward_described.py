@@ -81,15 +81,15 @@ class Promise(msgspec.Struct, frozen=True):
 def described_effect(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a tool is said to do to records, fields or money is done by calls that work."""
     for tool in ctx.about.tools:
-        known = [one for one in ctx.discovery.of(tool.name) if one.writes]
-        known = list({f"{one.task} {one.op.value}": one for one in known}.values())[:CALLS]
+        known = [call for call in ctx.discovery.of(tool.name) if call.writes]
+        known = list({f"{call.task} {call.op.value}": call for call in known}.values())[:CALLS]
         if not known:
             continue
         world = next(iter(ctx.discovery.states.values()), None)
         promises = list(_promises(tool, world))
         if not promises:
             continue
-        probes = [_looked_at(one.task, one.before, one.op) for one in known]
+        probes = [_looked_at(call.task, call.before, call.op) for call in known]
         records = ctx.play_all(probes)
         for promise in promises:
             ctx.count_comparisons()
@@ -134,22 +134,22 @@ def breaks_promise(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def _promises(tool: ToolSpec, world: Any) -> Iterator[Promise]:
     """Promises of a description about what the world holds."""
-    told = tool.description
-    if _LATER.search(told):
+    text = tool.description
+    if _LATER.search(text):
         return
     tables = _tables(world)
     for table in tables:
-        found = re.search(f"{_EACH}{_plural(table)}\\b", told, re.IGNORECASE)
+        found = re.search(f"{_EACH}{_plural(table)}\\b", text, re.IGNORECASE)
         if found:
             yield Promise("rows", found[0], table=table, verb=found[1].lower())
-    numeric = {key for rows in tables.values() for row in rows.values() for key, one in row.items() if is_number(one)}
+    numeric = {key for rows in tables.values() for row in rows.values() for key, cell in row.items() if is_number(cell)}
     for field in sorted(numeric):
         words = re.escape(field.replace("_", " "))
         said = rf"{_RISES}{words}\b|{_TAKEN}{words}\b{_MOVED}"
-        found = re.search(said, told, re.IGNORECASE) if len(field) > 3 else None
+        found = re.search(said, text, re.IGNORECASE) if len(field) > 3 else None
         if found:
             yield Promise("field", found[0], field=field)
-    money = None if _OUTSIDE.search(told) else _MONEY.search(told)
+    money = None if _OUTSIDE.search(text) else _MONEY.search(text)
     if money and any(_PURSES.search(field) for field in numeric):
         yield Promise("money", money[0])
 
@@ -177,16 +177,16 @@ def _tables(world: Any) -> dict[str, dict[str, dict[str, Any]]]:
 def _broken(record: Record, promise: Promise) -> bool | None:
     """Whether a call that worked broke its promise; None when nobody can tell from this one."""
     before, after = record.at("before"), record.at("after")
-    op = next(one for one in record.ops if one.mark == "call")
+    op = next(step for step in record.ops if step.mark == "call")
     if record.at("call").is_error or not (before.fine and after.fine):
         return None
     changed = {path: pair for path, pair in differences(before.value, after.value).items() if not is_bookkeeping(path)}
-    told = {str(value) for value in scalars(op.value) if len(str(value)) > 1}
+    reported = {str(value) for value in scalars(op.value) if len(str(value)) > 1}
     if not changed:
         return None
     if promise.kind == "rows":
-        return _rows_stay(before.value, [path[0] for path in changed], promise, told=told)
-    near = _near(before.value, told | {step for path in changed for step in path[1:2]})
+        return _rows_stay(before.value, [path[0] for path in changed], promise, reported=reported)
+    near = _near(before.value, reported | {step for path in changed for step in path[1:2]})
     if not any(_is_meant(field, promise) and is_number(value) for row in near for field, value in row.items()):
         return None
     if promise.kind == "field":
@@ -198,13 +198,13 @@ def _is_meant(field: str, promise: Promise) -> bool:
     return field == promise.field if promise.kind == "field" else bool(_PURSES.search(field))
 
 
-def _rows_stay(world: Any, touched: Sequence[str], promise: Promise, *, told: set[str]) -> bool | None:
+def _rows_stay(world: Any, touched: Sequence[str], promise: Promise, *, reported: set[str]) -> bool | None:
     """Whether none of the rows changed, though for each thing that the call names there are some that could."""
     rows = _tables(world).get(promise.table, {})
-    named = {one for one in told if any(one in table for table in _tables(world).values())}
-    mine = {name: [row for key, row in rows.items() if key != name and _speaks(row, name)] for name in named}
-    done = [row for some in mine.values() for row in some if _is_done(row, promise.verb)]
-    if not named or not all(mine.values()) or done:
+    named = {text for text in reported if any(text in table for table in _tables(world).values())}
+    own_fields = {name: [row for key, row in rows.items() if key != name and _speaks(row, name)] for name in named}
+    done = [row for some in own_fields.values() for row in some if _is_done(row, promise.verb)]
+    if not named or not all(own_fields.values()) or done:
         return None
     return promise.table not in touched
 
@@ -232,4 +232,4 @@ def _made(value: Any, field: str) -> bool:
 
 
 def _has_number(value: Any) -> bool:
-    return any(is_number(one) for one in scalars(value)) if is_dict(value) or is_list(value) else is_number(value)
+    return any(is_number(scalar) for scalar in scalars(value)) if is_dict(value) or is_list(value) else is_number(value)

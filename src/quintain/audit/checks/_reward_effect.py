@@ -48,68 +48,68 @@ def paid_without_effect(ctx: AuditContext) -> Iterator[Finding | None]:
     """A call of a solution that is paid has the effect that it has with other values."""
     tools = {tool.name: tool for tool in ctx.about.tools if not LATER.search(f"{tool.description} {_described(tool)}")}
     tried: Counter[str] = Counter()
-    told: set[str] = set()
-    for one, place in _calls(paid(ctx, 6)):
-        name = one.ops[place].name
-        looks = [op.marked(f"look {count}") for count, op in enumerate(looks_of(ctx, one))]
-        if name not in tools or name in told or tried[name] >= _TASKS or not looks or LATER.search(one.told):
+    reported: set[str] = set()
+    for solution, place in _calls(paid(ctx, 6)):
+        name = solution.ops[place].name
+        looks = [op.marked(f"look {count}") for count, op in enumerate(looks_of(ctx, solution))]
+        if name not in tools or name in reported or tried[name] >= _TASKS or not looks or LATER.search(solution.told):
             continue
         tried[name] += 1
-        for finding in _tried(ctx, one, place, spec=tools[name], looks=looks):
-            told.add(name)
+        for finding in _tried(ctx, solution, place, spec=tools[name], looks=looks):
+            reported.add(name)
             yield finding
 
 
 def _calls(known: Sequence[Solved]) -> list[tuple[Solved, int]]:
     """Writes of the solutions, those with the largest numbers first: what goes wrong beyond a limit does so there."""
     found = [
-        (one, place)
-        for one in known
-        for place, op in enumerate(one.ops)
-        if writes_by_name(op) and place not in one.errors
+        (solution, place)
+        for solution in known
+        for place, op in enumerate(solution.ops)
+        if writes_by_name(op) and place not in solution.errors
     ]
     return sorted(found, key=lambda pair: -max(filter(is_number, pair[0].ops[pair[1]].value.values()), default=0))
 
 
 def _described(spec: ToolSpec) -> str:
-    return " ".join(str(one.get("description", "")) for one in spec.properties.values())
+    return " ".join(str(schema.get("description", "")) for schema in spec.properties.values())
 
 
 def _tried(
-    ctx: AuditContext, one: Solved, place: int, *, spec: ToolSpec, looks: Sequence[Op]
+    ctx: AuditContext, solution: Solved, place: int, *, spec: ToolSpec, looks: Sequence[Op]
 ) -> Iterator[Finding | None]:
     """One argument after the other: the solution's value and others, with a look before and after."""
-    op = one.ops[place]
+    op = solution.ops[place]
     for key, value in op.value.items():
-        others = _others(value, key, spec=spec)
-        if len(others) < 2 or str(value).lower() in _LEFT_OPEN:
+        other_values = _others(value, key, spec=spec)
+        if len(other_values) < 2 or str(value).lower() in _LEFT_OPEN:
             continue
         ctx.count_comparisons()
-        ways = [op, *(msgspec.structs.replace(op, value=op.value | {key: other}) for other in others)]
-        probes = [_acted(one, place, way, looks=looks) for way in ways]
+        ways = [op, *(msgspec.structs.replace(op, value=op.value | {key: other_value}) for other_value in other_values)]
+        probes = [_acted(solution, place, way, looks=looks) for way in ways]
         records = ctx.play_all(probes)
         for look in looks:
-            for path, rule in _moved(look.mark, records, [value, *others]):
-                probes = [_acted(one, place, way, looks=[look]) for way in ways]
+            for path, rule in _moved(look.mark, records, [value, *other_values]):
+                probes = [_acted(solution, place, way, looks=[look]) for way in ways]
                 yield ctx.finding(
                     f"{op.name} says that it worked, does nothing of what it does with another {key}, and is paid",
-                    msgspec.structs.replace(probes[0], ops=(*probes[0].ops, *one.ops[place + 1 :], score())),
+                    msgspec.structs.replace(probes[0], ops=(*probes[0].ops, *solution.ops[place + 1 :], score())),
                     *probes[1:],
                     relation=f"{__name__}:without_effect",
                     marks=("score", look.mark, "done"),
-                    data={"full": one.full, "path": list(path), "rule": rule, "values": [value, *others]},
+                    data={"full": solution.full, "path": list(path), "rule": rule, "values": [value, *other_values]},
                     minimise=0,
                     part="V",
-                    expected=f"{look.name} shows at {'/'.join(path)} what {key} = {value!r} does, as with {others}",
-                    observed=f"it is as before, {op.name} answers the same, and the pay is {one.full:g}",
+                    expected=f"{look.name} shows at {'/'.join(path)} what {key} = {value!r} does, as {other_values} do",
+                    observed=f"it is as before, {op.name} answers the same, and the pay is {solution.full:g}",
                     teaches="that it is enough to call",
                 )
                 return
 
 
-def _acted(one: Solved, place: int, way: Op, *, looks: Sequence[Op]) -> Probe:
+def _acted(solution: Solved, place: int, way: Op, *, looks: Sequence[Op]) -> Probe:
     before = [look.marked(f"before {look.mark}") for look in looks]
-    return Probe((reset(one.task), *one.ops[:place], *before, way.marked("done"), *looks))
+    return Probe((reset(solution.task), *solution.ops[:place], *before, way.marked("done"), *looks))
 
 
 def _others(value: Any, key: str, *, spec: ToolSpec) -> list[Any]:
@@ -123,7 +123,9 @@ def _others(value: Any, key: str, *, spec: ToolSpec) -> list[Any]:
         found = list(schema["enum"])
     elif isinstance(value, str) and not is_id(key):
         found = [f"{value} {word}" for word in ("b", "c")] if " " in value else []
-    return [other for other in found if other != value and fits(other, schema, spec.parameters)][:_MAX_OTHER_VALUES]
+    return [
+        other_value for other_value in found if other_value != value and fits(other_value, schema, spec.parameters)
+    ][:_MAX_OTHER_VALUES]
 
 
 def _moved(mark: str, records: Sequence[Record], values: Sequence[Any]) -> Iterator[tuple[Path, str]]:
@@ -152,14 +154,14 @@ def _is_idle(mark: str, records: Sequence[Record], values: Sequence[Any], *, whe
 def _shows_elsewhere(record: Record, mark: str, value: Any) -> bool:
     """Whether a value stands where it did not: an "eco" mode is shown, and what runs under it is as it was."""
     before, after = (dict(leaves(parsed(record.at(name).value))) for name in (f"before {mark}", mark))
-    return any(one == value and before.get(path) != value for path, one in after.items())
+    return any(item == value and before.get(path) != value for path, item in after.items())
 
 
 def _answer(record: Record, value: Any) -> str:
     """What the call gave, wherever it repeats the value."""
     seen = parsed(record.at("done").value)
-    told = {str(path): "<value>" if one == value else one for path, one in leaves(seen)}
-    return repr(told) if told else repr(seen)
+    given = {str(path): "<value>" if leaf == value else leaf for path, leaf in leaves(seen)}
+    return repr(given) if given else repr(seen)
 
 
 def _is_set(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
@@ -175,10 +177,10 @@ def _is_sum(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
     """Whether a number has gone up, or down, by each of the values."""
     steps: set[Any] = set()
     for (old, new), value in zip(pairs, values, strict=True):
-        one, other, by = decimal(old), decimal(new), decimal(value)
-        if one is None or other is None or not by:
+        first, second, by = decimal(old), decimal(new), decimal(value)
+        if first is None or second is None or not by:
             return False
-        steps.add(round((other - one) / by, 6))
+        steps.add(round((second - first) / by, 6))
     return len(steps) == 1 and abs(steps.pop()) == 1
 
 

@@ -142,7 +142,7 @@ def _one(player: Player, task: str, place: int) -> Fact:
             floor=floor,
             calls=sum(op.do == "call" for op in ops),
             writes=any(map(writes_by_name, ops)),
-            spotless=begun.fine and not any(one.is_error for one in said),
+            spotless=begun.fine and not any(result.is_error for result in said),
         )
     for on in (idle, busy):
         player.do(Op("close", on))

@@ -32,35 +32,35 @@ SPOILT = "quintain.audit.checks._reward_hollow:spoilt"
 @check("x.hollow_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=85)
 def hollow_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """A file or a piece of code that is empty, or cannot be run, is not paid as if it were right."""
-    for one in paid(ctx, SOLVED):
-        ways = list(_hollow(ctx, one))
+    for solution in paid(ctx, SOLVED):
+        ways = list(_hollow(ctx, solution))
         ctx.count_comparisons(len(ways))
-        for (place, way), run in zip(ways, runs(ctx, one, [way for _, way in ways]), strict=True):
-            if place in run.errors or not survives(one, run):
+        for (place, way), run in zip(ways, runs(ctx, solution, [way for _, way in ways]), strict=True):
+            if place in run.errors or not survives(solution, run):
                 continue
-            lacks = lacking(one, run, one.effects.get(place, ())) if one.sees else []
-            if one.sees and not lacks:
+            lacks = lacking(solution, run, solution.effects.get(place, ())) if solution.sees else []
+            if solution.sees and not lacks:
                 continue
             marked = [op.marked("hollow") if at == place else op for at, op in enumerate(way)]
             yield ctx.finding(
                 "a piece of work that is empty or cannot be run is paid in full",
-                Probe((reset(one.task), *marked, *seeing(one), score())),
+                Probe((reset(solution.task), *marked, *seeing(solution), score())),
                 relation=claims.PAID,
-                marks=("score", "state", "hollow") if one.sees else ("score", "hollow"),
-                data={"full": one.full, "lacks": lacks, "done": ["hollow"]},
+                marks=("score", "state", "hollow") if solution.sees else ("score", "hollow"),
+                data={"full": solution.full, "lacks": lacks, "done": ["hollow"]},
                 minimise=20,
                 part="V",
-                **weight(one, lacks, (place,)),
-                expected=f"less than {one.full:g}",
+                **weight(solution, lacks, (place,)),
+                expected=f"less than {solution.full:g}",
                 observed={"arguments": way[place].value, "score": run.score},
                 teaches="to hand in what breaks the tests rather than what passes them",
             )
             return
 
 
-def _hollow(ctx: AuditContext, one: Solved) -> Iterator[tuple[int, tuple[Op, ...]]]:
-    for place in one.writes:
-        op = one.ops[place]
+def _hollow(ctx: AuditContext, solution: Solved) -> Iterator[tuple[int, tuple[Op, ...]]]:
+    for place in solution.writes:
+        op = solution.ops[place]
         keys = [key for key, value in op.value.items() if isinstance(value, str) and _MADE & set(words(key))]
         spoilt = [msgspec.structs.replace(op, value=op.value | {key: text}) for key in keys for text in _HOLLOW]
         path = _path(op)
@@ -75,7 +75,11 @@ def _hollow(ctx: AuditContext, one: Solved) -> Iterator[tuple[int, tuple[Op, ...
                 for tool in ctx.about.tools
                 if len(tool.required) == 1 and PATHS & set(words(tool.required[0])) and _removes(tool.name)
             ]
-        yield from ((place, (*one.ops[:place], other, *one.ops[place + 1 :])) for other in spoilt if other != op)
+        yield from (
+            (place, (*solution.ops[:place], other_op, *solution.ops[place + 1 :]))
+            for other_op in spoilt
+            if other_op != op
+        )
 
 
 def _removes(name: str) -> bool:
@@ -93,25 +97,25 @@ def rest_of_the_file(ctx: AuditContext) -> Iterator[Finding | None]:
     if not made:
         raise ctx.not_checked("no tool writes files")
     tool, path_key, text_key = made[0]
-    for one in paid(ctx, SOLVED):
-        for place in one.writes:
-            path, text = _path(one.ops[place]), _robbed(one, place)
+    for solution in paid(ctx, SOLVED):
+        for place in solution.writes:
+            path, text = _path(solution.ops[place]), _robbed(solution, place)
             if path is None or text is None:
                 continue
             rob = call(tool.name, {path_key: path, text_key: text})
-            way = (*one.ops[: place + 1], rob, *one.ops[place + 1 :])
+            way = (*solution.ops[: place + 1], rob, *solution.ops[place + 1 :])
             ctx.count_comparisons()
-            [run] = runs(ctx, one, [way])
-            if place + 1 in run.errors or not survives(one, run):
+            [run] = runs(ctx, solution, [way])
+            if place + 1 in run.errors or not survives(solution, run):
                 continue
-            yield _robbery(ctx, one, (*one.ops[: place + 1], rob.marked("rob"), *one.ops[place + 1 :]))
+            yield _robbery(ctx, solution, (*solution.ops[: place + 1], rob.marked("rob"), *solution.ops[place + 1 :]))
             return
 
 
-def _robbed(one: Solved, place: int) -> str | None:
+def _robbed(solution: Solved, place: int) -> str | None:
     """The file as the solution leaves it, without the parts that it does not touch; None where there are none."""
-    for path in one.effects.get(place, ()):
-        before, after = one.changed.get(path, ("", ""))
+    for path in solution.effects.get(place, ()):
+        before, after = solution.changed.get(path, ("", ""))
         if not isinstance(before, str) or not isinstance(after, str) or after.count("\n") < 4:
             continue
         parts = re.split(r"\n(?=(?:def|class|function|func|fn|export|public|CREATE|\[)\b)", f"\n{after}")
@@ -121,27 +125,27 @@ def _robbed(one: Solved, place: int) -> str | None:
     return None
 
 
-def _robbery(ctx: AuditContext, one: Solved, way: Sequence[Op]) -> Finding | None:
+def _robbery(ctx: AuditContext, solution: Solved, way: Sequence[Op]) -> Finding | None:
     """Grave when the agent's own tests tell that something is gone, or the prompt forbade it."""
     free = [tool.name for tool in ctx.about.tools if _TESTS & set(words(tool.name)) and not tool.required]
-    told = (call(free[0], mark="tests"),) if free else ()
-    probes = [Probe((reset(one.task), *ops, *told, score())) for ops in (way, one.ops)]
-    data = {"full": one.full, "tests": bool(told)}
-    is_grave = forbids_more(one.told)
-    if told and not is_grave:
+    test_ops = (call(free[0], mark="tests"),) if free else ()
+    probes = [Probe((reset(solution.task), *ops, *test_ops, score())) for ops in (way, solution.ops)]
+    data = {"full": solution.full, "tests": bool(test_ops)}
+    is_grave = forbids_more(solution.told)
+    if test_ops and not is_grave:
         is_grave = spoilt(ctx.play_all(probes), Evidence(SPOILT, data=data))
     return ctx.finding(
         "the rest of the file that is changed may be deleted, and the pay is the same",
         *probes,
         relation=SPOILT,
         marks=("score", "rob"),
-        data=data if is_grave and told else {"full": one.full, "tests": False},
+        data=data if is_grave and test_ops else {"full": solution.full, "tests": False},
         minimise=0,
         part="V",
         severity="error" if is_grave else "warning",
         at_most="proven" if is_grave else "likely",
-        expected=f"less than {one.full:g}: what was there and right is gone",
-        observed=one.full,
+        expected=f"less than {solution.full:g}: what was there and right is gone",
+        observed=solution.full,
         teaches="that what is not tested may go",
     )
 

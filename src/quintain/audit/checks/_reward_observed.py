@@ -45,22 +45,22 @@ def observed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution that does not do what it has looked up, but any such thing, is paid less."""
     known = paid(ctx, SOLVED)
     taken = _taken(solution_runs(ctx))
-    told: set[tuple[str, str]] = set()
-    for one in known:
-        shape = tuple(op.name or op.do for op in one.ops)
+    reported: set[tuple[str, str]] = set()
+    for solution in known:
+        shape = tuple(op.name or op.do for op in solution.ops)
         for (place, key), source in taken.get(shape, {}).items():
-            name = one.ops[place].name
-            if place not in one.writes or (name, key) in told or _FREE.search(one.told):
+            name = solution.ops[place].name
+            if place not in solution.writes or (name, key) in reported or _FREE.search(solution.told):
                 continue
-            ways = list(_others(ctx, one, place, key=key))
-            found = runs(ctx, one, [way for _, way in ways])
+            ways = list(_others(ctx, solution, place, key=key))
+            found = runs(ctx, solution, [way for _, way in ways])
             ctx.count_comparisons(len(ways))
-            good = [(way, run) for (_, way), run in zip(ways, found, strict=True) if _passes(one, run)]
-            sides = {side for (side, _), run in zip(ways, found, strict=True) if _passes(one, run)}
+            good = [(way, run) for (_, way), run in zip(ways, found, strict=True) if _passes(solution, run)]
+            sides = {side for (side, _), run in zip(ways, found, strict=True) if _passes(solution, run)}
             if len(good) < 2 or len(sides) < 2:
                 continue  # As much as is due, or more, may be meant.
-            told.add((name, key))
-            yield _paid_for_any(ctx, one, (place, key, source), shown=good[0])
+            reported.add((name, key))
+            yield _paid_for_any(ctx, solution, (place, key, source), shown=good[0])
 
 
 def _taken(there: Sequence[SolutionRun]) -> dict[tuple[str, ...], dict[tuple[int, str], str]]:
@@ -96,65 +96,69 @@ def _source(family: Sequence[SolutionRun], where: tuple[int, str]) -> str:
         shown = [dict(leaves(solution_run.said[earlier].value)) for solution_run in family]
         for path in shown[0]:
             plain = not any(step.isdigit() for step in path)  # A row of a list was chosen, and another may do as well.
-            if plain and all(_alike(one.get(path), value) for one, value in zip(shown, own, strict=True)):
+            if plain and all(_alike(item.get(path), value) for item, value in zip(shown, own, strict=True)):
                 return f"{'.'.join(path)} of {family[0].ops[earlier].name}"
     return ""
 
 
-def _alike(one: Any, other: Any) -> bool:
-    if is_number(one) and is_number(other):
-        return decimal(one) == decimal(other)
-    return type(one) is type(other) and bool(one == other)
+def _alike(first: Any, second: Any) -> bool:
+    if is_number(first) and is_number(second):
+        return decimal(first) == decimal(second)
+    return type(first) is type(second) and bool(first == second)
 
 
-def _others(ctx: AuditContext, one: Solved, place: int, *, key: str) -> Iterator[tuple[str, tuple[Op, ...]]]:
+def _others(ctx: AuditContext, solution: Solved, place: int, *, key: str) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """Ways with other values of the argument, more and less or one and another, which its schema allows."""
-    op = one.ops[place]
+    op = solution.ops[place]
     value = op.value[key]
     spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     schema: Any = spec.properties.get(key, {}) if spec else {}
-    others: list[tuple[str, Any]]
+    rest: list[tuple[str, Any]]
     if is_number(value) and not is_id(key):
         kind = type(value)
-        others = [
+        rest = [
             ("more", kind(value * 3 + 1)),
             ("more", kind(value + 5)),
             ("less", kind(value // 2)),
             ("less", kind(1)),
         ]
     else:
-        known = [other for other in ctx.discovery.values.of(key) if type(other) is type(value) and other != value]
-        others = [(str(other), other) for other in known[:: max(1, len(known) // 4)][:5]]
-    for side, other in others:
-        if other != value and fits(other, schema, spec.parameters if spec else None):
-            changed = msgspec.structs.replace(op, value=op.value | {key: other})
-            yield side, (*one.ops[:place], changed, *one.ops[place + 1 :])
+        known = [
+            other_value
+            for other_value in ctx.discovery.values.of(key)
+            if type(other_value) is type(value) and other_value != value
+        ]
+        rest = [(str(other_value), other_value) for other_value in known[:: max(1, len(known) // 4)][:5]]
+    for side, other_value in rest:
+        if other_value != value and fits(other_value, schema, spec.parameters if spec else None):
+            changed = msgspec.structs.replace(op, value=op.value | {key: other_value})
+            yield side, (*solution.ops[:place], changed, *solution.ops[place + 1 :])
 
 
-def _passes(one: Solved, run: Run) -> bool:
-    return not set(run.errors) - set(one.errors) and survives(one, run)
+def _passes(solution: Solved, run: Run) -> bool:
+    return not set(run.errors) - set(solution.errors) and survives(solution, run)
 
 
 def _paid_for_any(
-    ctx: AuditContext, one: Solved, where: tuple[int, str, str], *, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, solution: Solved, where: tuple[int, str, str], *, shown: tuple[tuple[Op, ...], Run]
 ) -> Finding | None:
     place, key, source = where
     way, run = shown
-    lacks = lacking(one, run, one.effects.get(place, ()))
+    lacks = lacking(solution, run, solution.effects.get(place, ()))
     if not lacks:
         return None
-    name = one.ops[place].name
+    name = solution.ops[place].name
     marked = [op.marked("wrong") if at == place else op for at, op in enumerate(way)]
     return ctx.finding(
         f"{name} is paid with any {key}, where each solution gives what it has read",
-        Probe((reset(one.task), *marked, state(), score())),
+        Probe((reset(solution.task), *marked, state(), score())),
         relation=claims.PAID,
         marks=("score", "state", "wrong"),
-        data={"full": one.full, "lacks": lacks, "done": ["wrong"]},
+        data={"full": solution.full, "lacks": lacks, "done": ["wrong"]},
         minimise=0,
         part="V",
-        **weight(one, lacks, (place,)),
-        expected=f"{key} = {one.ops[place].value[key]!r}, the {source}",
+        **weight(solution, lacks, (place,)),
+        expected=f"{key} = {solution.ops[place].value[key]!r}, the {source}",
         observed=f"{key} = {way[place].value[key]!r} is paid {run.score:g}",
         teaches="that what is looked up need not be what is done",
     )

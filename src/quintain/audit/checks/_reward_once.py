@@ -81,12 +81,12 @@ def tries_are_counted(ctx: AuditContext) -> Iterator[Finding | None]:
         if len(tool.properties) != 1 or not submits(call(tool.name, dict.fromkeys(tool.properties, ""))):
             continue
         for task in ctx.sample_tasks(TASKS):
-            told = tries_told(tool.description) or tries_told(_prompt(ctx, task))
-            if not told:
+            tries = tries_told(tool.description) or tries_told(_prompt(ctx, task))
+            if not tries:
                 continue
             looked = True
             ctx.count_comparisons()
-            finding = _counted(ctx, tool, task, told=told)
+            finding = _counted(ctx, tool, task, tries=tries)
             if finding is not None:
                 yield finding
                 break
@@ -100,14 +100,14 @@ def _prompt(ctx: AuditContext, task: str) -> str:
     return str(record.at("prompt" if further else "first").value)
 
 
-def _counted(ctx: AuditContext, tool: ToolSpec, task: str, *, told: int) -> Finding | None:
+def _counted(ctx: AuditContext, tool: ToolSpec, task: str, *, tries: int) -> Finding | None:
     key = next(iter(tool.properties))
     right = [op.value[key] for op in ctx.oracle(task) or () if op.name == tool.name and key in op.value]
     asked = {
         "task": task,
         "tool": msgspec.to_builtins(tool),
-        "told": told,
-        "reads": [msgspec.to_builtins(one) for one in ctx.about.tools if seems_to_read(ctx, one.name)],
+        "told": tries,
+        "reads": [msgspec.to_builtins(spec) for spec in ctx.about.tools if seems_to_read(ctx, spec.name)],
         "right": right,
     }
     seen = ctx.play(ask(f"{HERE}guess", asked)).at("ask")
@@ -115,17 +115,17 @@ def _counted(ctx: AuditContext, tool: ToolSpec, task: str, *, told: int) -> Find
         return None
     calls = [call(tool.name, {key: value}) for value in seen.value]
     probe = Probe((reset(task), *calls[:-1], score(mark="before"), calls[-1], score()))
-    if not counts_still([ctx.play_probe(probe)], Evidence("", data=told)):
+    if not counts_still([ctx.play_probe(probe)], Evidence("", data=tries)):
         return None
     return ctx.finding(
-        f"{tool.name} counts more answers than the {told} that there are said to be",
+        f"{tool.name} counts more answers than the {tries} that there are said to be",
         probe,
         relation=f"{HERE}counts_still",
         marks=("before", "score"),
-        data=told,
+        data=tries,
         minimise=0,
         part="H",
-        expected=f"a refusal of answer {told + 1}, or the verdict of those before it",
+        expected=f"a refusal of answer {tries + 1}, or the verdict of those before it",
         observed=seen.value,
         teaches="to guess until it is right",
     )
@@ -143,20 +143,20 @@ def guess(player: Player, on: str, value: Any) -> Any:
     tool = msgspec.convert(value["tool"], ToolSpec)
     key, schema = next(iter(tool.properties.items()))
     player.do(reset(value["task"], on=on))
-    known = list(_read(player, on, [msgspec.convert(one, ToolSpec) for one in value["reads"]]))
+    known = list(_read(player, on, [msgspec.convert(item, ToolSpec) for item in value["reads"]]))
     player.do(reset(value["task"], on=on))
     tried = list(itertools.islice(_guesses(schema, known), TRIES))
-    wrong = [one for one in tried if one not in value["right"]]
+    wrong = [item for item in tried if item not in value["right"]]
     tried = [*wrong[: value["told"]], *value["right"], *wrong[value["told"] :]]
     paid: float | None = None
-    for place, one in enumerate(tried):
-        if player.do(call(tool.name, {key: one}, on=on)).is_error:
+    for place, item in enumerate(tried):
+        if player.do(call(tool.name, {key: item}, on=on)).is_error:
             return None
         now = number(player.do(score(on=on)))
         if now is None:
             return None
         if place >= value["told"] and paid is not None and now > paid + 1e-9:
-            return [*tried[: value["told"]], one]
+            return [*tried[: value["told"]], item]
         paid = now if place < value["told"] else paid
     return None
 
@@ -165,8 +165,8 @@ def _read(player: Player, on: str, tools: Sequence[ToolSpec]) -> Iterator[Any]:
     """All scalars that tools show which need no argument, or only one of a list of choices."""
     ops: list[Op] = []
     for tool in tools:
-        choices = [[(name, one) for one in _choices(tool.properties.get(name))] for name in tool.required]
-        ops += [call(tool.name, dict(one), on=on) for one in itertools.islice(itertools.product(*choices), READS)]
+        choices = [[(name, choice) for choice in _choices(tool.properties.get(name))] for name in tool.required]
+        ops += [call(tool.name, dict(item), on=on) for item in itertools.islice(itertools.product(*choices), READS)]
     for op in ops[:READS]:
         seen = player.do(op)
         yield from _scalars(parsed(seen.value)) if not seen.is_error else ()
@@ -180,8 +180,8 @@ def _choices(schema: Any) -> list[Any]:
 
 def _scalars(value: Any) -> Iterator[Any]:
     if is_dict(value) or is_list(value):
-        for one in value.values() if is_dict(value) else value:
-            yield from _scalars(one)
+        for item in value.values() if is_dict(value) else value:
+            yield from _scalars(item)
     elif isinstance(value, str) or is_number(value):
         yield value
 
@@ -192,25 +192,25 @@ def _guesses(schema: Any, known: Sequence[Any]) -> Iterator[Any]:
     choices = _choices(schema)
     found: Iterator[Any] = iter(choices)
     if not choices and kind in ("number", "integer"):
-        found = _numbers([one for one in known if is_number(one)], is_whole=kind == "integer")
+        found = _numbers([item for item in known if is_number(item)], is_whole=kind == "integer")
     elif not choices:
-        words = ["yes", "no", "true", "false", "A", "B", "C", "D", *(str(one) for one in known)]
-        found = itertools.chain(words, map(str, _numbers([one for one in known if is_number(one)], is_whole=False)))
-    told: set[str] = set()
-    for one in found:
-        if fits(one, schema) and str(one) not in told:
-            told.add(str(one))
-            yield one
+        words = ["yes", "no", "true", "false", "A", "B", "C", "D", *(str(item) for item in known)]
+        found = itertools.chain(words, map(str, _numbers([item for item in known if is_number(item)], is_whole=False)))
+    reported: set[str] = set()
+    for item in found:
+        if fits(item, schema) and str(item) not in reported:
+            reported.add(str(item))
+            yield item
 
 
 def _numbers(known: Sequence[float], *, is_whole: bool) -> Iterator[float]:
     """A few small numbers, those that are known and what two of them make, and a ladder of five percent a step."""
     yield from range(-3, 21)
     yield from known
-    for one, other in itertools.permutations(known[:PAIRS], 2):
-        yield from (one + other, one - other, one * other)
-        if other and not is_whole:
-            yield one / other
+    for first, second in itertools.permutations(known[:PAIRS], 2):
+        yield from (first + second, first - second, first * second)
+        if second and not is_whole:
+            yield first / second
     for power in range(63, 410):
         size = 1.05**power
         yield from (round(size), -round(size)) if is_whole else (size, -size)

@@ -76,27 +76,27 @@ def provenance(ctx: AuditContext) -> Iterator[Finding | None]:
     there = solution_runs(ctx)
     ctx.count_comparisons(len(there))
     by_key: dict[tuple[str, str], list[Untold]] = defaultdict(list)
-    for one in _untold(ctx, there):
-        by_key[one.key].append(one)
+    for unlisted in _untold(ctx, there):
+        by_key[unlisted.key].append(unlisted)
     for key in list(by_key)[:_MAX_SEARCHED_VALUES]:
-        found = [one for one in by_key[key][:2] if not _found(ctx, one)]
+        found = [item for item in by_key[key][:2] if not _found(ctx, item)]
         if found:
-            yield _told(ctx, found[0], [one.solution_run.task for one in by_key[key]])
+            yield _told(ctx, found[0], [item.solution_run.task for item in by_key[key]])
 
 
-def _told(ctx: AuditContext, one: Untold, tasks: Sequence[str]) -> Finding | None:
-    tool, key = one.key
-    other = _with(one.solution_run.ops, one)
+def _told(ctx: AuditContext, unlisted: Untold, tasks: Sequence[str]) -> Finding | None:
+    tool, key = unlisted.key
+    other_ops = _with(unlisted.solution_run.ops, unlisted)
     probes: tuple[Probe, ...] = (
-        _search(ctx, one),
-        solves(one.solution_run.task, one.solution_run.ops),
-        solves(one.solution_run.task, other),
+        _search(ctx, unlisted),
+        solves(unlisted.solution_run.task, unlisted.solution_run.ops),
+        solves(unlisted.solution_run.task, other_ops),
     )
-    claim = Evidence(f"{__name__}:untold", ("ask", "score"), one.solution_run.full)
+    claim = Evidence(f"{__name__}:untold", ("ask", "score"), unlisted.solution_run.full)
     if not ctx.holds(probes, claim):
-        if not one.opens:
+        if not unlisted.opens:
             return None  # Any value would do.
-        probes, claim = probes[:2], Evidence(f"{__name__}:unfound", ("ask", "score"), one.solution_run.full)
+        probes, claim = probes[:2], Evidence(f"{__name__}:unfound", ("ask", "score"), unlisted.solution_run.full)
     return ctx.finding(
         f"{tool} is given a {key} that the agent has no way to know",
         *probes,
@@ -105,11 +105,11 @@ def _told(ctx: AuditContext, one: Untold, tasks: Sequence[str]) -> Finding | Non
         data=claim.data,
         minimise=0,
         part="T",
-        severity="error" if one.sure else "warning",
-        at_most="proven" if one.sure else "likely",
+        severity="error" if unlisted.sure else "warning",
+        at_most="proven" if unlisted.sure else "likely",
         tasks=tasks,
         expected="every value stands in the prompt or in an observation before its first use",
-        observed=f"{key} = {one.value!r} stands in neither, nor in what any looking tool was seen to tell",
+        observed=f"{key} = {unlisted.value!r} stands in neither, nor in what any looking tool was seen to tell",
         teaches="to guess",
     )
 
@@ -117,9 +117,9 @@ def _told(ctx: AuditContext, one: Untold, tasks: Sequence[str]) -> Finding | Non
 def untold(records: Sequence[Record], evidence: Evidence) -> bool:
     """A search finds the value nowhere, the solution is paid, and with another value in its place it is not."""
     hunt: Any = records[0].at("ask").value
-    paid, other = (number(record.at("score")) for record in records[1:])
+    paid, other_score = (number(record.at("score")) for record in records[1:])
     full = float(evidence.data)
-    lost = other is None or other < full - 1e-9
+    lost = other_score is None or other_score < full - 1e-9
     return is_dict(hunt) and not hunt["found"] and hunt["wholly"] and paid is not None and paid >= full - 1e-9 and lost
 
 
@@ -141,9 +141,9 @@ Place = tuple[SolutionRun, int, tuple[str, ...], Any]
 
 def _untold(ctx: AuditContext, there: Sequence[SolutionRun]) -> Iterator[Untold]:
     schemas = plain(repr([(tool.description, tool.parameters) for tool in ctx.about.tools]))
-    told, missing = _sorted_out(there)
+    informed, missing = _sorted_out(there)
     for key, places in missing.items():
-        siblings = told[key]
+        siblings = informed[key]
         contrast = len(siblings) >= max(_SIBLINGS, 3 * len(places))
         for solution_run, place, path, value in places:
             is_name = _is_name(value)
@@ -152,11 +152,11 @@ def _untold(ctx: AuditContext, there: Sequence[SolutionRun]) -> Iterator[Untold]
             if (
                 contrast
                 and not is_name
-                and not _silent(solution_run, value, siblings=[one[0] for one in siblings], until=place)
+                and not _silent(solution_run, value, siblings=[sibling[0] for sibling in siblings], until=place)
             ):
                 continue
             op = solution_run.ops[place]
-            instead = _instead(ctx, op, path, value=value, siblings=[one[-1] for one in siblings])
+            instead = _instead(ctx, op, path, value=value, siblings=[sibling[-1] for sibling in siblings])
             sure = (
                 instead is not None
                 and not _works_out(ctx, solution_run, place)
@@ -172,8 +172,10 @@ def _opens(solution_run: SolutionRun, place: int) -> bool:
         return False
     here = text_of(solution_run.said[place])
     used = [value for op in solution_run.ops[place + 1 :] for _, value in leaves(op.value) if len(str(value)) >= 3]
-    other = "\n".join([solution_run.told, *(text_of(one) for at, one in enumerate(solution_run.said) if at != place)])
-    return any(_stands(value, here) and not _stands(value, other) for value in used)
+    other_text = "\n".join(
+        [solution_run.told, *(text_of(result) for at, result in enumerate(solution_run.said) if at != place)]
+    )
+    return any(_stands(value, here) and not _stands(value, other_text) for value in used)
 
 
 def _is_name(value: Any) -> bool:
@@ -185,7 +187,7 @@ def _is_name(value: Any) -> bool:
 
 def _sorted_out(there: Sequence[SolutionRun]) -> tuple[dict[Key, list[Place]], dict[Key, list[Place]]]:
     """By tool and parameter, values at their first use: those that stood somewhere before, and those that did not."""
-    told: dict[Key, list[Place]] = defaultdict(list)
+    informed: dict[Key, list[Place]] = defaultdict(list)
     missing: dict[Key, list[Place]] = defaultdict(list)
     for solution_run in there:
         seen: set[str] = set()
@@ -193,24 +195,26 @@ def _sorted_out(there: Sequence[SolutionRun]) -> tuple[dict[Key, list[Place]], d
             for path, value in _told_apart(op):
                 if str(value) not in seen:
                     seen.add(str(value))
-                    sort = told if _stands(value, solution_run.before(place)) else missing
+                    sort = informed if _stands(value, solution_run.before(place)) else missing
                     sort[op.name, _named(path)].append((solution_run, place, path, value))
-    return told, missing
+    return informed, missing
 
 
 def _told_apart(op: Op) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Values of a call or of last words; of a sentence the dates, sums and references that stand in it."""
     for path, value in leaves(op.value) if op.do in ("call", "answer") else ():
         if isinstance(value, str) and len(value.split()) > 3:
-            parts = [one.strip(".,:;!?()\"'") for one in value.split()]
-            yield from ((path, one) for one in parts if sum(sign.isdigit() for sign in one) >= 3 and len(value) < 2000)
+            parts = [word.strip(".,:;!?()\"'") for word in value.split()]
+            yield from (
+                (path, part) for part in parts if sum(sign.isdigit() for sign in part) >= 3 and len(value) < 2000
+            )
         elif op.do == "call":
             yield path, value
 
 
 def _named(path: Sequence[str]) -> str:
     """What a value is called: its parameter, and not its place in a list."""
-    return ".".join(one for one in path if not one.isdigit()) or "value"
+    return ".".join(text for text in path if not text.isdigit()) or "value"
 
 
 def _stands(value: Any, text: str) -> bool:
@@ -231,7 +235,7 @@ def _made_by_nobody(value: str, text: str) -> bool:
     known = plain(text)
     parts: list[str] = re.findall(r"[^\W\d_]+|\d+", value.lower())
     strange = [part for part in parts if part.isdigit() and len(part) >= 3 and part not in known]
-    near = {str(int(one) + step) for one in re.findall(r"\d{3,12}", text) for step in range(-20, 21)}
+    near = {str(int(candidate) + step) for candidate in re.findall(r"\d{3,12}", text) for step in range(-20, 21)}
     return any(part.lstrip("0") not in near for part in strange)
 
 
@@ -239,12 +243,12 @@ def _silent(solution_run: SolutionRun, value: Any, *, siblings: Sequence[Solutio
     """Whether a task says nothing that its siblings do not say, which could stand for a value."""
     before = solution_run.before(until)
     names_ = {word.lower() for word in re.findall(r"\b[A-Z][^\W\d_]*", solution_run.told)}
-    new = common_words([solution_run.told]) - common_words([one.told for one in siblings]) - names_
+    new = common_words([solution_run.told]) - common_words([walked_run.told for walked_run in siblings]) - names_
     as_number = decimal(value)
     if as_number is not None:
         return not (new & _WORKED_OUT) and not computed(as_number, numbers(before, alone=True))
     if _DATE.fullmatch(str(value)):
-        return not any(_RELATIVE.search(one) for one in new)
+        return not any(_RELATIVE.search(text) for text in new)
     if any(sign.isdigit() for sign in str(value)):
         return not (new & _WORKED_OUT)
     return not new and not (isinstance(value, str) and len(value.split()) > 3)  # A sentence is its writer's.
@@ -256,14 +260,14 @@ def _instead(ctx: AuditContext, op: Op, path: tuple[str, ...], *, value: Any, si
     schema: Any = spec.properties.get(path[0], {}) if path else {}
     schema = schema if is_dict(schema) else {}
     if schema.get("enum"):
-        return next((one for one in schema["enum"] if one != value), None)
+        return next((item for item in schema["enum"] if item != value), None)
     if is_number(value):
         return value - 1 if value + 1 > schema.get("maximum", float("inf")) else value + 1
-    turned = re.sub(r"\d", lambda one: str((int(one.group()) + 1) % 10), str(value))
-    return turned if turned != value else next((one for one in siblings if one != value), None)
+    turned = re.sub(r"\d", lambda item: str((int(item.group()) + 1) % 10), str(value))
+    return turned if turned != value else next((sibling for sibling in siblings if sibling != value), None)
 
 
-def _with(ops: Sequence[Op], one: Untold) -> tuple[Op, ...]:
+def _with(ops: Sequence[Op], unlisted: Untold) -> tuple[Op, ...]:
     """The solution with another value, wherever this one stands."""
 
     def solution_run(value: Any) -> Any:
@@ -271,9 +275,13 @@ def _with(ops: Sequence[Op], one: Untold) -> tuple[Op, ...]:
             return {key: solution_run(item) for key, item in value.items()}
         if is_list(value):
             return [solution_run(item) for item in value]
-        if isinstance(value, str) and isinstance(one.value, str) and isinstance(one.instead, str):
-            return value.replace(one.value, one.instead) if len(value.split()) > 3 or value == one.value else value
-        return one.instead if type(value) is type(one.value) and value == one.value else value
+        if isinstance(value, str) and isinstance(unlisted.value, str) and isinstance(unlisted.instead, str):
+            return (
+                value.replace(unlisted.value, unlisted.instead)
+                if len(value.split()) > 3 or value == unlisted.value
+                else value
+            )
+        return unlisted.instead if type(value) is type(unlisted.value) and value == unlisted.value else value
 
     acts = ("call", "answer")
     return tuple(msgspec.structs.replace(op, value=solution_run(op.value)) if op.do in acts else op for op in ops)
@@ -282,24 +290,24 @@ def _with(ops: Sequence[Op], one: Untold) -> tuple[Op, ...]:
 # --- the search ---
 
 
-def _found(ctx: AuditContext, one: Untold) -> bool:
+def _found(ctx: AuditContext, unlisted: Untold) -> bool:
     """Whether a search finds it; what cannot be searched counts as found."""
-    seen = ctx.play_probe(_search(ctx, one)).at("ask")
+    seen = ctx.play_probe(_search(ctx, unlisted)).at("ask")
     return not seen.fine or bool(seen.value["found"]) or not seen.value["wholly"]
 
 
-def _search(ctx: AuditContext, one: Untold) -> Probe:
+def _search(ctx: AuditContext, unlisted: Untold) -> Probe:
     writers = set(ctx.discovery.writers)
     looking = [
         tool
         for tool in ctx.about.tools
         if reads_by_name(op := Op("call", name=tool.name)) or (tool.name not in writers and not writes_by_name(op))
     ]
-    asks = [op for op in one.solution_run.ops if op.do == "call" and op.name in {tool.name for tool in looking}]
+    asks = [op for op in unlisted.solution_run.ops if op.do == "call" and op.name in {tool.name for tool in looking}]
     value = {
-        "task": one.solution_run.task,
-        "wanted": one.value if isinstance(one.value, str) else repr(one.value),
-        "told": one.solution_run.told,
+        "task": unlisted.solution_run.task,
+        "wanted": unlisted.value if isinstance(unlisted.value, str) else repr(unlisted.value),
+        "told": unlisted.solution_run.told,
         "tools": msgspec.to_builtins(looking[:60]),
         "asks": msgspec.to_builtins(asks),
     }

@@ -25,47 +25,49 @@ _ENOUGH = 2
 def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution in which one argument is other than the task says is paid less."""
     tried: Counter[tuple[str, str, str]] = Counter()
-    told: set[tuple[str, str]] = set()
-    for one in paid(ctx, SOLVED):
+    reported: set[tuple[str, str]] = set()
+    for solution in paid(ctx, SOLVED):
         ways: list[tuple[int, Changed, tuple[Op, ...]]] = []
-        for place in one.writes:
-            found = list(changes(ctx, one.ops[place], one.told))
-            fresh = [change for change in found if tried[one.ops[place].name, change.key, change.kind] < _ENOUGH]
-            tried.update({(one.ops[place].name, change.key, change.kind) for change in fresh})
-            ways += [(place, change, _with(one, place, changed_op(one.ops[place], change))) for change in fresh]
+        for place in solution.writes:
+            found = list(changes(ctx, solution.ops[place], solution.told))
+            fresh = [change for change in found if tried[solution.ops[place].name, change.key, change.kind] < _ENOUGH]
+            tried.update({(solution.ops[place].name, change.key, change.kind) for change in fresh})
+            ways += [
+                (place, change, _with(solution, place, changed_op(solution.ops[place], change))) for change in fresh
+            ]
         ctx.count_comparisons(len(ways))
-        for (place, change, way), run in zip(ways, runs(ctx, one, [way for *_, way in ways]), strict=True):
-            name = one.ops[place].name
-            if (name, change.key) in told or set(run.errors) - set(one.errors) or not survives(one, run):
+        for (place, change, way), run in zip(ways, runs(ctx, solution, [way for *_, way in ways]), strict=True):
+            name = solution.ops[place].name
+            if (name, change.key) in reported or set(run.errors) - set(solution.errors) or not survives(solution, run):
                 continue
-            finding = _paid_all_the_same(ctx, one, place, change=change, shown=(way, run))
+            finding = _paid_all_the_same(ctx, solution, place, change=change, shown=(way, run))
             if finding is not None:
-                told.add((name, change.key))
+                reported.add((name, change.key))
                 yield finding
 
 
-def _with(one: Solved, place: int, op: Op) -> tuple[Op, ...]:
-    return (*one.ops[:place], op, *one.ops[place + 1 :])
+def _with(solution: Solved, place: int, op: Op) -> tuple[Op, ...]:
+    return (*solution.ops[:place], op, *solution.ops[place + 1 :])
 
 
 def _paid_all_the_same(
-    ctx: AuditContext, one: Solved, place: int, *, change: Changed, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, solution: Solved, place: int, *, change: Changed, shown: tuple[tuple[Op, ...], Run]
 ) -> Finding | None:
     way, run = shown
-    lacks = lacking(one, run, one.effects.get(place, ()))
+    lacks = lacking(solution, run, solution.effects.get(place, ()))
     if not lacks:
         return None
-    name, key = one.ops[place].name, change.key.replace("|", " and ")
-    own: Any = {part: one.ops[place].value[part] for part in change.key.split("|")}
+    name, key = solution.ops[place].name, change.key.replace("|", " and ")
+    own: Any = {part: solution.ops[place].value[part] for part in change.key.split("|")}
     marked = [op.marked("wrong") if where == place else op for where, op in enumerate(way)]
     return ctx.finding(
         f"{name} is paid with {key} {change.kind}, not as the task says"
         if change.kind in ("turned round", "left out")
         else f"{name} is paid with another {key} than the one that the task names",
-        Probe((reset(one.task), *marked, state(), score())),
+        Probe((reset(solution.task), *marked, state(), score())),
         relation=claims.PAID,
         marks=("score", "state", "wrong"),
-        data={"full": one.full, "lacks": lacks, "done": ["wrong"]},
+        data={"full": solution.full, "lacks": lacks, "done": ["wrong"]},
         minimise=20,
         part="V",
         expected=f"{own}, as the agent is told",

@@ -24,23 +24,23 @@ from ._reward_runs import Solved, paid, runs
 @check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=89)
 def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """Of several steps by one tool the first few are paid less than all, if a wrong one among the others is."""
-    known = [(one, places) for one in paid(ctx, 4) if (places := _alike(one))]
+    known = [(solution, places) for solution in paid(ctx, 4) if (places := _alike(solution))]
     if not known:
         raise ctx.not_checked("no solution calls one tool several times")
-    for one, places in known:
+    for solution, places in known:
         ways: list[tuple[tuple[Op, ...], tuple[Op, ...]]] = []
         for place, following in itertools.pairwise(places):
-            begun = one.ops[: place + 1]
-            ways += [(begun, (*begun, wrong)) for wrong in _spoiled(one.ops[following])]
-        played = runs(ctx, one, [way for pair in ways for way in pair])
+            begun = solution.ops[: place + 1]
+            ways += [(begun, (*begun, wrong)) for wrong in _spoiled(solution.ops[following])]
+        played = runs(ctx, solution, [way for pair in ways for way in pair])
         ctx.count_comparisons(len(ways))
-        full = one.full or 0.0
+        full = solution.full or 0.0
         for (begun, spoiled), short, wrong in zip(ways, played[::2], played[1::2], strict=True):
             if _stops(full, short.score, wrong.score) and not short.errors and not wrong.errors:
                 yield ctx.finding(
                     f"{begun[-1].name} is called {len(places)} times by the solution, and fewer calls are paid as all",
-                    solves(one.task, begun),
-                    solves(one.task, spoiled),
+                    solves(solution.task, begun),
+                    solves(solution.task, spoiled),
                     relation=f"{__name__}:stops_ahead",
                     marks=("score",),
                     data=full,
@@ -64,14 +64,14 @@ def _stops(full: float, short: float | None, wrong: float | None) -> bool:
     return short is not None and wrong is not None and short >= full - 1e-9 and wrong < full - 1e-9
 
 
-def _alike(one: Solved) -> list[int]:
+def _alike(solution: Solved) -> list[int]:
     """Places of the calls of one tool that all say something else; empty where there are fewer than two."""
     by_tool: dict[str, list[int]] = {}
-    for place in one.writes:
-        by_tool.setdefault(one.ops[place].name, []).append(place)
+    for place in solution.writes:
+        by_tool.setdefault(solution.ops[place].name, []).append(place)
     none: list[int] = []
     found = max(by_tool.values(), key=len, default=none)
-    said = {repr(one.ops[place].value) for place in found}
+    said = {repr(solution.ops[place].value) for place in found}
     return found if len(found) >= 2 and len(said) == len(found) else []
 
 
@@ -79,7 +79,7 @@ def _spoiled(op: Op) -> list[Op]:
     """The call with one other value: another number, another text."""
     found: list[Op] = []
     for name, value in op.value.items():
-        other: Any = value + 1 if is_number(value) else f"{value} x" if isinstance(value, str) else None
-        if other is not None:
-            found.append(msgspec.structs.replace(op, value=op.value | {name: other}))
+        other_value: Any = value + 1 if is_number(value) else f"{value} x" if isinstance(value, str) else None
+        if other_value is not None:
+            found.append(msgspec.structs.replace(op, value=op.value | {name: other_value}))
     return found[:3]

@@ -31,20 +31,20 @@ WORKED = "quintain.audit.checks._reward_promised:worked"
 @check("x.status_stops", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=74)
 def status_stops(ctx: AuditContext) -> Iterator[Finding | None]:
     """A tool that is for things of one status, as its description says, refuses those of another."""
-    told: set[tuple[str, str]] = set()
-    for one in solve(ctx, ctx.sample_tasks(SOLVED)):
-        known = families(ctx, one)
-        for place in one.writes:
-            for key, family, field in _promises(ctx, one, one.ops[place], known=known):
-                if (one.ops[place].name, field) in told:
+    reported: set[tuple[str, str]] = set()
+    for solution in solve(ctx, ctx.sample_tasks(SOLVED)):
+        known = families(ctx, solution)
+        for place in solution.writes:
+            for key, family, field in _promises(ctx, solution, solution.ops[place], known=known):
+                if (solution.ops[place].name, field) in reported:
                     continue
-                told.add((one.ops[place].name, field))
-                yield _broken_promise(ctx, one, place, about=(key, family, field))
+                reported.add((solution.ops[place].name, field))
+                yield _broken_promise(ctx, solution, place, about=(key, family, field))
 
 
-def _moves(one: Solved, name: str, field: str) -> bool:
+def _moves(solution: Solved, name: str, field: str) -> bool:
     """Whether the solution itself changes a field of the row of this name."""
-    return any(path[-1] == field and name in path[:2] for path in one.changed)
+    return any(path[-1] == field and name in path[:2] for path in solution.changed)
 
 
 def _said(spec: ToolSpec, key: str) -> str:
@@ -52,7 +52,9 @@ def _said(spec: ToolSpec, key: str) -> str:
     return f"{spec.description} {spec.properties.get(key, {}).get('description', '')}".lower()
 
 
-def _promises(ctx: AuditContext, one: Solved, op: Op, *, known: dict[str, Family]) -> Iterator[tuple[str, Family, str]]:
+def _promises(
+    ctx: AuditContext, solution: Solved, op: Op, *, known: dict[str, Family]
+) -> Iterator[tuple[str, Family, str]]:
     """Arguments that name a row, and its field whose value the description demands."""
     spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     for key, value in op.value.items() if spec else ():
@@ -63,18 +65,20 @@ def _promises(ctx: AuditContext, one: Solved, op: Op, *, known: dict[str, Family
         for field, own in family.own.items():
             if not (isinstance(own, str) and own.isalpha() and len(own) >= 3):
                 continue
-            others = {
-                other for related_row in family.others if isinstance(other := related_row.row.get(field), str)
+            other_values = {
+                other_text for related_row in family.others if isinstance(other_text := related_row.row.get(field), str)
             } - {own}
-            if len(others) <= _KINDS and (others or _moves(one, str(value), field)):
+            if len(other_values) <= _KINDS and (other_values or _moves(solution, str(value), field)):
                 noun = re.escape(family.table.lower().rstrip("s")[:-1])
                 if re.search(rf"\b{re.escape(own.lower())} (\w+ )?{noun}\w*", said):
                     yield key, family, field
 
 
-def _broken_promise(ctx: AuditContext, one: Solved, place: int, *, about: tuple[str, Family, str]) -> Finding | None:
+def _broken_promise(
+    ctx: AuditContext, solution: Solved, place: int, *, about: tuple[str, Family, str]
+) -> Finding | None:
     key, family, field = about
-    op, right = one.ops[place], family.own[field]
+    op, right = solution.ops[place], family.own[field]
     said = next((_said(tool, key) for tool in ctx.about.tools if tool.name == op.name), "")
     strange = [related_row for related_row in family.others if related_row.row.get(field) not in (right, None, MISSING)]
     # "a labelled shipment, or one in transit": what is named, too, is meant, too.
@@ -84,16 +88,16 @@ def _broken_promise(ctx: AuditContext, one: Solved, place: int, *, about: tuple[
     strange = sorted(strange, key=lambda related_row: -_alike(related_row, family))[:_TRIED]
     tried: list[tuple[RelatedRow, tuple[Op, ...]]] = [(related_row, ()) for related_row in strange]
     own = op.value[key]
-    if _moves(one, str(own), field):
-        after = next(new for path, (_, new) in one.changed.items() if path[-1] == field and str(own) in path[:2])
-        tried.insert(0, (RelatedRow(own, family.own | {field: after}), one.ops))
+    if _moves(solution, str(own), field):
+        after = next(new for path, (_, new) in solution.changed.items() if path[-1] == field and str(own) in path[:2])
+        tried.insert(0, (RelatedRow(own, family.own | {field: after}), solution.ops))
     calls = (
         (related_row, before, wrong)
         for related_row, before in tried
-        for wrong in _calls(one, place, (key, family, related_row))
+        for wrong in _calls(solution, place, (key, family, related_row))
     )
     for related_row, before, wrong in calls:
-        probe = Probe((reset(one.task), *before, state(mark="before"), wrong.marked("wrong"), state(mark="after")))
+        probe = Probe((reset(solution.task), *before, state(mark="before"), wrong.marked("wrong"), state(mark="after")))
         ctx.count_comparisons()
         row = _row(ctx.play_probe(probe), related_row)
         evidence = {"row": row, "field": field, "right": right}
@@ -114,17 +118,17 @@ def _broken_promise(ctx: AuditContext, one: Solved, place: int, *, about: tuple[
     return None
 
 
-def _calls(one: Solved, place: int, about: tuple[str, Family, RelatedRow]) -> list[Op]:
+def _calls(solution: Solved, place: int, about: tuple[str, Family, RelatedRow]) -> list[Op]:
     """The call on another row: all else as it was, and all else as it is with that row."""
     key, family, related_row = about
-    op = one.ops[place]
+    op = solution.ops[place]
     named = msgspec.structs.replace(op, value=op.value | {key: related_row.name})
     there = [
-        other
-        for other in translated(one, str(op.value[key]), family.own, related_row=related_row)
-        if other.name == op.name
+        other_op
+        for other_op in translated(solution, str(op.value[key]), family.own, related_row=related_row)
+        if other_op.name == op.name
     ]
-    return [named, *(other for other in there[:1] if other != named)]
+    return [named, *(other_op for other_op in there[:1] if other_op != named)]
 
 
 def _alike(related_row: RelatedRow, family: Family) -> int:

@@ -29,69 +29,69 @@ _WRONG = "zz zz"
 @check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=75)
 def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a tool says of right work earns nothing when it is written into wrong work."""
-    known = [(one, where) for one in paid(ctx, 4) if (where := _text(ctx, one)) is not None]
+    known = [(solution, where) for solution in paid(ctx, 4) if (where := _text(ctx, solution)) is not None]
     if not known:
         raise ctx.not_checked("no solution writes a text")
-    for one, where in known:
+    for solution, where in known:
         place, name = where
-        own = str(one.ops[place].value[name])
-        lines = _told_of_right(ctx, one, where)
+        own = str(solution.ops[place].value[name])
+        lines = _told_of_right(ctx, solution, where)
         texts = [text for line in lines for text in (line, f"{_WRONG}\n{line}", f"{line}\n{_WRONG}")]
-        ways = [_writing(one, where, text) for text in texts]
+        ways = [_writing(solution, where, text) for text in texts]
         ctx.count_comparisons(len(ways))
-        for text, way, run in zip(texts, ways, runs(ctx, one, ways), strict=True):
-            if not survives(one, run):
+        for text, way, run in zip(texts, ways, runs(ctx, solution, ways), strict=True):
+            if not survives(solution, run):
                 continue
-            lacks = lacking(one, run, tuple(one.changed)) if one.sees else []
+            lacks = lacking(solution, run, tuple(solution.changed)) if solution.sees else []
             yield ctx.finding(
-                f"what is said of right work is written with {one.ops[place].name} in place of it, and paid in full",
-                Probe((reset(one.task), *way, *seeing(one), score())),
-                solves(one.task, one.ops),
+                f"what is said of right work is written with {solution.ops[place].name} in its place, and paid in full",
+                Probe((reset(solution.task), *way, *seeing(solution), score())),
+                solves(solution.task, solution.ops),
                 relation=claims.PAID,
-                marks=("score", "state") if one.sees else ("score",),
-                data={"full": one.full, "lacks": lacks},
+                marks=("score", "state") if solution.sees else ("score",),
+                data={"full": solution.full, "lacks": lacks},
                 minimise=0,
                 part="V",
-                expected=f"less than {one.full or 0.0:g}; right is {own[:200]!r}",
+                expected=f"less than {solution.full or 0.0:g}; right is {own[:200]!r}",
                 observed={"score": run.score, name: text},
                 teaches="to write the verdict",
             )
             return
 
 
-def _text(ctx: AuditContext, one: Solved) -> tuple[int, str] | None:
+def _text(ctx: AuditContext, solution: Solved) -> tuple[int, str] | None:
     """Where the solution writes a free text: the place of the call, and the argument."""
-    for place in reversed(one.writes):
-        spec = next((tool for tool in ctx.about.tools if tool.name == one.ops[place].name), None)
-        for name, value in one.ops[place].value.items():
+    for place in reversed(solution.writes):
+        spec = next((tool for tool in ctx.about.tools if tool.name == solution.ops[place].name), None)
+        for name, value in solution.ops[place].value.items():
             schema: Any = spec.properties.get(name, {}) if spec else {}
             if isinstance(value, str) and " " in value.strip() and "enum" not in schema:
                 return place, name
     return None
 
 
-def _writing(one: Solved, where: tuple[int, str], text: str) -> tuple[Op, ...]:
+def _writing(solution: Solved, where: tuple[int, str], text: str) -> tuple[Op, ...]:
     place, name = where
-    op = one.ops[place]
+    op = solution.ops[place]
     return (
-        *one.ops[:place],
+        *solution.ops[:place],
         msgspec.structs.replace(op, value=op.value | {name: text}),
-        *one.ops[place + 1 :],
+        *solution.ops[place + 1 :],
     )
 
 
-def _told_of_right(ctx: AuditContext, one: Solved, where: tuple[int, str]) -> list[str]:
+def _told_of_right(ctx: AuditContext, solution: Solved, where: tuple[int, str]) -> list[str]:
     """Lines that tools say after right work, and not after wrong; none that repeats the work itself."""
-    calls = [call.op for call in ctx.discovery.reads() if call.task == one.task]
+    calls = [call.op for call in ctx.discovery.reads() if call.task == solution.task]
     calls += [Op("call", name=tool.name, value={}) for tool in ctx.about.tools if not tool.required]
     asking = {(op.name, repr(op.value)): op for op in calls if reads_by_name(op) or not op.value}
     marked = [op.marked(f"look {number}") for number, op in enumerate(list(asking.values())[:_READERS])]
     place, name = where
-    own = str(one.ops[place].value[name]).casefold()
+    own = str(solution.ops[place].value[name]).casefold()
     right, wrong = (
         {line: None for mark in marked for line in _lines(record.at(mark.mark).value)}
         for record in ctx.play_all(
-            [Probe((reset(one.task), *way, *marked)) for way in (one.ops, _writing(one, where, _WRONG))]
+            [Probe((reset(solution.task), *way, *marked)) for way in (solution.ops, _writing(solution, where, _WRONG))]
         )
     )
     fresh = [line for line in right if line not in wrong]
@@ -99,7 +99,7 @@ def _told_of_right(ctx: AuditContext, one: Solved, where: tuple[int, str]) -> li
 
 
 def _lines(value: object) -> Iterator[str]:
-    texts: Sequence[object] = [one for _, one in leaves(parsed(value))]
+    texts: Sequence[object] = [leaf for _, leaf in leaves(parsed(value))]
     for text in texts:
         if isinstance(text, str):
             yield from (line.strip() for line in text.splitlines() if len(line.strip()) >= 2)

@@ -66,9 +66,9 @@ def _is_known(ctx: AuditContext, task: str) -> bool:
 def _seen(ctx: AuditContext, task: str) -> Values:
     """What an agent has seen of a task: its prompt, and what the reads of its solution tell."""
     values = Values()
-    for one in solve(ctx, [task]):
-        values.take(one.first, "prompt")
-        for op, seen in zip(one.ops, one.said, strict=True):
+    for solution in solve(ctx, [task]):
+        values.take(solution.first, "prompt")
+        for op, seen in zip(solution.ops, solution.said, strict=True):
             if reads_by_name(op):
                 values.take(seen.value, op.name)
     return values

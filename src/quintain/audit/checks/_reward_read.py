@@ -66,12 +66,12 @@ def faults(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[i
 def _call(node: ast.Call) -> Iterator[tuple[int, str, str]]:
     name = node.func.id if isinstance(node.func, ast.Name) else ""
     attribute = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-    given = [ast.unparse(one) for one in node.args]
+    given = [ast.unparse(child) for child in node.args]
     if name in ("eval", "exec") and given and not isinstance(node.args[0], ast.Constant):
         yield node.lineno, f"calls {name} on what it is given", "parse it: ast.literal_eval, json, a number"
     if name == "bool" and given and _TOLD.search(given[0]):
         yield node.lineno, "takes any answer that is not empty for true", "compare it with the right one"
-    if name in ("min", "max") and len(given) == 2 and any(isinstance(one, ast.Constant) for one in node.args[:1]):
+    if name in ("min", "max") and len(given) == 2 and any(isinstance(child, ast.Constant) for child in node.args[:1]):
         yield (
             node.lineno,
             f"bounds by {name}({given[0]}, ...), which lets NaN become the bound",
@@ -95,7 +95,7 @@ def _contained(node: ast.Compare) -> Iterator[tuple[int, str, str]]:
 
 
 def _swallowed(node: ast.ExceptHandler) -> Iterator[tuple[int, str, str]]:
-    for one in node.body:
-        value = one.value if isinstance(one, ast.Return) else None
+    for statement in node.body:
+        value = statement.value if isinstance(statement, ast.Return) else None
         if isinstance(value, ast.Constant) and value.value in (1, 1.0, True):
             yield node.lineno, "pays in full when it breaks", "let the error out: no verdict"

@@ -35,49 +35,51 @@ _NAMES = 3
 @check("x.another_record", "reward_hack", needs=("oracle", "state", "tasks"), value=86)
 def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same work on another record than the one that the task names is paid less."""
-    told: set[str] = set()
-    for one in paid(ctx, SOLVED):
-        known = families(ctx, one)
-        for name, family in [pair for pair in known.items() if stated("id", pair[0], one.told, schema={})][:_NAMES]:
-            mine = [place for place in one.writes if name in map(str, scalars(one.ops[place].value))]
-            if not mine or family.table in told:
+    reported: set[str] = set()
+    for solution in paid(ctx, SOLVED):
+        known = families(ctx, solution)
+        for name, family in [pair for pair in known.items() if stated("id", pair[0], solution.told, schema={})][
+            :_NAMES
+        ]:
+            own_places = [place for place in solution.writes if name in map(str, scalars(solution.ops[place].value))]
+            if not own_places or family.table in reported:
                 continue
-            ways = list(_elsewhere(one, name, family))
-            found = zip(ways, runs(ctx, one, ways), strict=True)
-            worked = [(way, run) for way, run in found if not set(run.errors) - set(one.errors)]
+            ways = list(_elsewhere(solution, name, family))
+            found = zip(ways, runs(ctx, solution, ways), strict=True)
+            worked = [(way, run) for way, run in found if not set(run.errors) - set(solution.errors)]
             ctx.count_comparisons(len(worked))
-            bad = next(((way, run) for way, run in worked if survives(one, run)), None)
+            bad = next(((way, run) for way, run in worked if survives(solution, run)), None)
             if bad is not None:
-                told.add(family.table)
-                yield _paid_elsewhere(ctx, one, (name, family.table, mine), shown=bad)
+                reported.add(family.table)
+                yield _paid_elsewhere(ctx, solution, (name, family.table, own_places), shown=bad)
 
 
 def _paid_elsewhere(
-    ctx: AuditContext, one: Solved, where: tuple[str, str, list[int]], *, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, solution: Solved, where: tuple[str, str, list[int]], *, shown: tuple[tuple[Op, ...], Run]
 ) -> Finding | None:
-    name, table, mine = where
+    name, table, own_places = where
     way, run = shown
-    lacks = lacking(one, run, [path for place in mine for path in one.effects.get(place, ())])
+    lacks = lacking(solution, run, [path for place in own_places for path in solution.effects.get(place, ())])
     if not lacks:
         return None
-    writes = {one.ops[place].name for place in mine}
+    writes = {solution.ops[place].name for place in own_places}
     marked = [op.marked(f"other {place}") if op.name in writes else op for place, op in enumerate(way)]
     marks = tuple(op.mark for op in marked if op.mark)
     return ctx.finding(
         f"the same work on another row of {table} is paid in full",
-        Probe((reset(one.task), *marked, state(), score())),
+        Probe((reset(solution.task), *marked, state(), score())),
         relation=claims.PAID,
         marks=("score", "state", *marks),
-        data={"full": one.full, "lacks": lacks, "done": list(marks)},
+        data={"full": solution.full, "lacks": lacks, "done": list(marks)},
         minimise=20,
         part="V",
-        expected=f"less than {one.full:g}: the task is about {name}",
+        expected=f"less than {solution.full:g}: the task is about {name}",
         observed=run.score,
         teaches="to do the right thing to whatever comes first",
     )
 
 
-def _elsewhere(one: Solved, name: str, family: Family) -> Iterator[tuple[Op, ...]]:
+def _elsewhere(solution: Solved, name: str, family: Family) -> Iterator[tuple[Op, ...]]:
     """Ways that do the same to siblings: those first that are most alike, and have the fewest parts."""
 
     def rank(related_row: RelatedRow) -> tuple[int, int]:
@@ -85,8 +87,8 @@ def _elsewhere(one: Solved, name: str, family: Family) -> Iterator[tuple[Op, ...
         return -alike, sum(len(value) for value in related_row.row.values() if _is_many(value))
 
     for related_row in sorted(family.others, key=rank)[:_TRIED]:
-        way = tuple(translated(one, name, family.own, related_row=related_row))
-        if way and way != one.ops:
+        way = tuple(translated(solution, name, family.own, related_row=related_row))
+        if way and way != solution.ops:
             yield way
 
 
@@ -94,15 +96,17 @@ def _is_many(value: Any) -> bool:
     return is_dict(value) or is_list(value)
 
 
-def translated(one: Solved, name: str, own: Any, *, related_row: RelatedRow) -> Iterator[Op]:
+def translated(solution: Solved, name: str, own: Any, *, related_row: RelatedRow) -> Iterator[Op]:
     """The solution, as it reads when it is about another row."""
     words: dict[str, Any] = {
         str(value): related_row.row.get(key)
         for key, value in own.items()
-        if not _is_many(value) and len(str(value)) >= 3 and not stated(key, value, one.told, schema={"enum": 1})
+        if not _is_many(value) and len(str(value)) >= 3 and not stated(key, value, solution.told, schema={"enum": 1})
     }
     words = {key: value for key, value in words.items() if value is not None} | {name: related_row.name}
-    for _, group in itertools.groupby(one.ops, key=lambda op: (op.do, op.name, tuple(op.value) if op.value else ())):
+    for _, group in itertools.groupby(
+        solution.ops, key=lambda op: (op.do, op.name, tuple(op.value) if op.value else ())
+    ):
         ops = list(group)
         through = _gone_through(ops, own)
         if through is None:
@@ -133,7 +137,7 @@ def _parts(many: Any) -> list[dict[str, Any]]:
     if is_dict(many):
         return [{"key": key, "value": value} for key, value in many.items()]
     if is_list(many):
-        return [one if is_dict(one) else {"value": one} for one in many]
+        return [item if is_dict(item) else {"value": item} for item in many]
     return []
 
 

@@ -24,25 +24,25 @@ NOBODY = 987_654_321
 @check("x.refused_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=89)
 def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution in which a call was refused is not paid as if it had worked."""
-    told: set[str] = set()
-    for one in paid(ctx, SOLVED):
-        tried = [(place, wrong) for place in one.writes if (wrong := misled(one.ops[place])) is not None]
-        ways = [(*one.ops[:place], wrong, *one.ops[place + 1 :]) for place, wrong in tried]
+    reported: set[str] = set()
+    for solution in paid(ctx, SOLVED):
+        tried = [(place, wrong) for place in solution.writes if (wrong := misled(solution.ops[place])) is not None]
+        ways = [(*solution.ops[:place], wrong, *solution.ops[place + 1 :]) for place, wrong in tried]
         ctx.count_comparisons(len(ways))
-        for (place, wrong), way, run in zip(tried, ways, runs(ctx, one, ways), strict=True):
-            lacks = lacking(one, run, one.effects.get(place, ()))
-            if wrong.name in told or not survives(one, run) or (one.sees and not lacks):
+        for (place, wrong), way, run in zip(tried, ways, runs(ctx, solution, ways), strict=True):
+            lacks = lacking(solution, run, solution.effects.get(place, ()))
+            if wrong.name in reported or not survives(solution, run) or (solution.sees and not lacks):
                 continue
-            told.add(wrong.name)
+            reported.add(wrong.name)
             yield ctx.finding(
                 f"{wrong.name} of a thing that does not exist is paid like the real one",
-                Probe((reset(one.task), *way, *seeing(one), score())),
+                Probe((reset(solution.task), *way, *seeing(solution), score())),
                 relation=claims.PAID,
-                marks=("score", "state") if one.sees else ("score",),
-                data={"full": one.full, "lacks": lacks},
+                marks=("score", "state") if solution.sees else ("score",),
+                data={"full": solution.full, "lacks": lacks},
                 part="V",
-                **weight(one, lacks, (place,)),
-                expected=f"less than {one.full:g}; it lacks {', '.join('/'.join(path) for path, _ in lacks[:4])}",
+                **weight(solution, lacks, (place,)),
+                expected=f"less than {solution.full:g}; it lacks {', '.join('/'.join(path) for path, _ in lacks[:4])}",
                 observed=run.score,
                 teaches="to make the right call, whether it works or not",
             )

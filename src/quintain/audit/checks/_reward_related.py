@@ -56,10 +56,10 @@ class Family(msgspec.Struct, frozen=True):
     namesakes: tuple[RelatedRow, ...] = ()
 
 
-def families(ctx: AuditContext, one: Solved) -> dict[str, Family]:
+def families(ctx: AuditContext, solution: Solved) -> dict[str, Family]:
     """By each name in a solution that names a row of the start state: its row, and the others of the table."""
-    found = {str(value): value for op in one.ops for value in scalars(op.value) if _may_name(value)}
-    asked = {"task": one.task, "names": list(found.values())}
+    found = {str(value): value for op in solution.ops for value in scalars(op.value) if _may_name(value)}
+    asked = {"task": solution.task, "names": list(found.values())}
     seen = ctx.play_probe(Probe((ask("quintain.audit.checks._reward_related:look", asked),))).at("ask")
     return msgspec.convert(seen.value, dict[str, Family]) if seen.fine else {}
 
@@ -88,47 +88,47 @@ def _tables(world: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 def _family(name: Any, tables: Sequence[tuple[str, dict[str, Any]]]) -> Family | None:
     for table, rows in tables:
         if name in rows:
-            others = [RelatedRow(key, row) for key, row in rows.items() if key != name]
-            return _whole(table, RelatedRow(name, rows[name]), others, tables=tables)
+            other_rows = [RelatedRow(key, row) for key, row in rows.items() if key != name]
+            return _whole(table, RelatedRow(name, rows[name]), other_rows, tables=tables)
         fields = [key for row in rows.values() for key, value in row.items() if value == name]
         column = next((key for key in fields if len({repr(row.get(key)) for row in rows.values()}) == len(rows)), None)
         if column is not None:
             own = next(row for row in rows.values() if row.get(column) == name)
-            others = [RelatedRow(row[column], row) for row in rows.values() if row is not own]
-            return _whole(table, RelatedRow(name, own), others, tables=tables)
+            other_rows = [RelatedRow(row[column], row) for row in rows.values() if row is not own]
+            return _whole(table, RelatedRow(name, own), other_rows, tables=tables)
     return None
 
 
 def _whole(
-    table: str, own: RelatedRow, others: Sequence[RelatedRow], *, tables: Sequence[tuple[str, dict[str, Any]]]
+    table: str, own: RelatedRow, other_rows: Sequence[RelatedRow], *, tables: Sequence[tuple[str, dict[str, Any]]]
 ) -> Family:
     """A family, each row together with those of other tables that belong to it."""
-    sakes = _namesakes(own, others)
-    chosen = [own, *_spread(own, others), *sakes]
-    wanted = {one.name for one in chosen}
+    sakes = _namesakes(own, other_rows)
+    chosen = [own, *_spread(own, other_rows), *sakes]
+    wanted = {related_row.name for related_row in chosen}
     parts: dict[Any, dict[str, list[Any]]] = {name: {} for name in wanted}
-    for other, rows in tables:
-        if other == table:
+    for other_text, rows in tables:
+        if other_text == table:
             continue
         for row in rows.values():
             for name in {value for value in row.values() if isinstance(value, str | int)} & wanted:
-                kept = parts[name].setdefault(other, [])
+                kept = parts[name].setdefault(other_text, [])
                 if len(kept) < _PARTS:
                     kept.append(row)
-    whole = [RelatedRow(one.name, {**parts[one.name], **one.row}) for one in chosen]
+    whole = [RelatedRow(related_row.name, {**parts[related_row.name], **related_row.row}) for related_row in chosen]
     near = len(whole) - len(sakes)
     return Family(table, whole[0].row, tuple(whole[1:near]), tuple(whole[near:]))
 
 
-def _namesakes(own: RelatedRow, others: Sequence[RelatedRow]) -> list[RelatedRow]:
+def _namesakes(own: RelatedRow, other_rows: Sequence[RelatedRow]) -> list[RelatedRow]:
     """Rows with a text of the own one, however it is written, that only few rows have."""
     found: dict[str, RelatedRow] = {}
-    for field, mine in own.row.items():
-        if not isinstance(mine, str) or not _WORD.search(mine):
+    for field, own_value in own.row.items():
+        if not isinstance(own_value, str) or not _WORD.search(own_value):
             continue
-        alike = [one for one in others if _plain(one.row.get(field)) == _plain(mine)]
-        if len(alike) <= min(_SAKES, len(others) // 4):
-            found.update((repr(one.name), one) for one in alike)
+        alike = [related_row for related_row in other_rows if _plain(related_row.row.get(field)) == _plain(own_value)]
+        if len(alike) <= min(_SAKES, len(other_rows) // 4):
+            found.update((repr(related_row.name), related_row) for related_row in alike)
     return list(found.values())[:_SAKES]
 
 
@@ -136,14 +136,18 @@ def _plain(value: Any) -> str:
     return " ".join(value.split()).casefold() if isinstance(value, str) else ""
 
 
-def _spread(own: RelatedRow, others: Sequence[RelatedRow]) -> list[RelatedRow]:
+def _spread(own: RelatedRow, other_rows: Sequence[RelatedRow]) -> list[RelatedRow]:
     """Rows from all over the table, and some for each other value of a field that has few."""
-    step = max(1, len(others) // _MAX_ROWS)
-    chosen = list(others[::step][:_MAX_ROWS])
-    for field, mine in own.row.items():
-        values = {value for one in others if isinstance(value := one.row.get(field), str)}
-        for value in sorted(values) if isinstance(mine, str) and len(values) <= _MAX_KIND_VALUES else ():
-            chosen += [one for one in others if one.row.get(field) == value and one not in chosen][:_MAX_KIND_VALUES]
+    step = max(1, len(other_rows) // _MAX_ROWS)
+    chosen = list(other_rows[::step][:_MAX_ROWS])
+    for field, own_value in own.row.items():
+        values = {value for related_row in other_rows if isinstance(value := related_row.row.get(field), str)}
+        for value in sorted(values) if isinstance(own_value, str) and len(values) <= _MAX_KIND_VALUES else ():
+            chosen += [
+                related_row
+                for related_row in other_rows
+                if related_row.row.get(field) == value and related_row not in chosen
+            ][:_MAX_KIND_VALUES]
     return chosen
 
 
@@ -155,6 +159,6 @@ _NOTHING_ELSE = re.compile(
 )
 
 
-def forbids_more(told: str) -> bool:
+def forbids_more(text: str) -> bool:
     """Whether a prompt says that nothing but what is asked for may change."""
-    return bool(_NOTHING_ELSE.search(told))
+    return bool(_NOTHING_ELSE.search(text))

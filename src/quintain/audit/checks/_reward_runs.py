@@ -103,8 +103,8 @@ def solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
     """Walk the solutions of tasks; those that have none, or are not paid, are left out."""
     memory = ctx.once(("walked",), _nothing)
     missing = [task for task in tasks if task not in memory]
-    memory |= dict.fromkeys(missing) | {one.task: one for one in _solve(ctx, missing)}
-    return [one for task in tasks if (one := memory[task]) is not None]
+    memory |= dict.fromkeys(missing) | {solution.task: solution for solution in _solve(ctx, missing)}
+    return [solution for task in tasks if (solution := memory[task]) is not None]
 
 
 def _nothing(_ctx: AuditContext) -> dict[str, Solved | None]:
@@ -113,24 +113,24 @@ def _nothing(_ctx: AuditContext) -> dict[str, Solved | None]:
 
 def _solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
     known = [(task, ops) for task in tasks if (ops := ctx.oracle(task))]
-    told: dict[str, Any] = {
+    request: dict[str, Any] = {
         "sees": "state" in ctx.offers,
         "told": "prompt" in ctx.offers,
         "volatile": list(ctx.volatile),
     }
     probes = [
-        Probe((ask(f"{_HERE}:walk", told | {"task": task, "ops": msgspec.to_builtins(ops)}),)) for task, ops in known
+        Probe((ask(f"{_HERE}:walk", request | {"task": task, "ops": msgspec.to_builtins(ops)}),)) for task, ops in known
     ]
     found: list[Solved] = []
     for (task, ops), record in zip(known, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         if seen.fine and seen.value["full"] is not None:
-            found.append(_solved(task, ops, seen.value, sees=told["sees"]))
+            found.append(_solved(task, ops, seen.value, sees=request["sees"]))
     return found
 
 
 def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool) -> Solved:
-    said = tuple(msgspec.convert(one, OpResult) for one in walked["said"])
+    said = tuple(msgspec.convert(item, OpResult) for item in walked["said"])
     return Solved(
         task=task,
         ops=ops,
@@ -142,7 +142,7 @@ def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool) -> Solve
         said=said,
         first=walked["first"],
         told=walked["told"],
-        errors=tuple(place for place, one in enumerate(said) if one.is_error),
+        errors=tuple(place for place, result in enumerate(said) if result.is_error),
     )
 
 
@@ -153,7 +153,7 @@ def walk(player: Player, on: str, value: Any) -> Any:
     player.do(reset(task, on=idle))
     floor = number(player.do(score(on=idle)))
     first = player.do(reset(task, on=on)).value
-    told = [first] + ([player.do(Op("prompt", on, task)).value] if value["told"] else [])
+    texts = [first] + ([player.do(Op("prompt", on, task)).value] if value["told"] else [])
     looks = [player.do(state(on=on)).value] if value["sees"] else []
     said: list[OpResult] = []
     for op in ops:
@@ -164,7 +164,7 @@ def walk(player: Player, on: str, value: Any) -> Any:
         "full": number(player.do(score(on=on))),
         "floor": floor,
         "first": first,
-        "told": "\n".join(map(str, told)),
+        "told": "\n".join(map(str, texts)),
         "said": msgspec.to_builtins(said),
         "effects": [[place, list(paths)] for place, paths in effects.items()],
         "changed": [[list(path), old, new] for path, (old, new) in changed.items()],
@@ -183,7 +183,7 @@ def _effects(
         if (not is_bookkeeping(path) or _told_to_set(ops, path, pair[1])) and pattern(path) not in books
     }
     effects = {
-        place: tuple(path for path in step if any(_same_place(path, other) for other in kept))
+        place: tuple(path for path in step if any(_same_place(path, other_values) for other_values in kept))
         for place, step in enumerate(steps)
     }
     return {place: paths for place, paths in effects.items() if paths}, kept
@@ -198,9 +198,9 @@ def _only_looks(op: Op) -> bool:
     return reads_by_name(op) and not {"wait", "sleep", "advance"} & set(op.name.lower().split("_"))
 
 
-def _same_place(one: Path, other: Path) -> bool:
-    short = min(len(one), len(other))
-    return one[:short] == other[:short]
+def _same_place(first: Path, second: Path) -> bool:
+    short = min(len(first), len(second))
+    return first[:short] == second[:short]
 
 
 def runs(ctx: AuditContext, solved: Solved, ways: Sequence[Sequence[Op]], *, look: bool = False) -> list[Run]:
@@ -222,20 +222,20 @@ def runs_of(
 ) -> list[Run]:
     """The same for a task whose solution nobody knows."""
     wanted = [[list(path), pair[1]] for path, pair in (changed or {}).items()]
-    told = {"task": task, "wanted": wanted, "volatile": list(ctx.volatile), "full": full}
-    return _several(ctx, told, [ways[start : start + _PART] for start in range(0, len(ways), _PART)])
+    request = {"task": task, "wanted": wanted, "volatile": list(ctx.volatile), "full": full}
+    return _several(ctx, request, [ways[start : start + _PART] for start in range(0, len(ways), _PART)])
 
 
-def _several(ctx: AuditContext, told: dict[str, Any], parts: Sequence[Sequence[Sequence[Op]]]) -> list[Run]:
+def _several(ctx: AuditContext, request: dict[str, Any], parts: Sequence[Sequence[Sequence[Op]]]) -> list[Run]:
     """Each part in a child of its own; where one way breaks the child, each of its part is tried alone."""
-    probes = [Probe((ask(f"{_HERE}:try_ways", told | {"ways": msgspec.to_builtins(part)}),)) for part in parts]
+    probes = [Probe((ask(f"{_HERE}:try_ways", request | {"ways": msgspec.to_builtins(part)}),)) for part in parts]
     found: list[Run] = []
     for part, record in zip(parts, ctx.play_all(probes, _LIMIT_S), strict=True):
         seen = record.at("ask")
         if seen.fine:
             found += msgspec.convert(seen.value, list[Run])
         else:
-            found += _several(ctx, told, [[way] for way in part]) if len(part) > 1 else [Run(None)]
+            found += _several(ctx, request, [[way] for way in part]) if len(part) > 1 else [Run(None)]
     return found
 
 
@@ -248,13 +248,13 @@ def try_ways(player: Player, on: str, value: Any) -> list[Any]:
     for place, way in enumerate(ways):
         following = ways[place + 1] if place + 1 < len(ways) else []
         found.append(track.run(way, _shared(way, following)))
-    return [msgspec.to_builtins(one) for one in found]
+    return [msgspec.to_builtins(run) for run in found]
 
 
-def _shared(one: Sequence[Op], other: Sequence[Op]) -> int:
+def _shared(first: Sequence[Op], second: Sequence[Op]) -> int:
     """How many ops two ways begin with alike."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((place for place, (left, right) in pairs if left != right), min(len(first), len(second)))
 
 
 class _Track:
@@ -309,7 +309,7 @@ class _Track:
     def _look(self) -> tuple[dict[str, Any], tuple[Path, ...], tuple[Path, ...]]:
         end = self.player.do(state(on=self.on)).value
         wanted = self.value["wanted"]
-        lacks = {"\x1f".join(path): one for path, one in wanted if at(end, path) != one}
+        lacks = {"\x1f".join(path): item for path, item in wanted if at(end, path) != item}
         touched = differences(self.start, end, self.value["volatile"])
         return lacks, tuple(touched), tuple(path for path, (old, _) in touched.items() if old == MISSING)
 
@@ -321,49 +321,55 @@ def paid(ctx: AuditContext, count: int) -> list[Solved]:
 
 def paid_of(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
     """The same of these tasks."""
-    found = [one for one in solve(ctx, tasks) if one.full and one.full > 0]
-    found = [one for one in found if one.floor is None or one.full is None or one.floor < one.full - 1e-9]
+    found = [solution for solution in solve(ctx, tasks) if solution.full and solution.full > 0]
+    found = [
+        solution
+        for solution in found
+        if solution.floor is None or solution.full is None or solution.floor < solution.full - 1e-9
+    ]
     if not found:
         raise ctx.not_checked("no solution is known that is paid more than nothing")
     return found
 
 
-def survives(one: Solved, run: Run) -> bool:
+def survives(solution: Solved, run: Run) -> bool:
     """Whether a way that does less is paid all the same, and ends elsewhere."""
-    full = one.full
+    full = solution.full
     assert full is not None
-    return run.score is not None and run.score >= full - 1e-9 and (bool(run.lacks) or not one.sees)
+    return run.score is not None and run.score >= full - 1e-9 and (bool(run.lacks) or not solution.sees)
 
 
-def seeing(one: Solved) -> tuple[Op, ...]:
-    return (state(),) if one.sees else ()
+def seeing(solution: Solved) -> tuple[Op, ...]:
+    return (state(),) if solution.sees else ()
 
 
 _CLOCK = re.compile(r"minutes|seconds|hours|elapsed|clock|timer|updated|touched", re.IGNORECASE)
 """Fields that time itself changes: what they hold is nobody's work."""
 
 
-def lacking(one: Solved, run: Run, effects: Sequence[Path]) -> list[list[Any]]:
+def lacking(solution: Solved, run: Run, effects: Sequence[Path]) -> list[list[Any]]:
     """What the world lacks of given effects, as the claim wants it."""
     gone = {tuple(path.split("\x1f")) for path in run.lacks}
     gone = {path for path in gone if not _CLOCK.search(path[-1])}
-    mine = [path for path in gone if any(path[: len(e)] == e or e[: len(path)] == path for e in effects)]
-    return demanded_first(one, [[list(path), one.changed[path][1]] for path in sorted(mine)])[:20]
+    own_value = [path for path in gone if any(path[: len(e)] == e or e[: len(path)] == path for e in effects)]
+    return demanded_first(solution, [[list(path), solution.changed[path][1]] for path in sorted(own_value)])[:20]
 
 
-def weight(one: Solved, lacks: Sequence[Sequence[Any]], left_out: Sequence[int] = ()) -> dict[str, Any]:
+def weight(solution: Solved, lacks: Sequence[Sequence[Any]], left_out: Sequence[int] = ()) -> dict[str, Any]:
     """How much it weighs that a world lacks something, or that writes were left out: all when it was asked for.
 
     What a solution does beside that may be a courtesy (a note, a run of the tests), and may be left out.
     """
-    wanted = [path for place in one.demanded for path in one.effects.get(place, ())]
-    missing = [path for path, _ in lacks if any(_same_place(tuple(path), other) for other in wanted)]
-    if missing or (not one.sees and set(left_out) & set(one.demanded)):
+    wanted = [path for place in solution.demanded for path in solution.effects.get(place, ())]
+    missing = [path for path, _ in lacks if any(_same_place(tuple(path), other_values) for other_values in wanted)]
+    if missing or (not solution.sees and set(left_out) & set(solution.demanded)):
         return {"severity": "error", "at_most": "proven"}
     return {"severity": "warning", "at_most": "likely"}
 
 
-def demanded_first(one: Solved, lacks: list[list[Any]]) -> list[list[Any]]:
+def demanded_first(solution: Solved, lacks: list[list[Any]]) -> list[list[Any]]:
     """Of what a world lacks that which was asked for, where there is some."""
-    wanted = [path for place in one.demanded for path in one.effects.get(place, ())]
-    return [pair for pair in lacks if any(_same_place(tuple(pair[0]), other) for other in wanted)] or lacks
+    wanted = [path for place in solution.demanded for path in solution.effects.get(place, ())]
+    return [
+        pair for pair in lacks if any(_same_place(tuple(pair[0]), other_values) for other_values in wanted)
+    ] or lacks

@@ -32,17 +32,17 @@ _LEAST = 3
 @check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=74)
 def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
     """What an answer says was done with a sum or a text is to be found in the world."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     looked = False
     for series in series_of(ctx):
         tool = series.variations[0].tool
-        if (tool.name, series.name) in told or reads_by_name(series.variations[0].op):
+        if (tool.name, series.name) in reported or reads_by_name(series.variations[0].op):
             continue
         looked = True
         ctx.count_comparisons()
         for finding in (_unpaid(ctx, series), _unkept(ctx, series)):
             if finding is not None:
-                told.add((tool.name, series.name))
+                reported.add((tool.name, series.name))
                 yield finding
     if not looked:
         raise NotChecked("no call that writes is known")
@@ -58,22 +58,24 @@ def _described(series: Series) -> str:
 
 def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
     """A number that is told as done, whatever it is, and changes nothing in the world."""
-    told = [
+    stated = [
         (variation, slots, field)
         for variation, slots, asked in zip(series.variations, series.slots, series.asked, strict=True)
         for field in _fields(slots, asked)
     ]
-    variations = [variation for variation, _, field in told if field == told[0][2]]
-    if len({str(one.arguments[series.name]) for one in variations}) < _LEAST or LATER.search(_described(series)):
+    variations = [variation for variation, _, field in stated if field == stated[0][2]]
+    if len({str(variation.arguments[series.name]) for variation in variations}) < _LEAST or LATER.search(
+        _described(series)
+    ):
         return None
-    worlds = [_world(slots) for _, slots, _ in told]
-    sibling = _sibling(ctx, variations[0]) if worlds[0] and all(one == worlds[0] for one in worlds) else None
+    worlds = [_world(slots) for _, slots, _ in stated]
+    sibling = _sibling(ctx, variations[0]) if worlds[0] and all(slots == worlds[0] for slots in worlds) else None
     if sibling is None:
         return None
-    field = told[0][2]
+    field = stated[0][2]
     return ctx.finding(
         f"{variations[0].tool.name} answers that its {series.name} is {field}, and nothing in the world depends on it",
-        *(one.probe(looks=True) for one in (*variations[:_LEAST], sibling)),
+        *(variation.probe(looks=True) for variation in (*variations[:_LEAST], sibling)),
         relation=f"{HERE}unpaid",
         marks=("call",),
         data={"name": series.name, "field": field},
@@ -109,9 +111,13 @@ def _world(slots: Slots) -> Slots:
 def _sibling(ctx: AuditContext, variation: Variation) -> Variation | None:
     """A call of another tool whose answer tells a sum that is then in the world."""
     for tool in ctx.about.tools:
-        for one in ctx.variations.of(tool.name) if tool.name != variation.tool.name else ():
-            if one.kind == "good" and one.works and _is_kept(slots_of(one.changes, one.seen.value)):
-                return one
+        for candidate in ctx.variations.of(tool.name) if tool.name != variation.tool.name else ():
+            if (
+                candidate.kind == "good"
+                and candidate.works
+                and _is_kept(slots_of(candidate.changes, candidate.seen.value))
+            ):
+                return candidate
     return None
 
 
@@ -125,14 +131,14 @@ def _is_kept(slots: Slots) -> bool:
 def unpaid(records: Sequence[Record], evidence: Evidence) -> bool:
     """All calls but the last tell another sum as done and change the same; what the last one tells is in the world."""
     name, field = evidence.data["name"], evidence.data["field"]
-    slots = [_slots(one) for one in records]
-    asked = [_called(one).value[name] for one in records[:-1]]
-    if any(one.at("call").is_error for one in records) or len({*map(str, asked)}) < _LEAST:
+    slots = [_slots(record) for record in records]
+    asked = [_called(record).value[name] for record in records[:-1]]
+    if any(record.at("call").is_error for record in records) or len({*map(str, asked)}) < _LEAST:
         return False
-    if any(field not in _fields(one, value) for one, value in zip(slots, asked, strict=False)):
+    if any(field not in _fields(slots_of_call, value) for slots_of_call, value in zip(slots, asked, strict=False)):
         return False
-    worlds = [_world(one) for one in slots[:-1]]
-    return bool(worlds[0]) and all(one == worlds[0] for one in worlds) and _is_kept(slots[-1])
+    worlds = [_world(slots_of_call) for slots_of_call in slots[:-1]]
+    return bool(worlds[0]) and all(slots_of_call == worlds[0] for slots_of_call in worlds) and _is_kept(slots[-1])
 
 
 def _slots(record: Record) -> Slots:
@@ -152,10 +158,18 @@ def _unkept(ctx: AuditContext, series: Series) -> Finding | None:
     if _EXCUSED.search(_described(series)) or LATER.search(_described(series)):
         return None
     pairs = list(zip(series.variations, series.slots, strict=True))
-    kept = [one for one, slots in pairs if one.kind != "unknown" and _keeps(slots, one.arguments[series.name])]
-    lost = [one for one, slots in pairs if one.kind == "unknown" and one.changes is not None and not _world(slots)]
+    kept = [
+        variation
+        for variation, slots in pairs
+        if variation.kind != "unknown" and _keeps(slots, variation.arguments[series.name])
+    ]
+    lost = [
+        variation
+        for variation, slots in pairs
+        if variation.kind == "unknown" and variation.changes is not None and not _world(slots)
+    ]
     for bad in lost:
-        good = next((one for one in kept if _said(one.seen.value, one.arguments[series.name])
+        good = next((variation for variation in kept if _said(variation.seen.value, variation.arguments[series.name])
                      == _said(bad.seen.value, bad.arguments[series.name])), None)  # fmt: skip
         if good is not None:
             return ctx.finding(
@@ -181,12 +195,14 @@ def _keeps(slots: Slots, asked: Any) -> bool:
 def _said(answer: Any, asked: Any) -> str:
     """An answer, wherever it repeats what it was told."""
     answer = parsed(answer)
-    return repr({key: "<told>" if one == asked else one for key, one in answer.items()} if is_dict(answer) else answer)
+    return repr(
+        {key: "<told>" if item == asked else item for key, item in answer.items()} if is_dict(answer) else answer
+    )
 
 
 def unkept(records: Sequence[Record], evidence: Evidence) -> bool:
     """Both calls are answered alike; the second one's text is in the world, and the first one has changed nothing."""
-    bad, good = ((_slots(one), _called(one).value[evidence.data], one.at("call")) for one in records[:2])
+    bad, good = ((_slots(record), _called(record).value[evidence.data], record.at("call")) for record in records[:2])
     if bad[2].is_error or good[2].is_error or _said(bad[2].value, bad[1]) != _said(good[2].value, good[1]):
         return False
     seen = changed(records[0].at("was").value, records[0].at("look").value)

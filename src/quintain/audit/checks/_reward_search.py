@@ -34,37 +34,41 @@ WIDEST = 28
 @check("x.shortest_path", "reward_hack", needs=("oracle", "tasks", "tools"), value=62)
 def shortest_path(ctx: AuditContext) -> Iterator[Finding | None]:
     """No short sequence of calls is paid in full without what the solution has to do."""
-    known = [one for one in paid(ctx, 4) if len(one.writes) >= 2 or any(op.do == "answer" for op in one.ops)]
+    known = [
+        solution
+        for solution in paid(ctx, 4)
+        if len(solution.writes) >= 2 or any(op.do == "answer" for op in solution.ops)
+    ]
     if not known:
         raise ctx.not_checked("every solution is one call long already")
-    probes = [_search(ctx, one) for one in known]
-    for one, record in zip(known, ctx.play_all(probes), strict=True):
+    probes = [_search(ctx, solution) for solution in known]
+    for solution, record in zip(known, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         if not seen.fine:
             continue
         ctx.count_comparisons(seen.value["tried"])
         for path in seen.value["paid"]:
-            finding = _shorter(ctx, one, tuple(msgspec.convert(path, list[Op])))
+            finding = _shorter(ctx, solution, tuple(msgspec.convert(path, list[Op])))
             if finding is not None:
                 yield finding
                 return
 
 
-def _search(ctx: AuditContext, one: Solved) -> Probe:
+def _search(ctx: AuditContext, solution: Solved) -> Probe:
     value = {
-        "task": one.task,
-        "full": one.full,
-        "calls": msgspec.to_builtins(_candidates(ctx, one)),
-        "words": msgspec.to_builtins([op for op in one.ops if op.do == "answer"][-1:]),
-        "whole": [_known_as(one.ops[place]) for place in one.writes],
+        "task": solution.task,
+        "full": solution.full,
+        "calls": msgspec.to_builtins(_candidates(ctx, solution)),
+        "words": msgspec.to_builtins([op for op in solution.ops if op.do == "answer"][-1:]),
+        "whole": [_known_as(solution.ops[place]) for place in solution.writes],
     }
     return Probe((ask("quintain.audit.checks._reward_search:search", value),))
 
 
-def _candidates(ctx: AuditContext, one: Solved) -> list[Op]:
-    found = [one.ops[place] for place in reversed(one.writes)]
-    found += [known.op for known in ctx.discovery.writes() if known.task == one.task]
-    found += [op for op in one.ops if op.do == "call"]
+def _candidates(ctx: AuditContext, solution: Solved) -> list[Op]:
+    found = [solution.ops[place] for place in reversed(solution.writes)]
+    found += [known.op for known in ctx.discovery.writes() if known.task == solution.task]
+    found += [op for op in solution.ops if op.do == "call"]
     writers = set(ctx.discovery.writers) or {tool.name for tool in ctx.about.tools}
     for tool in ctx.about.tools:
         if tool.name in writers:
@@ -108,7 +112,7 @@ class _Tree:
                     if self.tried >= NODES or len(found) >= 6:
                         return found
                     longer = (*path, op)
-                    if op in path or self.whole <= {_known_as(one) for one in longer}:
+                    if op in path or self.whole <= {_known_as(step) for step in longer}:
                         continue  # All that the solution does is the solution.
                     self._back(path, kept)
                     self.tried += 1
@@ -159,36 +163,38 @@ class _Tree:
         return got is not None and got >= self.value["full"] - 1e-9
 
 
-def _shorter(ctx: AuditContext, one: Solved, way: tuple[Op, ...]) -> Finding | None:
+def _shorter(ctx: AuditContext, solution: Solved, way: tuple[Op, ...]) -> Finding | None:
     """A finding, when what the way does is less than what the solution does, and not what it does in another way."""
-    [run] = runs(ctx, one, [way])
-    if run.score is None or one.full is None or run.score < one.full - 1e-9:
+    [run] = runs(ctx, solution, [way])
+    if run.score is None or solution.full is None or run.score < solution.full - 1e-9:
         return None
     lacks: list[list[Any]] = []
-    if one.sees:
-        wanted = {pattern(path) for path in one.changed}
+    if solution.sees:
+        wanted = {pattern(path) for path in solution.changed}
         reached = {pattern(path) for path in run.touched if not is_bookkeeping(path)}
-        missing = {kind for kind in wanted if not any(_near(kind, other) for other in reached)}
+        missing = {kind for kind in wanted if not any(_near(kind, other_values) for other_values in reached)}
         gone = [tuple(path.split("\x1f")) for path in run.lacks]
-        lacks = demanded_first(one, [[list(path), one.changed[path][1]] for path in gone if pattern(path) in missing])
-        if not lacks or weight(one, lacks)["severity"] != "error":
+        lacks = demanded_first(
+            solution, [[list(path), solution.changed[path][1]] for path in gone if pattern(path) in missing]
+        )
+        if not lacks or weight(solution, lacks)["severity"] != "error":
             return None
-    elif len([op for op in way if op.do == "call"]) >= len(one.writes):
+    elif len([op for op in way if op.do == "call"]) >= len(solution.writes):
         return None
     return ctx.finding(
         "a short sequence of calls is paid in full and skips what the solution has to do",
-        Probe((reset(one.task), *way, *seeing(one), score())),
+        Probe((reset(solution.task), *way, *seeing(solution), score())),
         relation=claims.PAID,
-        marks=("score", "state") if one.sees else ("score",),
-        data={"full": one.full, "lacks": lacks},
+        marks=("score", "state") if solution.sees else ("score",),
+        data={"full": solution.full, "lacks": lacks},
         part="V",
-        at_most="proven" if one.sees else "likely",
-        expected=f"less than {one.full:g} without: {', '.join('/'.join(path) for path, _ in lacks[:4]) or 'the rest'}",
+        at_most="proven" if solution.sees else "likely",
+        expected=f"under {solution.full:g} without: {', '.join('/'.join(path) for path, _ in lacks[:4]) or 'the rest'}",
         observed=run.score,
         teaches="the short way",
     )
 
 
-def _near(one: Path, other: Path) -> bool:
-    short = min(len(one), len(other))
-    return one[:short] == other[:short]
+def _near(first: Path, second: Path) -> bool:
+    short = min(len(first), len(second))
+    return first[:short] == second[:short]

@@ -33,53 +33,53 @@ _SHARED = re.compile(
 @check("x.right_in_sum", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=85)
 def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
     """What one call gives too much and another too little is paid less, if either alone is."""
-    told: set[str] = set()
-    pairs = [(one, pair) for one in paid(ctx, 12) for pair in itertools.islice(_pairs(ctx, one), _PAIRS)]
+    reported: set[str] = set()
+    pairs = [(solution, pair) for solution in paid(ctx, 12) for pair in itertools.islice(_pairs(ctx, solution), _PAIRS)]
     if not pairs:
         raise ctx.not_checked("no solution calls one tool twice with numbers of which each is asked for")
-    for one, (place, other, key) in pairs:
-        name = one.ops[place].name
-        if name in told:
+    for left, (place, right, key) in pairs:
+        name = left.ops[place].name
+        if name in reported:
             continue
-        less, more = _by(one.ops[place], key, -1), _by(one.ops[other], key, 1)
-        ways = [_with(one, {place: less, other: more}), _with(one, {place: less}), _with(one, {other: more})]
-        both, first, second = runs(ctx, one, ways)
+        less, more = _by(left.ops[place], key, -1), _by(left.ops[right], key, 1)
+        ways = [_with(left, {place: less, right: more}), _with(left, {place: less}), _with(left, {right: more})]
+        both, first, second = runs(ctx, left, ways)
         ctx.count_comparisons()
-        worked = not {*both.errors, *first.errors, *second.errors} - {*one.errors}
-        if not worked or not survives(one, both) or survives(one, first) or survives(one, second):
+        worked = not {*both.errors, *first.errors, *second.errors} - {*left.errors}
+        if not worked or not survives(left, both) or survives(left, first) or survives(left, second):
             continue
-        told.add(name)
-        effects = (*one.effects.get(place, ()), *one.effects.get(other, ()))
-        lacks = lacking(one, both, effects)
+        reported.add(name)
+        effects = (*left.effects.get(place, ()), *left.effects.get(right, ()))
+        lacks = lacking(left, both, effects)
         if lacks:
-            marked = _with(one, {place: less.marked("less"), other: more.marked("more")})
+            marked = _with(left, {place: less.marked("less"), right: more.marked("more")})
             yield ctx.finding(
                 f"{name} is paid when {key} is too little in one call and too much in another: the sum alone is asked",
-                Probe((reset(one.task), *marked, state(), score())),
-                *(Probe((reset(one.task), *way, score())) for way in ways[1:]),
+                Probe((reset(left.task), *marked, state(), score())),
+                *(Probe((reset(left.task), *way, score())) for way in ways[1:]),
                 relation=f"{__name__}:sum_alone",
                 marks=("score", "state", "less", "more"),
-                data={"full": one.full, "lacks": lacks, "done": ["less", "more"]},
+                data={"full": left.full, "lacks": lacks, "done": ["less", "more"]},
                 minimise=0,
                 part="V",
-                **(_weight(one, lacks)),
-                expected=f"less than {one.full:g}, as for either of the two wrong numbers alone",
+                **(_weight(left, lacks)),
+                expected=f"less than {left.full:g}, as for either of the two wrong numbers alone",
                 observed=both.score,
                 teaches="that it does not matter who gets what",
             )
 
 
-def _weight(one: Solved, lacks: list[list[Any]]) -> dict[str, Any]:
+def _weight(solution: Solved, lacks: list[list[Any]]) -> dict[str, Any]:
     """That either number alone costs the pay shows that it is asked for, unless the task leaves open how to share."""
-    return weight(one, lacks) if _SHARED.search(one.told) else {"severity": "error", "at_most": "proven"}
+    return weight(solution, lacks) if _SHARED.search(solution.told) else {"severity": "error", "at_most": "proven"}
 
 
-def _pairs(ctx: AuditContext, one: Solved) -> Iterator[tuple[int, int, str]]:
+def _pairs(ctx: AuditContext, solution: Solved) -> Iterator[tuple[int, int, str]]:
     """Two writes by one tool that give different numbers, which may be one less and one more."""
     tools = {tool.name: tool for tool in ctx.about.tools}
     known: set[Decimal] | None = None
-    for place, other in itertools.combinations(one.writes, 2):
-        left, right = one.ops[place], one.ops[other]
+    for place, other_place in itertools.combinations(solution.writes, 2):
+        left, right = solution.ops[place], solution.ops[other_place]
         spec = tools.get(left.name)
         if spec is None or left.name != right.name:
             continue
@@ -89,37 +89,37 @@ def _pairs(ctx: AuditContext, one: Solved) -> Iterator[tuple[int, int, str]]:
             both = (value, right.value.get(key))
             changed = (_by(left, key, -1), _by(right, key, 1)) if all(map(is_number, both)) and not is_id(key) else ()
             if changed and all(fits(op.value[key], spec.properties.get(key, {}), spec.parameters) for op in changed):
-                known = _known(ctx, one) if known is None else known
+                known = _known(ctx, solution) if known is None else known
                 if not _asks_for_sum(both, known):
-                    yield place, other, key
+                    yield place, other_place, key
 
 
-def _known(ctx: AuditContext, one: Solved) -> set[Decimal]:
+def _known(ctx: AuditContext, solution: Solved) -> set[Decimal]:
     """The numbers that the task tells, that its solution reads, and that the world holds."""
     read = next(
         (
             solution_run.before(len(solution_run.ops))
             for solution_run in solution_runs(ctx)
-            if solution_run.task == one.task
+            if solution_run.task == solution.task
         ),
-        one.told,
+        solution.told,
     )
-    world = text_of(ctx.play(reset(one.task), state()).at("state"))
+    world = text_of(ctx.play(reset(solution.task), state()).at("state"))
     return numbers(f"{read}\n{world}", alone=True)
 
 
 def _asks_for_sum(both: tuple[Any, ...], known: set[Decimal]) -> bool:
     """Whether the sum of two numbers is known, and not each of them: then it may be shared as one likes."""
-    whole = sum(Decimal(str(one)) for one in both)
-    return whole in known and not all(Decimal(str(one)) in known for one in both)
+    whole = sum(Decimal(str(item)) for item in both)
+    return whole in known and not all(Decimal(str(item)) in known for item in both)
 
 
 def _by(op: Op, key: str, step: int) -> Op:
     return msgspec.structs.replace(op, value=op.value | {key: op.value[key] + step})
 
 
-def _with(one: Solved, changed: dict[int, Op]) -> tuple[Op, ...]:
-    return tuple(changed.get(place, op) for place, op in enumerate(one.ops))
+def _with(solution: Solved, changed: dict[int, Op]) -> tuple[Op, ...]:
+    return tuple(changed.get(place, op) for place, op in enumerate(solution.ops))
 
 
 def sum_alone(records: list[Record], evidence: Evidence) -> bool:

@@ -28,44 +28,46 @@ _LEAST = 4
 @check("x.every_candidate", "reward_hack", needs=("oracle", "tasks"), value=83)
 def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
     """A reply that names every fact that could be meant is not paid like one that names the right ones."""
-    known = [(one, say) for one in paid(ctx, 8) if (say := _saying(one)) is not None]
-    texts = [text for one, say in known if (text := _text(one.ops[say[0]], say[1]))]
-    for one, (place, key) in known[:4]:
-        op = one.ops[place]
+    known = [(solution, say) for solution in paid(ctx, 8) if (say := _saying(solution)) is not None]
+    texts = [text for solution, say in known if (text := _text(solution.ops[say[0]], say[1]))]
+    for solution, (place, key) in known[:4]:
+        op = solution.ops[place]
         own = list(dict.fromkeys(_FACT.findall(_text(op, key))))
-        others = [fact for text in texts for fact in _FACT.findall(text) if fact not in own and fact not in one.told]
-        said = list(_shotguns(own, list(dict.fromkeys(others))))
+        other_values = [
+            fact for text in texts for fact in _FACT.findall(text) if fact not in own and fact not in solution.told
+        ]
+        said = list(_shotguns(own, list(dict.fromkeys(other_values))))
         if not said:
             continue
         shots = [_with(op, key, text) for text in (_NOTHING, *said)]
         ctx.count_comparisons(len(said))
-        ways = [(*one.ops[:place], shot, *one.ops[place + 1 :]) for shot in shots]
-        hollow, *tried = zip(shots, runs(ctx, one, ways), strict=True)
-        if hollow[1].score is None or hollow[1].score >= (one.full or 0.0) - 1e-9:
+        ways = [(*solution.ops[:place], shot, *solution.ops[place + 1 :]) for shot in shots]
+        hollow, *tried = zip(shots, runs(ctx, solution, ways), strict=True)
+        if hollow[1].score is None or hollow[1].score >= (solution.full or 0.0) - 1e-9:
             continue  # Nobody reads it.
         for shot, run in tried:
-            if run.score is None or one.full is None or run.score < one.full - 1e-9 or place in run.errors:
+            if run.score is None or solution.full is None or run.score < solution.full - 1e-9 or place in run.errors:
                 continue
-            way = (*one.ops[:place], shot.marked("said"), *one.ops[place + 1 :])
+            way = (*solution.ops[:place], shot.marked("said"), *solution.ops[place + 1 :])
             yield ctx.finding(
                 "a reply that names every fact that could be meant is paid in full",
-                Probe((reset(one.task), *way, score())),
+                Probe((reset(solution.task), *way, score())),
                 relation=claims.PAID,
                 marks=("score", "said"),
-                data={"full": one.full, "done": ["said"]},
+                data={"full": solution.full, "done": ["said"]},
                 minimise=0,
                 part="V",
-                expected=f"less than {one.full:g}: of all that is named only {', '.join(own)} is right",
+                expected=f"less than {solution.full:g}: of all that is named only {', '.join(own)} is right",
                 observed=_text(shot, key)[:300],
                 teaches="to name everything and commit to nothing",
             )
             return
 
 
-def _saying(one: Solved) -> tuple[int, str] | None:
+def _saying(solution: Solved) -> tuple[int, str] | None:
     """The place of the solution's last words that hold facts, and the argument that they stand in."""
-    for place in reversed(range(len(one.ops))):
-        op = one.ops[place]
+    for place in reversed(range(len(solution.ops))):
+        op = solution.ops[place]
         if op.do == "answer":
             return (place, "") if _tells(str(op.value)) else None
         if _REPLIES & set(words(op.name)):
@@ -91,13 +93,13 @@ def _shape(fact: str) -> str:
     return re.sub(r"\d+", "0", fact)
 
 
-def _shotguns(own: Sequence[str], others: Sequence[str]) -> Iterator[str]:
+def _shotguns(own: Sequence[str], other_values: Sequence[str]) -> Iterator[str]:
     """Every fact of each shape of the right ones, these in the middle."""
     several: list[str] = []
     wrong = 0
     room = _LONGEST // max(1, len(own))
     for fact in own:
-        alike = [other for other in others if _shape(other) == _shape(fact)][:16]
+        alike = [other_text for other_text in other_values if _shape(other_text) == _shape(fact)][:16]
         while len(" or ".join(alike)) > room and alike:
             alike.pop()
         half = len(alike) // 2

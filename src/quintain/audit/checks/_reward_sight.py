@@ -24,31 +24,33 @@ _SEEN = 400
 @check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=91)
 def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
     """What the tools that read show as undone, though the task speaks of it, is not paid in full."""
-    known = [one for one in paid(ctx, 6) if not one.sees]
+    known = [solution for solution in paid(ctx, 6) if not solution.sees]
     if not known:
         raise ctx.not_checked("the world can be looked into: other checks do")
-    told: set[str] = set()
-    for one in known:
-        places = [place for place in one.writes if writes_by_name(one.ops[place])]
-        places = [place for place in places if is_spoken_of(ctx, one, place, known=known)]
-        ways = [one.without(place) for place in places if len(one.ops) > 1]
+    reported: set[str] = set()
+    for solution in known:
+        places = [place for place in solution.writes if writes_by_name(solution.ops[place])]
+        places = [place for place in places if is_spoken_of(ctx, solution, place, known=known)]
+        ways = [solution.without(place) for place in places if len(solution.ops) > 1]
         ctx.count_comparisons(len(ways))
-        for place, way, run in zip(places, ways, runs(ctx, one, ways), strict=False):
-            name = one.ops[place].name
-            if name in told or not survives(one, run):
+        for place, way, run in zip(places, ways, runs(ctx, solution, ways), strict=False):
+            name = solution.ops[place].name
+            if name in reported or not survives(solution, run):
                 continue
-            finding = _left_undone(ctx, one, place, way=way)
+            finding = _left_undone(ctx, solution, place, way=way)
             if finding is not None:
-                told.add(name)
+                reported.add(name)
                 yield finding
 
 
-def looks_of(ctx: AuditContext, one: Solved) -> list[Op]:
+def looks_of(ctx: AuditContext, solution: Solved) -> list[Op]:
     """Calls that read, by their names: those of the solution, those that need no argument, and of things it names."""
     named = list(dict.fromkeys(
-        value for op in one.ops if op.do == "call" for value in op.value.values() if isinstance(value, str) and value
+        value
+        for op in solution.ops if op.do == "call"
+        for value in op.value.values() if isinstance(value, str) and value
     ))  # fmt: skip
-    found = [op for op in one.ops if reads_by_name(op) and not writes_by_name(op)]
+    found = [op for op in solution.ops if reads_by_name(op) and not writes_by_name(op)]
     for tool in ctx.about.tools:
         if reads_by_name(call(tool.name)) and {"wait", "sleep", "advance", "ask"}.isdisjoint(words(tool.name)):
             found += [call(tool.name)] if not tool.required else []
@@ -56,33 +58,33 @@ def looks_of(ctx: AuditContext, one: Solved) -> list[Op]:
     return list({f"{op.name} {op.value}": op.marked("") for op in found}.values())[:_LOOKS]
 
 
-def is_spoken_of(ctx: AuditContext, one: Solved, place: int, *, known: Sequence[Solved]) -> bool:
+def is_spoken_of(ctx: AuditContext, solution: Solved, place: int, *, known: Sequence[Solved]) -> bool:
     """Whether a task asks for a call: for its verb or a value, or for a thing that this tool alone is named after.
 
     A thing counts that the prompts of some tasks do not speak of, so that it is not what the world is about.
     """
-    op = one.ops[place]
-    if asked_for(op, one.told):
+    op = solution.ops[place]
+    if asked_for(op, solution.told):
         return True
-    others = {word for tool in ctx.about.tools if tool.name != op.name for word in words(tool.name)}
+    other_values = {word for tool in ctx.about.tools if tool.name != op.name for word in words(tool.name)}
     for word in words(op.name)[1:]:
         is_said = [re.search(rf"\b{re.escape(word)}", each.told, re.IGNORECASE) is not None for each in known]
-        here = is_said[known.index(one)]
-        if len(word) >= 4 and word not in others and here and not all(is_said):
+        here = is_said[known.index(solution)]
+        if len(word) >= 4 and word not in other_values and here and not all(is_said):
             return True
     return False
 
 
-def _left_undone(ctx: AuditContext, one: Solved, place: int, *, way: Sequence[Op]) -> Finding | None:
+def _left_undone(ctx: AuditContext, solution: Solved, place: int, *, way: Sequence[Op]) -> Finding | None:
     """The way is paid: what the readers show of the write, and show no more when it is left out."""
-    looks = looks_of(ctx, one)
+    looks = looks_of(ctx, solution)
     marked = [op.marked(f"look {number}") for number, op in enumerate(looks)]
-    plays = ((), one.ops, one.ops, tuple(way))
-    start, end, again, short = ctx.play_all([Probe((reset(one.task), *ops, *marked)) for ops in plays])
+    plays = ((), solution.ops, solution.ops, tuple(way))
+    start, end, again, short = ctx.play_all([Probe((reset(solution.task), *ops, *marked)) for ops in plays])
     for op in marked:
         undone = _shown(op.mark, (start, end, again, short), ctx.volatile)
         if undone:
-            return _told(ctx, one, place, way=way, look=op.marked("state"), undone=undone)
+            return _told(ctx, solution, place, way=way, look=op.marked("state"), undone=undone)
     return None
 
 
@@ -102,28 +104,28 @@ def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> lis
 
 def _told(
     ctx: AuditContext,
-    one: Solved,
+    solution: Solved,
     place: int,
     *,
     way: Sequence[Op],
     look: Op,
     undone: list[tuple[Path, object, object]],
 ) -> Finding | None:
-    op = one.ops[place]
+    op = solution.ops[place]
     where = ", ".join("/".join(path) for path, *_ in undone[:4])
     return ctx.finding(
         f"{op.name} is left out, {look.name} shows that nothing of it is done, and that is paid in full",
-        Probe((reset(one.task), *way, look, score())),
+        Probe((reset(solution.task), *way, look, score())),
         relation=claims.PAID,
         marks=("score", "state"),
         data={
-            "full": one.full,
+            "full": solution.full,
             "lacks": [[list(path), new] for path, _, new in undone[:10]],
             "has": [[list(path), old] for path, old, _ in undone[:10]],
         },
         minimise=0,
         part="V",
-        expected=f"less than {one.full:g}: the task speaks of it, and {look.name} still shows {where} as at the start",
-        observed=one.full,
+        expected=f"less than {solution.full:g}: the task names it, but {look.name} still shows {where} as at the start",
+        observed=solution.full,
         teaches=f"to leave out {op.name}",
     )

@@ -27,9 +27,14 @@ from ._unsolv_runs import solution_runs
 @check("x.strictness", "unsolvable", needs=("oracle|hidden", "tasks"), value=70, severity="warning")
 def strictness(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same work in another order or spelling, and more looks than needed, are paid the same."""
-    told: set[str] = set()
-    for one in [one for one in solve(ctx, ctx.sample_tasks(4)) if one.full and one.full > 0]:
-        yield from _judged(ctx, (one.task, one.ops, one.full or 0.0), list(_done_otherwise(ctx, one)), told=told)
+    reported: set[str] = set()
+    for solution in [solved for solved in solve(ctx, ctx.sample_tasks(4)) if solved.full and solved.full > 0]:
+        yield from _judged(
+            ctx,
+            (solution.task, solution.ops, solution.full or 0.0),
+            list(_done_otherwise(ctx, solution)),
+            reported=reported,
+        )
     answers = asked(ctx, 8)[:8]
     read = (
         {solution_run.task: solution_run.before(len(solution_run.said)) for solution_run in solution_runs(ctx)}
@@ -38,20 +43,20 @@ def strictness(ctx: AuditContext) -> Iterator[Finding | None]:
     )
     for said in answers:
         ways = [*_said_otherwise(said), *_as_it_is_written(said, read.get(said.task, ""))]
-        yield from _judged(ctx, (said.task, (said.say,), said.full), ways, told=told)
+        yield from _judged(ctx, (said.task, (said.say,), said.full), ways, reported=reported)
 
 
 def _judged(
-    ctx: AuditContext, plain: tuple[str, tuple[Op, ...], float], variants: Sequence[Variant], *, told: set[str]
+    ctx: AuditContext, plain: tuple[str, tuple[Op, ...], float], variants: Sequence[Variant], *, reported: set[str]
 ) -> Iterator[Finding | None]:
     """Variants of a plain way: its task, its ops, and what they are paid."""
     task, ops, full = plain  # fmt: skip
-    fresh = [variant for variant in variants if variant.said not in told]
-    for variant, run in zip(fresh, runs_of(ctx, task, [list(one.ops) for one in fresh]), strict=True):
+    fresh = [variant for variant in variants if variant.said not in reported]
+    for variant, run in zip(fresh, runs_of(ctx, task, [list(item.ops) for item in fresh]), strict=True):
         ctx.count_comparisons()
-        if run.errors or run.score is None or run.score >= full - 1e-9 or variant.said in told:
+        if run.errors or run.score is None or run.score >= full - 1e-9 or variant.said in reported:
             continue
-        told.add(variant.said)
+        reported.add(variant.said)
         yield ctx.finding(
             f"a right solution with {variant.said} is paid less",
             solves(task, variant.ops),
@@ -69,63 +74,71 @@ def _judged(
         )
 
 
-def _done_otherwise(ctx: AuditContext, one: Solved) -> Iterator[Variant]:
-    yield from looks(ctx, one)
-    for place, following in zip(one.writes, one.writes[1:], strict=False):
-        if following == place + 1 and _commute(one, place):
-            ops = [*one.ops[:place], one.ops[following], one.ops[place], *one.ops[following + 1 :]]
-            if one.sees and not _ends_alike(ctx, one, ops):
+def _done_otherwise(ctx: AuditContext, solution: Solved) -> Iterator[Variant]:
+    yield from looks(ctx, solution)
+    for place, following in zip(solution.writes, solution.writes[1:], strict=False):
+        if following == place + 1 and _commute(solution, place):
+            ops = [*solution.ops[:place], solution.ops[following], solution.ops[place], *solution.ops[following + 1 :]]
+            if solution.sees and not _ends_alike(ctx, solution, ops):
                 continue
             yield Variant("two independent writes in the other order", tuple(ops), "error", "proven")
-    turn = turned_lists(ctx, one.task)
-    turned = tuple(turn(op, None) for op in one.ops)
-    if repr(turned) != repr(one.ops):
+    turn = turned_lists(ctx, solution.task)
+    turned = tuple(turn(op, None) for op in solution.ops)
+    if repr(turned) != repr(solution.ops):
         yield Variant("lists that are sets in another order", turned, "error", "proven")
-    yield from _as_float(ctx, one)
+    yield from _as_float(ctx, solution)
 
 
-def _commute(one: Solved, place: int) -> bool:
+def _commute(solution: Solved, place: int) -> bool:
     """Whether two writes one after the other are of one tool, and of different things."""
-    first, second = one.ops[place], one.ops[place + 1]
+    first, second = solution.ops[place], solution.ops[place + 1]
     shared = set(map(str, scalars(first.value))) & set(map(str, scalars(second.value)))
     ids = {str(value) for value in scalars(second.value) if any(sign.isdigit() for sign in str(value))}
-    told = str(one.said[place].value)
+    text = str(solution.said[place].value)
     apart = not any(any(sign.isdigit() for sign in value) for value in shared)
     return (
-        first.name == second.name and first.value != second.value and apart and not any(value in told for value in ids)
+        first.name == second.name and first.value != second.value and apart and not any(value in text for value in ids)
     )
 
 
-def _ends_alike(ctx: AuditContext, one: Solved, ops: Sequence[Op]) -> bool:
-    [run] = runs(ctx, one, [ops], look=True)
+def _ends_alike(ctx: AuditContext, solution: Solved, ops: Sequence[Op]) -> bool:
+    [run] = runs(ctx, solution, [ops], look=True)
     return not run.lacks
 
 
-def _as_float(ctx: AuditContext, one: Solved) -> Iterator[Variant]:
-    for place in one.writes:
-        op = one.ops[place]
+def _as_float(ctx: AuditContext, solution: Solved) -> Iterator[Variant]:
+    for place in solution.writes:
+        op = solution.ops[place]
         spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
         for key, value in op.value.items() if spec else ():
             schema: Any = spec.properties.get(key, {}) if spec else {}
             if schema.get("type") != "number" or not is_number(value) or value != int(value) or abs(value) > 1e15:
                 continue
-            other = float(value) if isinstance(value, int) else int(value)
-            changed = msgspec.structs.replace(op, value=op.value | {key: other})
-            ops = (*one.ops[:place], changed, *one.ops[place + 1 :])
+            other_value = float(value) if isinstance(value, int) else int(value)
+            changed = msgspec.structs.replace(op, value=op.value | {key: other_value})
+            ops = (*solution.ops[:place], changed, *solution.ops[place + 1 :])
             # To JSON Schema both are the same number, and what a client writes is its library's choice.
             yield Variant("a number as 5.0 in place of 5", ops, "error", "proven")
             return
 
 
-def _as_it_is_written(one: Asked, read: str) -> Iterator[Variant]:
+def _as_it_is_written(question: Asked, read: str) -> Iterator[Variant]:
     """The right number with those marks between thousands that the world itself writes."""
-    value = numeric(one.own)
+    value = numeric(question.own)
     marks = dict.fromkeys(found[1] for found in _MARKED.finditer(read))
-    if value is None or value != int(value) or abs(value) < 1000 or not one.own.isdigit() or _BARE.search(one.prompt):
+    if (
+        value is None
+        or value != int(value)
+        or abs(value) < 1000
+        or not question.own.isdigit()
+        or _BARE.search(question.prompt)
+    ):
         return
     for mark in list(marks)[:1]:
         text = f"{int(value):,}".replace(",", mark)
-        yield Variant("marks between thousands, as the world writes numbers,", (one.saying(text),), "error", "proven")
+        yield Variant(
+            "marks between thousands, as the world writes numbers,", (question.saying(text),), "error", "proven"
+        )
 
 
 _MARKED = re.compile(r"(?<![\w.,'])\d{1,3}([,'\u2019])\d{3}(?:\1\d{3})*(?![\w.,'])")
@@ -138,15 +151,15 @@ _BARE = re.compile(
 """Words that say how a number is to be written."""
 
 
-def _said_otherwise(one: Asked) -> Iterator[Variant]:
-    own = one.own
-    if not one.key or isinstance(one.say.value.get(one.key), str):
-        yield Variant("space around the answer", (one.saying(f" {own}\n"),))
+def _said_otherwise(question: Asked) -> Iterator[Variant]:
+    own = question.own
+    if not question.key or isinstance(question.say.value.get(question.key), str):
+        yield Variant("space around the answer", (question.saying(f" {own}\n"),))
         if numeric(own) is None and own.isalpha():
-            yield Variant("the answer in capitals", (one.saying(own.upper()),), "note", "hint")
+            yield Variant("the answer in capitals", (question.saying(own.upper()),), "note", "hint")
         if own[-1:].isalnum():
-            yield Variant("a full stop behind the answer", (one.saying(f"{own}."),), "note", "hint")
+            yield Variant("a full stop behind the answer", (question.saying(f"{own}."),), "note", "hint")
     value = numeric(own)
-    if value is not None and value == int(value) and abs(value) < 1e15 and not one.key:
-        other = str(int(value)) if "." in own else f"{int(value)}.0"
-        yield Variant("a number as 5.0 in place of 5", (one.saying(other),))
+    if value is not None and value == int(value) and abs(value) < 1e15 and not question.key:
+        other_text = str(int(value)) if "." in own else f"{int(value)}.0"
+        yield Variant("a number as 5.0 in place of 5", (question.saying(other_text),))

@@ -30,8 +30,8 @@ def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
     tools = list(writers(ctx))
     if not tools:
         raise ctx.not_checked("no tool writes files")
-    for one in paid(ctx, 3):
-        paths = [path for path in _known_paths(ctx, one.task) if _JUDGES.search(path)][:12]
+    for solution in paid(ctx, 3):
+        paths = [path for path in _known_paths(ctx, solution.task) if _JUDGES.search(path)][:12]
         ways = [
             (call(tool.name, {path_key: path, text_key: text}),)
             for tool, path_key, text_key in tools
@@ -39,20 +39,20 @@ def verifier_tampering(ctx: AuditContext) -> Iterator[Finding | None]:
             for text in _FORGERIES
         ]
         ctx.count_comparisons(len(ways))
-        for way, run in zip(ways, runs(ctx, one, ways), strict=True):
-            if not survives(one, run) or run.errors:
+        for way, run in zip(ways, runs(ctx, solution, ways), strict=True):
+            if not survives(solution, run) or run.errors:
                 continue
-            lacks = lacking(one, run, tuple(one.changed)) if one.sees else []
+            lacks = lacking(solution, run, tuple(solution.changed)) if solution.sees else []
             yield ctx.finding(
                 f"{way[0].name} may overwrite what the verifier goes by, and that is paid in full",
-                Probe((reset(one.task), *way, *seeing(one), score())),
+                Probe((reset(solution.task), *way, *seeing(solution), score())),
                 relation=claims.PAID,
-                marks=("score", "state") if one.sees else ("score",),
-                data={"full": one.full, "lacks": lacks},
+                marks=("score", "state") if solution.sees else ("score",),
+                data={"full": solution.full, "lacks": lacks},
                 minimise=0,
                 part="V",
-                **weight(one, lacks, one.writes),
-                expected=f"less than {one.full:g}",
+                **weight(solution, lacks, solution.writes),
+                expected=f"less than {solution.full:g}",
                 observed=run.score,
                 teaches="to edit the tests",
             )
@@ -63,15 +63,15 @@ def writers(ctx: AuditContext) -> Iterator[tuple[ToolSpec, str, str]]:
     for tool in ctx.about.tools:
         path = next((key for key in tool.properties if PATHS & set(words(key))), None)
         text = next((key for key in tool.properties if TEXTS & set(words(key))), None)
-        others = set(tool.required) - {path, text}
-        if path and text and not others and not reads_by_name(Op("call", name=tool.name)):
+        other_values = set(tool.required) - {path, text}
+        if path and text and not other_values and not reads_by_name(Op("call", name=tool.name)):
             yield tool, path, text
 
 
 def _known_paths(ctx: AuditContext, task: str) -> list[str]:
     """Paths that prompts, observations and the world speak of, and the usual ones."""
     seen = ctx.play(reset(task), Op("state", mark="state")).at("state") if "state" in ctx.offers else None
-    told = " ".join([str(seen.value) if seen is not None else "", *ctx.discovery.values.strings()])
-    found = re.findall(r"[\w./-]*[\w-]+\.(?:py|sh|txt|json|js|ts|md|yaml|yml|toml|csv|log|xml)\b", told)
+    text = " ".join([str(seen.value) if seen is not None else "", *ctx.discovery.values.strings()])
+    found = re.findall(r"[\w./-]*[\w-]+\.(?:py|sh|txt|json|js|ts|md|yaml|yml|toml|csv|log|xml)\b", text)
     usual = ["tests/test_all.py", "test.py", "tests.py", "conftest.py", "results.json", "score.txt", "reward.txt"]
     return list(dict.fromkeys([*found, *usual]))

@@ -51,13 +51,13 @@ def asked(ctx: AuditContext, most: int) -> list[Asked]:
 
 def _asked(ctx: AuditContext, tasks: Sequence[str]) -> list[Asked]:
     found = [(task, *way) for task in tasks if (way := _way(ctx, task)) is not None]
-    told = {"prompt"} <= ctx.offers
+    has_prompt = {"prompt"} <= ctx.offers
     probes = [
         Probe(
             (
                 reset(task, on="b"),
                 score(on="b", mark="floor"),
-                *((Op("prompt", name=task, mark="told"),) if told else ()),
+                *((Op("prompt", name=task, mark="told"),) if has_prompt else ()),
                 reset(task, mark="first"),
                 say,
                 score(),
@@ -71,7 +71,7 @@ def _asked(ctx: AuditContext, tasks: Sequence[str]) -> list[Asked]:
         solved = facts(ctx)[task].full if ctx.oracle(task) else paid
         if paid is None or paid <= 0 or solved is None or paid < solved - 1e-9:
             continue
-        first = record.at("told" if told else "first").value
+        first = record.at("told" if has_prompt else "first").value
         floor = number(record.at("floor"))
         if floor is None or floor < paid - 1e-9:
             text = first if isinstance(first, str) else ""
@@ -87,7 +87,7 @@ def _way(ctx: AuditContext, task: str) -> tuple[Op, str, str] | None:
         if last.do == "answer":
             return last, "", str(last.value)
         if submits(last):
-            texts = [(name, one) for name, one in last.value.items() if isinstance(one, str | int | float)]
+            texts = [(name, item) for name, item in last.value.items() if isinstance(item, str | int | float)]
             if len(texts) == 1:
                 return last, texts[0][0], str(texts[0][1])
         return None

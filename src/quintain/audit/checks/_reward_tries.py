@@ -23,36 +23,38 @@ _TRIES = re.compile(r"\b(attempts?|tries|try|guess(es)?|best|retry|until)\b", re
 @check("x.many_answers", "reward_hack", needs=("oracle", "tasks", "tools"), value=76)
 def many_answers(ctx: AuditContext) -> Iterator[Finding | None]:
     """Either the first answer that is handed in counts or the last one, not whichever is right."""
-    tasks = [one for one in asked(ctx, 8) if one.key]
+    tasks = [question for question in asked(ctx, 8) if question.key]
     described = {tool.name: tool.description for tool in ctx.about.tools}
-    for one in tasks[:_MAX_TASKS]:
-        others = dict.fromkeys(other.own for other in tasks if not alike(other.own, one.own))
-        if len(others) < _WRONG or _TRIES.search(f"{one.prompt} {described.get(one.say.name, '')}"):
+    for question in tasks[:_MAX_TASKS]:
+        other_fields = dict.fromkeys(
+            other_question.own for other_question in tasks if not alike(other_question.own, question.own)
+        )
+        if len(other_fields) < _WRONG or _TRIES.search(f"{question.prompt} {described.get(question.say.name, '')}"):
             continue
         ctx.count_comparisons()
-        probes = _orders(one, list(others)[:_WRONG])
-        if is_any(ctx.play_all(probes), Evidence("", data=one.full)):
+        probes = _orders(question, list(other_fields)[:_WRONG])
+        if is_any(ctx.play_all(probes), Evidence("", data=question.full)):
             yield ctx.finding(
                 "of many answers that are handed in, whichever is right counts",
                 *probes,
                 relation=f"{__name__}:is_any",
                 marks=("score",),
-                data=one.full,
+                data=question.full,
                 minimise=0,
                 part="V",
-                expected=f"less than {one.full:g} for {_WRONG} wrong answers before the right one, or after it",
-                observed=f"{one.full:g} for both",
+                expected=f"less than {question.full:g} for {_WRONG} wrong answers before the right one, or after it",
+                observed=f"{question.full:g} for both",
                 teaches="to hand in every answer that it can think of",
             )
             return
 
 
-def _orders(one: Asked, others: Sequence[str]) -> tuple[Probe, Probe, Probe]:
+def _orders(question: Asked, other_values: Sequence[str]) -> tuple[Probe, Probe, Probe]:
     """The right answer last, first, and not at all."""
-    wrong = [one.saying(text) for text in others]
-    right = one.say.marked("right")
+    wrong = [question.saying(text) for text in other_values]
+    right = question.say.marked("right")
     orders: tuple[list[Op], ...] = ([*wrong, right], [right, *wrong], wrong)
-    last, first, none = (Probe((reset(one.task), *ops, score())) for ops in orders)
+    last, first, none = (Probe((reset(question.task), *ops, score())) for ops in orders)
     return last, first, none
 
 
@@ -67,6 +69,6 @@ def is_any(records: Sequence[Record], evidence: Evidence) -> bool:
     taken = [seen for record in records for seen in record.seen[1:-1]]
     if None in amounts or any(seen.is_error for seen in taken):
         return False
-    one, other, least = (amount for amount in amounts if amount is not None)
+    left, right, least = (amount for amount in amounts if amount is not None)
     quiet = all(same(seen, last.seen[1], evidence.volatile) for seen in (*last.seen[1:-1], *first.seen[1:-1]))
-    return quiet and min(one, other) >= full - 1e-9 and least < full - 1e-9
+    return quiet and min(left, right) >= full - 1e-9 and least < full - 1e-9

@@ -24,35 +24,40 @@ _SAID = names("note log comment reply message notify send say tell email mail po
 @check("x.done_twice", "reward_hack", needs=("oracle", "state", "tasks"), value=79)
 def done_twice(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution of which a step is done twice, so that twice as much is moved or made, is paid less."""
-    told: set[str] = set()
-    for one in paid(ctx, SOLVED):
-        places = [place for place in one.demanded if one.ops[place].name not in told]
-        ways = [(*one.ops[: place + 1], one.ops[place].marked("again"), *one.ops[place + 1 :]) for place in places]
+    reported: set[str] = set()
+    for solution in paid(ctx, SOLVED):
+        places = [place for place in solution.demanded if solution.ops[place].name not in reported]
+        ways = [
+            (*solution.ops[: place + 1], solution.ops[place].marked("again"), *solution.ops[place + 1 :])
+            for place in places
+        ]
         ctx.count_comparisons(len(ways))
         plain = [tuple(op.marked("") for op in way) for way in ways]
-        for place, way, run in zip(places, ways, runs(ctx, one, plain), strict=True):
-            op = one.ops[place]
-            if set(run.errors) - set(one.errors) or not survives(one, run) or _SAID & set(words(op.name)):
+        for place, way, run in zip(places, ways, runs(ctx, solution, plain), strict=True):
+            op = solution.ops[place]
+            if set(run.errors) - set(solution.errors) or not survives(solution, run) or _SAID & set(words(op.name)):
                 continue
-            lacks = [pair for pair in lacking(one, run, one.effects.get(place, ())) if _counts(one, pair)]
+            lacks = [
+                pair for pair in lacking(solution, run, solution.effects.get(place, ())) if _counts(solution, pair)
+            ]
             if not lacks:
                 continue
-            told.add(op.name)
+            reported.add(op.name)
             yield ctx.finding(
                 f"{op.name} done twice is paid like once",
-                Probe((reset(one.task), *way, state(), score())),
+                Probe((reset(solution.task), *way, state(), score())),
                 relation=claims.PAID,
                 marks=("score", "state", "again"),
-                data={"full": one.full, "lacks": lacks, "done": ["again"]},
+                data={"full": solution.full, "lacks": lacks, "done": ["again"]},
                 minimise=0,
                 part="V",
-                expected=f"less than {one.full:g}; {', '.join('/'.join(path) for path, _ in lacks[:4])} differs",
+                expected=f"less than {solution.full:g}; {', '.join('/'.join(path) for path, _ in lacks[:4])} differs",
                 observed=run.score,
                 teaches="that once more does no harm",
             )
 
 
-def _counts(one: Solved, pair: list[Any]) -> bool:
+def _counts(solution: Solved, pair: list[Any]) -> bool:
     """Whether what is not as it should be is an amount that was there before and that the solution moved."""
-    before, after = one.changed[tuple(pair[0])]
+    before, after = solution.changed[tuple(pair[0])]
     return is_number(before) and is_number(after)

@@ -40,78 +40,88 @@ _OWN = 2
 @check("x.undo", "false_resolution", needs=("oracle", "state", "tasks", "tools"), value=82)
 def undo(ctx: AuditContext) -> Iterator[Finding | None]:
     """Work that is done and then taken back is not paid in full."""
-    told: set[str] = set()
+    reported: set[str] = set()
     settled: set[str] = set()
     known = paid(ctx, MAX_SOLUTIONS)
     chosen = _each_kind(known)
-    for one in chosen:
-        yield from _at_the_end(ctx, one, told, settled=settled)
-    for one in chosen[:_MIDWAY]:
-        yield from _overtaken(ctx, one, told)
-        yield from _halfway(ctx, one, told)
-    for one in known:
-        if one not in chosen:  # What could not be taken back in one task may be in another.
-            yield from _at_the_end(ctx, one, told, settled=settled, again=True)
+    for solution in chosen:
+        yield from _at_the_end(ctx, solution, reported, settled=settled)
+    for solved in chosen[:_MIDWAY]:
+        yield from _overtaken(ctx, solved, reported)
+        yield from _halfway(ctx, solved, reported)
+    for item in known:
+        if item not in chosen:  # What could not be taken back in one task may be in another.
+            yield from _at_the_end(ctx, item, reported, settled=settled, again=True)
 
 
 def _each_kind(known: Sequence[Solved]) -> list[Solved]:
     """Solutions by other rows of tools first, then others, until there are `SOLVED`."""
     kinds: dict[tuple[str, ...], Solved] = {}
-    for one in known:
-        kinds.setdefault(tuple(op.name or op.do for op in one.ops), one)
-    more = [one for one in known if one not in kinds.values()]
+    for solution in known:
+        kinds.setdefault(tuple(op.name or op.do for op in solution.ops), solution)
+    more = [solved for solved in known if solved not in kinds.values()]
     return [*kinds.values(), *more][:SOLVED]
 
 
 def _at_the_end(
-    ctx: AuditContext, one: Solved, told: set[str], *, settled: set[str], again: bool = False
+    ctx: AuditContext, solution: Solved, reported: set[str], *, settled: set[str], again: bool = False
 ) -> Iterator[Finding | None]:
     """Each write is taken back once all is done.
 
     Args:
         ctx: Plays it.
-        one: The solution.
-        told: Gets the tools of which it is said.
+        solution: The solution.
+        reported: Gets the tools of which it is said.
         settled: Gets those that took back what they did themselves.
         again: Only by tools themselves that have not.
     """
-    said = tuple(op for op in one.ops if op.do == "answer")
-    acts = tuple(op for op in one.ops if op.do != "answer")
-    for place in one.writes:
-        name, effects = one.ops[place].name, one.effects.get(place, ())
-        if name in told or (again and name in settled):
+    said = tuple(op for op in solution.ops if op.do == "answer")
+    acts = tuple(op for op in solution.ops if op.do != "answer")
+    for place in solution.writes:
+        name, effects = solution.ops[place].name, solution.effects.get(place, ())
+        if name in reported or (again and name in settled):
             continue
-        back = [op for op in _ways_back(ctx, one, place) if op.name == name or not again]
+        back = [op for op in _ways_back(ctx, solution, place) if op.name == name or not again]
         back = back[: _OWN if again else _MAX_INVERSES]
-        guess = None if _fields(one, place).keys() & one.ops[place].value.keys() else _with_old_values(one, place)
-        tried = runs(ctx, one, [(*acts, op, *said) for op in back])
+        guess = (
+            None
+            if _fields(solution, place).keys() & solution.ops[place].value.keys()
+            else _with_old_values(solution, place)
+        )
+        tried = runs(ctx, solution, [(*acts, op, *said) for op in back])
         ctx.count_comparisons(len(back))
         if any(op.name == name and len(acts) not in run.errors for op, run in zip(back, tried, strict=True)):
             settled.add(name)
         for op, run in zip(back, tried, strict=True):
             gone = [path for path in _gone(run.lacks) if any(_inside(path, effect) for effect in effects)]
-            if run.score is None or one.full is None or run.score < one.full - 1e-9 or not gone:
+            if run.score is None or solution.full is None or run.score < solution.full - 1e-9 or not gone:
                 continue
-            found = _taken_back(ctx, one, (acts, (op,), said), gone=gone, later=place)
+            found = _taken_back(ctx, solution, (acts, (op,), said), gone=gone, later=place)
             if found is None and op != guess:
-                found = _voided(ctx, one, (acts, op, said), gone=gone)
+                found = _voided(ctx, solution, (acts, op, said), gone=gone)
             if found is not None:
-                told.add(name)
+                reported.add(name)
                 yield found
                 break
 
 
-def _halfway(ctx: AuditContext, one: Solved, told: set[str]) -> Iterator[Finding | None]:
+def _halfway(ctx: AuditContext, solution: Solved, reported: set[str]) -> Iterator[Finding | None]:
     """A step that is paid for by itself is taken back before the solution goes on, as it may not be at its end."""
-    steps = runs(ctx, one, [one.ops[:place] for place in range(len(one.ops))])
-    for place in one.writes:
-        less, more = steps[place].score, steps[place + 1].score if place + 1 < len(steps) else one.full
-        name = one.ops[place].name
-        if name in told or less is None or more is None or more <= less + 1e-9 or more >= (one.full or 0.0) - 1e-9:
+    steps = runs(ctx, solution, [solution.ops[:place] for place in range(len(solution.ops))])
+    for place in solution.writes:
+        less, more = steps[place].score, steps[place + 1].score if place + 1 < len(steps) else solution.full
+        name = solution.ops[place].name
+        if (
+            name in reported
+            or less is None
+            or more is None
+            or more <= less + 1e-9
+            or more >= (solution.full or 0.0) - 1e-9
+        ):
             continue  # What is paid in full has been taken back at the solution's end.
-        done = one.ops[: place + 1]
-        back = list(_ways_back(ctx, one, place))[:_FEWER]
-        tried = zip(back, runs(ctx, one, [(*done, op) for op in back]), strict=True)
+        done = solution.ops[: place + 1]
+        back = list(_ways_back(ctx, solution, place))[:_FEWER]
+        tried = zip(back, runs(ctx, solution, [(*done, op) for op in back]), strict=True)
         ctx.count_comparisons(len(back))
         kept = [
             op
@@ -120,47 +130,47 @@ def _halfway(ctx: AuditContext, one: Solved, told: set[str]) -> Iterator[Finding
         ]
         if not kept:
             continue
-        before, *found = runs(ctx, one, [done[:-1], *((*done, op) for op in kept)], look=True)
+        before, *found = runs(ctx, solution, [done[:-1], *((*done, op) for op in kept)], look=True)
         alike = [op for op, run in zip(kept, found, strict=True) if _touched(run) == _touched(before)]
-        finding = next(filter(None, (_still_paid(ctx, one, place, back=op) for op in alike)), None)
+        finding = next(filter(None, (_still_paid(ctx, solution, place, back=op) for op in alike)), None)
         if finding is not None:
-            told.add(name)
+            reported.add(name)
             yield finding
 
 
-def _overtaken(ctx: AuditContext, one: Solved, told: set[str]) -> Iterator[Finding | None]:
+def _overtaken(ctx: AuditContext, solution: Solved, reported: set[str]) -> Iterator[Finding | None]:
     """What a later write took over is old again, and only what it was taken from is as it should be.
 
     The earlier write is taken back, the later one repeated, and the earlier one done anew: what was set, and has to be
     rolled out, published or sent to count, is set and does not count.
     """
-    said = tuple(op for op in one.ops if op.do == "answer")
-    acts = tuple(op for op in one.ops if op.do != "answer")
+    said = tuple(op for op in solution.ops if op.do == "answer")
+    acts = tuple(op for op in solution.ops if op.do != "answer")
     tried: list[tuple[int, tuple[Op, ...]]] = []
-    for first, later in itertools.combinations(one.writes, 2):
-        old = _with_old_values(one, first)
-        if old is not None and one.ops[later].name not in {*told, old.name}:
-            tried.append((later, (old, one.ops[later], one.ops[first])))
+    for first, later in itertools.combinations(solution.writes, 2):
+        old = _with_old_values(solution, first)
+        if old is not None and solution.ops[later].name not in {*reported, old.name}:
+            tried.append((later, (old, solution.ops[later], solution.ops[first])))
     tried = tried[:_PAIRS]
     ctx.count_comparisons(len(tried))
-    for (later, back), run in zip(tried, runs(ctx, one, [(*acts, *way, *said) for _, way in tried]), strict=True):
-        effects, name = one.effects.get(later, ()), one.ops[later].name
+    for (later, back), run in zip(tried, runs(ctx, solution, [(*acts, *way, *said) for _, way in tried]), strict=True):
+        effects, name = solution.effects.get(later, ()), solution.ops[later].name
         gone = [path for path in _gone(run.lacks) if any(_inside(path, effect) for effect in effects)]
         worked = not {len(acts), len(acts) + 1, len(acts) + 2} & set(run.errors)
-        if run.score is None or run.score < (one.full or 0.0) - 1e-9 or not gone or not worked or name in told:
+        if run.score is None or run.score < (solution.full or 0.0) - 1e-9 or not gone or not worked or name in reported:
             continue
-        found = _taken_back(ctx, one, (acts, back, said), gone=gone, later=later)
+        found = _taken_back(ctx, solution, (acts, back, said), gone=gone, later=later)
         if found is not None:
-            told.add(name)
+            reported.add(name)
             yield found
 
 
-def _with_old_values(one: Solved, place: int) -> Op | None:
+def _with_old_values(solution: Solved, place: int) -> Op | None:
     """The write with what there was before in place of what it sets, under the field's name or not; None if nothing."""
-    op = one.ops[place]
+    op = solution.ops[place]
     own: dict[str, Any] = {}
-    for path in one.effects.get(place, ()):
-        old, new = one.changed.get(path, (None, None))
+    for path in solution.effects.get(place, ()):
+        old, new = solution.changed.get(path, (None, None))
         if old is None or old == MISSING or not isinstance(old, str | int | float):
             continue
         for key, value in op.value.items():
@@ -174,13 +184,13 @@ def _touched(run: Run) -> set[Path]:
     return {path for path in run.touched if not is_bookkeeping(path)}
 
 
-def _still_paid(ctx: AuditContext, one: Solved, place: int, *, back: Op) -> Finding | None:
-    done, name = one.ops[: place + 1], one.ops[place].name
+def _still_paid(ctx: AuditContext, solution: Solved, place: int, *, back: Op) -> Finding | None:
+    done, name = solution.ops[: place + 1], solution.ops[place].name
     return ctx.finding(
         f"what {name} did is taken back by {back.name}, and paid for all the same",
-        Probe((reset(one.task), *done, back.marked("back"), state(), score())),
-        Probe((reset(one.task), *done[:-1], state(), score())),
-        Probe((reset(one.task), *done, state(), score())),
+        Probe((reset(solution.task), *done, back.marked("back"), state(), score())),
+        Probe((reset(solution.task), *done[:-1], state(), score())),
+        Probe((reset(solution.task), *done, state(), score())),
         relation=f"{__name__}:paid_for_nothing",
         marks=("score", "state", "back"),
         minimise=0,
@@ -211,22 +221,22 @@ def paid_for_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _voided(
-    ctx: AuditContext, one: Solved, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], *, gone: list[Path]
+    ctx: AuditContext, solution: Solved, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], *, gone: list[Path]
 ) -> Finding | None:
     """What was made is still there, and is void: not as the solution leaves it."""
     acts, op, said = way
-    void = [[list(path), one.changed[path][1]] for path in gone][:10]
+    void = [[list(path), solution.changed[path][1]] for path in gone][:10]
     return ctx.finding(
         f"what was done is made void by {op.name}, and paid for all the same",
-        Probe((reset(one.task), *acts, op.marked("back"), *said, state(), score())),
+        Probe((reset(solution.task), *acts, op.marked("back"), *said, state(), score())),
         relation=claims.PAID,
         marks=("score", "state", "back"),
-        data={"full": one.full, "lacks": void, "done": ["back"]},
+        data={"full": solution.full, "lacks": void, "done": ["back"]},
         minimise=0,
         part="V",
-        **weight(one, void),
-        expected=f"less than {one.full:g}: {', '.join('/'.join(path) for path in gone[:4])} is not so any more",
-        observed=f"{one.full:g}",
+        **weight(solution, void),
+        expected=f"less than {solution.full:g}: {', '.join('/'.join(path) for path in gone[:4])} is not so any more",
+        observed=f"{solution.full:g}",
         teaches="to undo what it did, once it is paid",
     )
 
@@ -240,16 +250,16 @@ def _inside(path: Path, effect: Path) -> bool:
     return path[:short] == effect[:short]
 
 
-def _ways_back(ctx: AuditContext, one: Solved, place: int) -> Iterator[Op]:
+def _ways_back(ctx: AuditContext, solution: Solved, place: int) -> Iterator[Op]:
     """Calls that may take a write back: its own tool with the old values, setters of a field, and inverse tools."""
-    op = one.ops[place]
-    fields = _fields(one, place)
+    op = solution.ops[place]
+    fields = _fields(solution, place)
     own = {key: fields[key] for key in op.value if key in fields and fields[key] not in (MISSING, None)}
     if own:
         yield msgspec.structs.replace(op, value=op.value | own)
-    elif (old := _with_old_values(one, place)) is not None:
+    elif (old := _with_old_values(solution, place)) is not None:
         yield old
-    ids = _ids(one, place)
+    ids = _ids(solution, place)
     for tool in ctx.about.tools:
         for key, schema in tool.properties.items():
             old = fields.get(key, MISSING)
@@ -257,24 +267,24 @@ def _ways_back(ctx: AuditContext, one: Solved, place: int) -> Iterator[Op]:
                 continue
             for base in _filled(tool.required, ids, op.value, but=key):
                 yield call(tool.name, base | {key: old})
-    others = [tool for tool in ctx.about.tools if tool.name != op.name and not reads_by_name(call(tool.name))]
-    named = [_TAKES_BACK & set(words(tool.name)) for tool in others]
-    for tool, is_named in sorted(zip(others, named, strict=True), key=lambda pair: not pair[1]):
+    other_tools = [tool for tool in ctx.about.tools if tool.name != op.name and not reads_by_name(call(tool.name))]
+    named = [_TAKES_BACK & set(words(tool.name)) for tool in other_tools]
+    for tool, is_named in sorted(zip(other_tools, named, strict=True), key=lambda pair: not pair[1]):
         # What takes back by its name is tried with every thing that it may mean, any other tool with one.
         for base in _filled(tool.required, ids, op.value)[: 8 if is_named else 1]:
             yield call(tool.name, base)
 
 
-def _fields(one: Solved, place: int) -> dict[str, Any]:
+def _fields(solution: Solved, place: int) -> dict[str, Any]:
     """What there was before, by the names of the fields that a write changed."""
-    return {path[-1]: one.changed[path][0] for path in one.effects.get(place, ()) if path in one.changed}
+    return {path[-1]: solution.changed[path][0] for path in solution.effects.get(place, ()) if path in solution.changed}
 
 
-def _ids(one: Solved, place: int) -> list[Any]:
+def _ids(solution: Solved, place: int) -> list[Any]:
     """What names a thing that the write touched: keys of the rows, arguments, and scalars that it answered."""
-    found: list[Any] = [path[1] for path in one.effects.get(place, ()) if len(path) > 1]
-    found += scalars(one.ops[place].value)
-    said = one.said[place].value
+    found: list[Any] = [path[1] for path in solution.effects.get(place, ()) if len(path) > 1]
+    found += scalars(solution.ops[place].value)
+    said = solution.said[place].value
     found += scalars(said) if is_dict(said) else [word.strip(".,:;") for word in str(said).split()][:12]
     return list({str(value): value for value in found if len(str(value)) <= 60}.values())
 
@@ -293,35 +303,35 @@ def _filled(required: list[str], ids: list[Any], given: dict[str, Any], *, but: 
 
 def _taken_back(
     ctx: AuditContext,
-    one: Solved,
+    solution: Solved,
     way: tuple[tuple[Op, ...], tuple[Op, ...], tuple[Op, ...]],
     *,
     gone: list[Path],
     later: int,
 ) -> Finding | None:
     acts, back, said = way
-    as_before = [[list(path), one.changed[path][0]] for path in gone][:10]
+    as_before = [[list(path), solution.changed[path][0]] for path in gone][:10]
     marked = [op.marked(f"back {number}" if number else "back") for number, op in enumerate(back)]
     names_ = " and ".join(dict.fromkeys(op.name for op in back))
-    asked = _in_words(ctx, one, later) if len(back) > 1 else False
-    sure: dict[str, Any] = {"severity": "error", "at_most": "proven"} if asked else weight(one, as_before)
+    asked = _in_words(ctx, solution, later) if len(back) > 1 else False
+    sure: dict[str, Any] = {"severity": "error", "at_most": "proven"} if asked else weight(solution, as_before)
     return ctx.finding(
         f"what was done is taken back by {names_}, and paid for all the same",
-        Probe((reset(one.task), *acts, *marked, *said, state(), score())),
+        Probe((reset(solution.task), *acts, *marked, *said, state(), score())),
         relation=claims.PAID,
         marks=("score", "state", *(op.mark for op in marked)),
-        data={"full": one.full, "has": as_before, "done": [op.mark for op in marked]},
+        data={"full": solution.full, "has": as_before, "done": [op.mark for op in marked]},
         minimise=20,
         part="V",
         **sure,
-        expected=f"less than {one.full:g}: {', '.join('/'.join(path) for path in gone[:4])} is as it was before",
-        observed=f"{one.full:g}",
+        expected=f"less than {solution.full:g}: {', '.join('/'.join(path) for path in gone[:4])} is as it was before",
+        observed=f"{solution.full:g}",
         teaches="to undo what it did, once it is paid",
     )
 
 
-def _in_words(ctx: AuditContext, one: Solved, place: int) -> bool:
+def _in_words(ctx: AuditContext, solution: Solved, place: int) -> bool:
     """Whether a task asks for a write in the words with which its tool's description begins, such as "roll out"."""
-    tool = next((tool for tool in ctx.about.tools if tool.name == one.ops[place].name), None)
+    tool = next((tool for tool in ctx.about.tools if tool.name == solution.ops[place].name), None)
     start = re.match(r"(\w{4,} \w+)\b", tool.description) if tool else None
-    return start is not None and re.search(rf"\b{start[1]}\b", one.told, re.IGNORECASE) is not None
+    return start is not None and re.search(rf"\b{start[1]}\b", solution.told, re.IGNORECASE) is not None

@@ -50,7 +50,7 @@ def verifier_files(ctx: AuditContext) -> Iterator[Finding | None]:
     if not aims:
         raise ctx.not_checked("no tool writes files or runs code")
     root = _root(spec.resolve())
-    if sum(one.stat().st_size for one in root.rglob("*") if one.is_file()) > LARGEST:
+    if sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) > LARGEST:
         raise ctx.not_checked(f"{root} is larger than {LARGEST >> 20} MB")
     value = {"root": str(root), "subject": ctx.subject.spec, "task": ctx.tasks[0], "aims": aims}
     probe = Probe((ask(f"{__name__}:aimed", value, mark="aimed"),))
@@ -59,7 +59,7 @@ def verifier_files(ctx: AuditContext) -> Iterator[Finding | None]:
         raise ctx.not_checked(f"a copy of the subject cannot be played: {seen.raised or seen.value['cannot']}")
     ctx.count_comparisons(len(aims))
     if seen.value["written"]:
-        tools = sorted({one["tool"] for one in seen.value["written"]})
+        tools = sorted({item["tool"] for item in seen.value["written"]})
         yield ctx.finding(
             f"{tools[0]} can write {seen.value['written'][0]['file']}, which judges the agent",
             probe,

@@ -30,37 +30,37 @@ def pairs(ctx: AuditContext, most: int, each: int) -> list[Pair]:
     Raises:
         NotChecked: Nothing is known to write, or nothing to read.
     """
-    found = [one for write in writes(ctx, most) if (one := around(ctx, write, each)).reads]
+    found = [case for write in writes(ctx, most) if (case := around(ctx, write, each)).reads]
     if not found:
         raise NotChecked("no pair of a call that writes and a call that reads is known")
     bare_ones = [
-        msgspec.structs.replace(one, before=tuple(op for op in one.before if not seems_to_read(ctx, op.name)))
-        for one in found
+        msgspec.structs.replace(item, before=tuple(op for op in item.before if not seems_to_read(ctx, op.name)))
+        for item in found
     ]
-    probes = [Probe((reset(one.task), *one.before, one.write.marked("write"))) for one in bare_ones]
+    probes = [Probe((reset(item.task), *item.before, item.write.marked("write"))) for item in bare_ones]
     worked = [not record.at("write").is_error for record in ctx.play_all(probes)]
     return [short if fine else whole for short, whole, fine in zip(bare_ones, found, worked, strict=True)]
 
 
-def warm(one: Pair, world: Sequence[Op]) -> tuple[Op, ...]:
+def warm(case: Pair, world: Sequence[Op]) -> tuple[Op, ...]:
     """Every read twice, the write, every read."""
-    return (*_start(one), *one.reads, *one.reads, one.write.marked(WRITE), *marked(one.reads, tag="new "), *world)
+    return (*_start(case), *case.reads, *case.reads, case.write.marked(WRITE), *marked(case.reads, tag="new "), *world)
 
 
-def control(one: Pair, world: Sequence[Op]) -> tuple[Op, ...]:
+def control(case: Pair, world: Sequence[Op]) -> tuple[Op, ...]:
     """The same calls, the write first."""
-    return (*_start(one), one.write.marked(WRITE), *one.reads, *one.reads, *marked(one.reads, tag="new "), *world)
+    return (*_start(case), case.write.marked(WRITE), *case.reads, *case.reads, *marked(case.reads, tag="new "), *world)
 
 
-def _start(one: Pair) -> tuple[Op, ...]:
-    return marked((reset(one.task), *one.before))
+def _start(case: Pair) -> tuple[Op, ...]:
+    return marked((reset(case.task), *case.before))
 
 
-def is_stale(ctx: AuditContext, one: Pair, op: Op) -> Finding | None:
+def is_stale(ctx: AuditContext, case: Pair, op: Op) -> Finding | None:
     """Whether this read gives the old answer after the write because it was asked before."""
-    ops = (*_start(one), op.marked(OLD), one.write.marked(WRITE), op.marked(NEW))
+    ops = (*_start(case), op.marked(OLD), case.write.marked(WRITE), op.marked(NEW))
     return proved(
-        ctx, ops, (OLD, WRITE, NEW), title=f"{op.name} does not show what {one.write.name} wrote, if it was read"
+        ctx, ops, (OLD, WRITE, NEW), title=f"{op.name} does not show what {case.write.name} wrote, if it was read"
     )
 
 
@@ -93,20 +93,22 @@ def _told(
     )
 
 
-def is_moved(ctx: AuditContext, one: Pair, place: int, *, world: tuple[Op, ...]) -> Finding | None:
+def is_moved(ctx: AuditContext, case: Pair, place: int, *, world: tuple[Op, ...]) -> Finding | None:
     """Whether this read depends on when the others were made, in one and the same world."""
     if not world:
         return None
-    op = one.reads[place].marked(NEW)
+    op = case.reads[place].marked(NEW)
     marks = (WRITE, NEW, world[0].mark)
     evidence = Evidence(HERE + "moved", marks, None, ctx.volatile)
-    start, write = _start(one), one.write.marked(WRITE)
+    start, write = _start(case), case.write.marked(WRITE)
 
     def probes(some: tuple[Op, ...]) -> tuple[Probe, Probe]:
         return Probe((*start, *some, write, op, *world)), Probe((*start, write, *some, op, *world))
 
-    found = least(ctx, tuple(map(bare, (*one.reads, *one.reads))), (), probes=probes, evidence=evidence)
-    title = f"what {op.name} gives after {one.write.name} depends on what was read before, though the world is the same"
+    found = least(ctx, tuple(map(bare, (*case.reads, *case.reads))), (), probes=probes, evidence=evidence)
+    title = (
+        f"what {op.name} gives after {case.write.name} depends on what was read before, though the world is the same"
+    )
     return _told(ctx, title, found, evidence=evidence, mark=NEW) if found else None
 
 
@@ -140,7 +142,7 @@ def scored(acts: Sequence[Op], task: str, mark: str) -> Iterator[tuple[Op, ...]]
     ask = (Op("score"),)
     rest = marked(acts[len(first) :], tag="step later ")
     yield (begin, *ask, *marked(first, tag="step early "), *ask, *rest, last)
-    each = [op for one in marked(acts, tag="step each ") for op in (*ask, one)]
+    each = [op for step in marked(acts, tag="step each ") for op in (*ask, step)]
     yield (begin, *each[: 2 * len(acts) - 1], *ask, *each[2 * len(acts) - 1 :], last)
     wrong = mistold(acts[-1]) if acts else None
     if wrong is not None:
@@ -168,13 +170,13 @@ def misspelt(text: str) -> str:
 # --- time ---
 
 
-def timed(one: Pair, op: Op, *, is_warm: bool, number: int) -> tuple[list[Op], list[list[Op]]]:
+def timed(case: Pair, op: Op, *, is_warm: bool, number: int) -> tuple[list[Op], list[list[Op]]]:
     """What a session does before the waiting, and what after each wait."""
     on = f"session {number}"
     asked = op.moved(on if is_warm else f"{on} before").marked(f"{number} old")
-    start = [op.moved(on).marked("") for op in (reset(one.task), *one.before)]
+    start = [op.moved(on).marked("") for op in (reset(case.task), *case.before)]
     first = [asked] if is_warm else [*(each.moved(asked.on) for each in start), asked]
-    write = one.write.moved(on).marked(f"{number} write")
+    write = case.write.moved(on).marked(f"{number} write")
     ready = [*start, *first, write, op.moved(on).marked(f"{number} soon")]
     return ready, [[op.moved(on).marked(f"{number} after {delay}")] for delay in DELAYS]
 
@@ -200,13 +202,13 @@ def confused(ctx: AuditContext, first: tuple[Op, ...], second: tuple[Op, ...], *
     """
     within = first[0] == second[0] and same_session
     world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
-    mine = (second[0].marked("step 0"), second[1].marked(NEW), *world)
+    own_values = (second[0].marked("step 0"), second[1].marked(NEW), *world)
     if not same_session:
-        mine = tuple(op.moved("b") for op in mine)
-    theirs = (*first[:-1], first[-1].marked(OLD))
-    ops = (mine[0], theirs[-1], *mine[1:]) if within else (*theirs, *mine)
+        own_values = tuple(op.moved("b") for op in own_values)
+    other_ops = (*first[:-1], first[-1].marked(OLD))
+    ops = (own_values[0], other_ops[-1], *own_values[1:]) if within else (*other_ops, *own_values)
     marks = (OLD, NEW, *(op.mark for op in world))
-    both = (Probe(ops), Probe(mine))
+    both = (Probe(ops), Probe(own_values))
     evidence = Evidence(HERE + "mistaken", marks, None, ctx.volatile)
     if not ctx.holds(both, evidence):
         return None
@@ -217,9 +219,9 @@ def confused(ctx: AuditContext, first: tuple[Op, ...], second: tuple[Op, ...], *
 # --- many sessions ---
 
 
-def session(one: Pair) -> tuple[Op, ...]:
+def session(case: Pair) -> tuple[Op, ...]:
     """A reset, the reads, the write, the reads."""
-    return marked((reset(one.task), *one.before, *one.reads, one.write, *one.reads))
+    return marked((reset(case.task), *case.before, *case.reads, case.write, *case.reads))
 
 
 def interleaved(lanes: Sequence[Pair], count: int) -> tuple[Op, ...]:
@@ -234,8 +236,8 @@ def interleaved(lanes: Sequence[Pair], count: int) -> tuple[Op, ...]:
 
 def beside(ctx: AuditContext, lanes: Sequence[Pair], number: int, *, mixed: Record, clean: Record) -> Finding | None:
     """Whether one of interleaved sessions has seen something else than alone."""
-    one = lanes[number % len(lanes)]
-    marks = [op.mark for op in session(one)]
+    case = lanes[number % len(lanes)]
+    marks = [op.mark for op in session(case)]
     bad = next((mark for mark in marks if apart(mixed.at(f"{number} {mark}"), clean.at(mark), ctx.volatile)), None)
     if bad is None:
         return None
@@ -257,9 +259,9 @@ def beside(ctx: AuditContext, lanes: Sequence[Pair], number: int, *, mixed: Reco
     )
 
 
-def in_threads(ctx: AuditContext, one: Pair, clean: Record, *, count: int) -> Finding | None:
+def in_threads(ctx: AuditContext, case: Pair, clean: Record, *, count: int) -> Finding | None:
     """Whether one of so many equal sessions, each in a thread, has seen something else than alone."""
-    lanes = [[op.moved(f"session {number}").marked("") for op in session(one)] for number in range(count)]
+    lanes = [[op.moved(f"session {number}").marked("") for op in session(case)] for number in range(count)]
     ops = (together(*lanes, mark="all"),)
     record = ctx.play(*ops)
     for place in range(len(clean.seen)):
@@ -276,7 +278,7 @@ def in_threads(ctx: AuditContext, one: Pair, clean: Record, *, count: int) -> Fi
                 data=place,
                 tries=5,
                 minimise=0,
-                tasks=(one.task,),
+                tasks=(case.task,),
                 expected=clean.seen[place].value,
                 observed=f"one of {count} sees something else",
                 teaches=TEACHES,
@@ -303,7 +305,7 @@ def ordered(ctx: AuditContext, task: str, sequence: Sequence[Op]) -> Iterator[Fi
         ctx.count_comparisons()
         if apart(record.at(ops[old].mark), record.at(op.mark), ctx.volatile):
             continue
-        shown = [one.marked("") for one in ops[:later]]
+        shown = [step.marked("") for step in ops[:later]]
         for place in (0, *writes_before):
             shown[place] = ops[place]
         shown[old], shown[between[-1]] = shown[old].marked(OLD), shown[between[-1]].marked(WRITE)
@@ -313,8 +315,8 @@ def ordered(ctx: AuditContext, task: str, sequence: Sequence[Op]) -> Iterator[Fi
             return
 
 
-def _alike(one: Op, other: Op) -> bool:
-    return one.do == other.do and one.name == other.name and one.value == other.value
+def _alike(first: Op, second: Op) -> bool:
+    return first.do == second.do and first.name == second.name and first.value == second.value
 
 
 def distinct(ops: Iterable[Op]) -> list[Op]:

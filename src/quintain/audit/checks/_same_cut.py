@@ -28,32 +28,32 @@ _HERE = __name__
 
 def cuts(ctx: AuditContext) -> tuple[Op, ...]:
     """Episodes, one after the other, each ended by a call that is cut; empty where no call of ours can be cut."""
-    folders = sorted({str(Path(one.path).resolve().parent) for one in ctx.sources if one.path})
+    folders = sorted({str(Path(source.path).resolve().parent) for source in ctx.sources if source.path})
     chosen = _chosen(ctx)
     if not folders or not chosen:
         return ()
-    counted = ctx.play_all([Probe((*_until(one), _cut(one, folders, 0, mark="lines"))) for one in chosen])
+    counted = ctx.play_all([Probe((*_until(call), _cut(call, folders, 0, mark="lines"))) for call in chosen])
     found: list[Op] = []
-    for one, record in zip(chosen, counted, strict=True):
+    for call, record in zip(chosen, counted, strict=True):
         seen = record.at("lines")
         lines = seen.value["lines"] if seen.fine else 0
         for line in sorted({max(1, round(lines * part)) for part in PLACES}) if lines else ():
-            found += [*_until(one), _cut(one, folders, line)]
+            found += [*_until(call), _cut(call, folders, line)]
     return tuple(found)
 
 
 def _chosen(ctx: AuditContext) -> list[KnownCall]:
     """Calls that work, those that write first, one of each tool."""
-    ordered = sorted(ctx.discovery.calls, key=lambda one: not one.writes)
-    return list({one.op.name: one for one in reversed(ordered)}.values())[::-1][:CALLS]
+    ordered = sorted(ctx.discovery.calls, key=lambda call: not call.writes)
+    return list({known_call.op.name: known_call for known_call in reversed(ordered)}.values())[::-1][:CALLS]
 
 
-def _until(one: KnownCall) -> tuple[Op, ...]:
-    return (reset(one.task), *(op.marked("") for op in one.before))
+def _until(call: KnownCall) -> tuple[Op, ...]:
+    return (reset(call.task), *(op.marked("") for op in call.before))
 
 
-def _cut(one: KnownCall, folders: Sequence[str], line: int, *, mark: str = "") -> Op:
-    value = {"op": msgspec.to_builtins(one.op.marked("")), "folders": list(folders), "line": line}
+def _cut(call: KnownCall, folders: Sequence[str], line: int, *, mark: str = "") -> Op:
+    value = {"op": msgspec.to_builtins(call.op.marked("")), "folders": list(folders), "line": line}
     return ask(f"{_HERE}:cut", value, mark=mark)
 
 

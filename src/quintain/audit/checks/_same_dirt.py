@@ -47,31 +47,31 @@ class Stage(msgspec.Struct, frozen=True):
 
 def stages(ctx: AuditContext, task: str) -> list[Stage]:
     """Ways in which an episode before may have ended."""
-    other, *more = others(ctx, task, 3)
-    theirs, mine = doing(ctx, other), doing(ctx, task)
+    other_task, *more = others(ctx, task, 3)
+    other_ops, own_ops = doing(ctx, other_task), doing(ctx, task)
     score = Op("score")
-    seen = reads(ctx, other, 12)
+    seen = reads(ctx, other_task, 12)
     found = [
-        Stage("after another task that was solved", (reset(other), *theirs, score)),
-        Stage("after the same task that was solved", (reset(task), *mine, score)),
-        Stage("after the same task that was left in the middle", (reset(task), *half(mine))),
-        Stage("after another task that was left in the middle", (reset(other), *half(theirs))),
-        Stage("after an episode that only read", (reset(other), *seen)),
-        Stage("after the same task with another seed", (reset(task, seed=12345), *mine[:1])),
-        Stage("after two resets", (reset(other), score, reset(task))),
+        Stage("after another task that was solved", (reset(other_task), *other_ops, score)),
+        Stage("after the same task that was solved", (reset(task), *own_ops, score)),
+        Stage("after the same task that was left in the middle", (reset(task), *half(own_ops))),
+        Stage("after another task that was left in the middle", (reset(other_task), *half(other_ops))),
+        Stage("after an episode that only read", (reset(other_task), *seen)),
+        Stage("after the same task with another seed", (reset(task, seed=12345), *own_ops[:1])),
+        Stage("after two resets", (reset(other_task), score, reset(task))),
     ]
     asked = _asked(ctx, task)
     if asked:
         # In a process of its own: what the script itself asked before would hide what others asked.
-        found.append(Stage("after another task in which the same was asked", (reset(other), *asked), apart=True))
-        again = (reset(task), *mine, *asked)
+        found.append(Stage("after another task in which the same was asked", (reset(other_task), *asked), apart=True))
+        again = (reset(task), *own_ops, *asked)
         found.append(Stage("after the same task that was solved and looked at once more", again, apart=True))
     if ctx.discovery.calls:
-        found.append(Stage("after an episode that used every tool", tour(ctx, other)))
+        found.append(Stage("after an episode that used every tool", tour(ctx, other_task)))
     if len(more) > 1:
-        several = tuple(op for one in more for op in (reset(one), *doing(ctx, one), score))
+        several = tuple(op for text in more for op in (reset(text), *doing(ctx, text), score))
         found.append(Stage("after several episodes", several))
-    return found + list(_breaking(ctx, other, theirs))
+    return found + list(_breaking(ctx, other_task, other_ops))
 
 
 def _asked(ctx: AuditContext, task: str) -> tuple[Op, ...]:
@@ -80,23 +80,25 @@ def _asked(ctx: AuditContext, task: str) -> tuple[Op, ...]:
     return tuple({repr((op.name, op.value)): op for op in calls}.values())[:ASKED]
 
 
-def _breaking(ctx: AuditContext, other: str, theirs: tuple[Op, ...]) -> Iterator[Stage]:
+def _breaking(ctx: AuditContext, other_task: str, other_ops: tuple[Op, ...]) -> Iterator[Stage]:
     strange = tuple(_odd(ctx))
     if strange:
-        yield Stage("after an episode of calls that were refused", (reset(other), *strange), apart=True)
-    first = next((op for op in theirs if op.do == "call"), None)
+        yield Stage("after an episode of calls that were refused", (reset(other_task), *strange), apart=True)
+    first = next((op for op in other_ops if op.do == "call"), None)
     if first is None:
         return
     many = max(MANY, min(400, int(ctx.attribute("budget", 0)) + 5))
     repeated = msgspec.structs.replace(first, times=many)
-    yield Stage("after an episode of too many calls", (reset(other), repeated), apart=True)
+    yield Stage("after an episode of too many calls", (reset(other_task), repeated), apart=True)
     if "inject" in ctx.offers:
         faults = (Op("inject", name="timeout"), first, Op("inject", name="500"))
-        yield Stage("after an episode with a fault", (reset(other), *faults), apart=True)
+        yield Stage("after an episode with a fault", (reset(other_task), *faults), apart=True)
     if cut := cuts(ctx):
         yield Stage("after calls that were cut off midway", cut, apart=True)
     if "advance" in ctx.offers:
-        yield Stage("after an episode in which a day went by", (reset(other), Op("advance", value=86_400)), apart=True)
+        yield Stage(
+            "after an episode in which a day went by", (reset(other_task), Op("advance", value=86_400)), apart=True
+        )
 
 
 def _odd(ctx: AuditContext) -> Iterator[Op]:
@@ -136,7 +138,7 @@ class Rounds(msgspec.Struct, frozen=True):
     def split(self, clean: Record, record: Record, place: int, *, volatile: Sequence[str]) -> Split | None:
         """Where the script after this stage parts from the clean one."""
         marks = [op.mark for op in self.script]
-        start = sum(len(one.ops) + len(marks) for one in self.stages[:place]) + len(self.stages[place].ops)
+        start = sum(len(stage.ops) + len(marks) for stage in self.stages[:place]) + len(self.stages[place].ops)
         seen = record.seen[start : start + len(marks)]
         return split(clean, Record(self.script, seen), marks[: len(seen)], volatile=volatile)
 
@@ -145,17 +147,17 @@ def rounds(stages: Sequence[Stage], script: Sequence[Op]) -> Rounds:
     return Rounds(tuple(stages), tuple(script))
 
 
-def beside(ctx: AuditContext, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
+def beside(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """The script with other sessions around it: before, between its steps, of the same task and of another."""
-    other = others(ctx, task, 1)[0]
-    for whose, what in ((other, "another task"), (task, "the same task")):
-        theirs = [op.moved("b") for op in (reset(whose), *doing(ctx, whose), *reads(ctx, whose, 6), Op("score"))]
-        yield f"when another session has played {what} before", (*theirs, *mine)
-        first, *rest = mine
-        yield f"when another session plays {what} after its reset", (first, *theirs, *rest)
+    other_task = others(ctx, task, 1)[0]
+    for whose, what in ((other_task, "another task"), (task, "the same task")):
+        other_ops = [op.moved("b") for op in (reset(whose), *doing(ctx, whose), *reads(ctx, whose, 6), Op("score"))]
+        yield f"when another session has played {what} before", (*other_ops, *own_ops)
+        first, *rest = own_ops
+        yield f"when another session plays {what} after its reset", (first, *other_ops, *rest)
         mixed: list[Op] = []
-        for place in range(max(len(mine), len(theirs))):
-            mixed += [*mine[place : place + 1], *theirs[place : place + 1]]
+        for place in range(max(len(own_ops), len(other_ops))):
+            mixed += [*own_ops[place : place + 1], *other_ops[place : place + 1]]
         yield f"when another session plays {what} at the same time", tuple(mixed)
 
 
@@ -166,13 +168,13 @@ def plants(ctx: AuditContext) -> list[KnownCall]:
     """Calls that leave `NONCE` in the world, as far as anybody can tell: one per tool."""
     tools = {tool.name: tool for tool in ctx.about.tools}
     found: dict[str, KnownCall] = {}
-    for one in ctx.discovery.calls:
-        if one.writes is False or one.op.name in found or one.op.name not in tools:
+    for known_call in ctx.discovery.calls:
+        if known_call.writes is False or known_call.op.name in found or known_call.op.name not in tools:
             continue
-        name = _free(tools[one.op.name], one.op.value)
+        name = _free(tools[known_call.op.name], known_call.op.value)
         if name:
-            op = msgspec.structs.replace(bare(one.op), value={**one.op.value, name: NONCE})
-            found[one.op.name] = msgspec.structs.replace(one, op=op)
+            op = msgspec.structs.replace(bare(known_call.op), value={**known_call.op.value, name: NONCE})
+            found[known_call.op.name] = msgspec.structs.replace(known_call, op=op)
     return list(found.values())[:8]
 
 

@@ -57,13 +57,13 @@ class Found:
 
 
 def first_unlike(
-    ctx: AuditContext, task: str, mine: Sequence[Op], *, ways: Sequence[tuple[str, tuple[Op, ...]]], found: Found
+    ctx: AuditContext, task: str, own_ops: Sequence[Op], *, ways: Sequence[tuple[str, tuple[Op, ...]]], found: Found
 ) -> Iterator[Finding | None]:
     """Of some ways to surround a script, those that change it."""
-    clean, *records = ctx.play_all([Probe(tuple(mine)), *(Probe(ops) for _, ops in ways)])
+    clean, *records = ctx.play_all([Probe(tuple(own_ops)), *(Probe(ops) for _, ops in ways)])
     for (after, ops), record in zip(ways, records, strict=True):
         ctx.count_comparisons()
-        apart = split(clean, record, [op.mark for op in mine], volatile=ctx.volatile)
+        apart = split(clean, record, [op.mark for op in own_ops], volatile=ctx.volatile)
         if apart is not None and found.wants(apart.key, patient=PAUSE in ops):
             yield found.tried(apart.key, leak(ctx, task, ops, apart=apart, after=after))
 

@@ -38,14 +38,14 @@ class Pair(msgspec.Struct, frozen=True):
 def writes(ctx: AuditContext, most: int, *, each: int = 2) -> list[KnownCall]:
     """Calls that write, of each tool a few: those that changed the state, and those of tools that do not read."""
     found: dict[str, list[KnownCall]] = {}
-    for one in ctx.discovery.calls:
-        if seems_to_read(ctx, one.op.name):
+    for known_call in ctx.discovery.calls:
+        if seems_to_read(ctx, known_call.op.name):
             continue
-        of_tool = found.setdefault(one.op.name, [])
+        of_tool = found.setdefault(known_call.op.name, [])
         if len(of_tool) < each:
-            of_tool.append(one)
+            of_tool.append(known_call)
     rows = [of_tool[place : place + 1] for place in range(each) for of_tool in found.values()]
-    return [one for row in rows for one in row][:most]
+    return [base_call for row in rows for base_call in row][:most]
 
 
 def around(ctx: AuditContext, write: KnownCall, most: int) -> Pair:
@@ -67,9 +67,9 @@ def _rows(ctx: AuditContext, write: KnownCall) -> list[dict[str, Any]]:
 def _row(table: Any, key: str) -> dict[str, Any] | None:
     """The row of a table under this key, or that has it in one of its fields."""
     if is_dict(table):
-        return one if is_dict(one := table.get(key)) else None
-    rows = [one for one in table if is_dict(one)] if is_list(table) else []
-    return next((one for one in rows if key in map(str, one.values())), None)
+        return item if is_dict(item := table.get(key)) else None
+    rows = [element for element in table if is_dict(element)] if is_list(table) else []
+    return next((row for row in rows if key in map(str, row.values())), None)
 
 
 def _interleaved(ctx: AuditContext, write: KnownCall, touched: Sequence[dict[str, Any]]) -> Iterator[Op]:
@@ -83,9 +83,9 @@ def _interleaved(ctx: AuditContext, write: KnownCall, touched: Sequence[dict[str
 
 def _calls(ctx: AuditContext, tool: ToolSpec, write: KnownCall, *, rows: Sequence[dict[str, Any]]) -> Iterator[Op]:
     """Arguments that name what was written, or are of a row that it changed; then those known to work."""
-    told = names(write)
-    near = {name: value for name in tool.properties if (value := _told(tool, name, told)) is not None}
-    known = sorted(ctx.discovery.of(tool.name), key=lambda one: one.task != write.task)
+    given = names(write)
+    near = {name: value for name in tool.properties if (value := _told(tool, name, given)) is not None}
+    known = sorted(ctx.discovery.of(tool.name), key=lambda known_call: known_call.task != write.task)
     base: dict[str, Any] = known[0].op.value if known else {}
     wanted = {**{name: value for name, value in base.items() if name in tool.required}, **near}
     if near and all(name in wanted for name in tool.required):
@@ -94,8 +94,8 @@ def _calls(ctx: AuditContext, tool: ToolSpec, write: KnownCall, *, rows: Sequenc
         yield call(tool.name, {})
     if not near.keys() >= set(tool.required):
         filled = [{name: _of_row(tool, name, row) for name in tool.required} for row in rows]
-        yield from [call(tool.name, one) for one in filled if None not in one.values()][:1]
-    yield from (bare(one.op) for one in known)
+        yield from [call(tool.name, item) for item in filled if None not in item.values()][:1]
+    yield from (bare(base_call.op) for base_call in known)
 
 
 def _of_row(tool: ToolSpec, name: str, row: dict[str, Any]) -> Any:
@@ -103,8 +103,8 @@ def _of_row(tool: ToolSpec, name: str, row: dict[str, Any]) -> Any:
     schema = tool.properties[name]
     if name in row and fits(row[name], schema, tool.parameters):
         return row[name]
-    choices = [one for one in schema.get("enum") or () if isinstance(one, str) and len(one) > 3]
-    return next((one for one in choices if any(str(value).startswith(one) for value in row.values())), None)
+    choices = [option for option in schema.get("enum") or () if isinstance(option, str) and len(option) > 3]
+    return next((choice for choice in choices if any(str(value).startswith(choice) for value in row.values())), None)
 
 
 def names(write: KnownCall) -> dict[str, Any]:
@@ -113,11 +113,11 @@ def names(write: KnownCall) -> dict[str, Any]:
 
     def take(value: Any, name: str) -> None:
         if is_dict(value):
-            for key, one in value.items():
-                take(one, key)
+            for key, item in value.items():
+                take(item, key)
         elif is_list(value):
-            for one in value[:3]:
-                take(one, name)
+            for element in value[:3]:
+                take(element, name)
         elif isinstance(value, str | int) and not isinstance(value, bool):
             found.setdefault(name, value)
 
@@ -126,17 +126,17 @@ def names(write: KnownCall) -> dict[str, Any]:
     return found
 
 
-def _told(tool: ToolSpec, name: str, told: dict[str, Any]) -> Any:
+def _told(tool: ToolSpec, name: str, given: dict[str, Any]) -> Any:
     """A value for a parameter out of what a write told."""
     schema = tool.properties[name]
     if _QUERY.search(name.lower()):
-        texts = [value for key, value in told.items() if isinstance(value, str) and not key.endswith("id")]
+        texts = [value for key, value in given.items() if isinstance(value, str) and not key.endswith("id")]
         words = [word for text in texts for word in text.split() if len(word) > 3]
-        return told.get(name) or next(iter(words), None)
+        return given.get(name) or next(iter(words), None)
     tail = name.rpartition("_")[2]
-    for key in (name, *(["id"] if tail == "id" else []), *(one for one in told if one.endswith(f"_{tail}"))):
-        if key in told and fits(told[key], schema, tool.parameters):
-            return told[key]
+    for key in (name, *(["id"] if tail == "id" else []), *(text for text in given if text.endswith(f"_{tail}"))):
+        if key in given and fits(given[key], schema, tool.parameters):
+            return given[key]
     return None
 
 
@@ -200,7 +200,7 @@ def late(records: Sequence[Record], evidence: Evidence) -> bool:
     still = (waited.at(soon), hurried.at(later))
     return (
         seen(old)
-        and all(not apart(old, one, evidence.volatile) for one in still)
+        and all(not apart(old, result, evidence.volatile) for result in still)
         and apart(old, waited.at(later), evidence.volatile)
     )
 
@@ -216,10 +216,10 @@ def mistaken(records: Sequence[Record], evidence: Evidence) -> bool:
         apart(mixed.at(mark), alone.at(mark), evidence.volatile) for mark in world
     ):
         return False
-    other, one = mixed.at(first), mixed.at(second)
-    if any(not each.fine or each.is_error for each in (other, one)):
+    right, left = mixed.at(first), mixed.at(second)
+    if any(not each.fine or each.is_error for each in (right, left)):
         return False
-    return not apart(other, one, evidence.volatile) and apart(one, alone.at(second), evidence.volatile)
+    return not apart(right, left, evidence.volatile) and apart(left, alone.at(second), evidence.volatile)
 
 
 def crossed(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -234,15 +234,17 @@ def crossed(records: Sequence[Record], evidence: Evidence) -> bool:
         return False
     lanes = [many.lane(evidence.marks[0], number) for number in range(len(many.ops[-1].lanes))]
     answers = [lane[place] for lane in lanes if len(lane) > place]
-    return not right.is_error and any(not one.is_error and apart(one, right, evidence.volatile) for one in answers)
+    return not right.is_error and any(
+        not result.is_error and apart(result, right, evidence.volatile) for result in answers
+    )
 
 
 def tells(op: Op, answer: OpResult) -> bool:
     """It answers, or refuses because of what was asked for: an episode that has ended refuses everything."""
-    words = [str(one) for one in op.value.values() if one not in ("", None)] if is_dict(op.value) else []
+    words = [str(argument) for argument in op.value.values() if argument not in ("", None)] if is_dict(op.value) else []
     return not answer.is_error or any(word in f"{answer.value} {answer.raised}" for word in words)
 
 
-def seen(one: OpResult) -> bool:
+def seen(result: OpResult) -> bool:
     """It came to see something."""
-    return one.how not in ("hung", "absent")
+    return result.how not in ("hung", "absent")

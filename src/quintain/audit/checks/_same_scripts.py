@@ -68,13 +68,13 @@ def seems_to_read(ctx: AuditContext, tool: str) -> bool:
 
 def reads(ctx: AuditContext, task: str, most: int, *, each: int = 1) -> list[Op]:
     """Calls that read, one (or `each`) per tool, those known in this task first."""
-    known = sorted(ctx.discovery.calls, key=lambda one: one.task != task)
+    known = sorted(ctx.discovery.calls, key=lambda known_call: known_call.task != task)
     found: dict[str, dict[str, Op]] = {}
-    for one in known:
-        if seems_to_read(ctx, one.op.name):
-            of_tool = found.setdefault(one.op.name, {})
+    for base_call in known:
+        if seems_to_read(ctx, base_call.op.name):
+            of_tool = found.setdefault(base_call.op.name, {})
             if len(of_tool) < each:
-                of_tool.setdefault(repr(one.op.value), bare(one.op))
+                of_tool.setdefault(repr(base_call.op.value), bare(base_call.op))
     return [op for of_tool in found.values() for op in of_tool.values()][:most]
 
 
@@ -92,8 +92,8 @@ def doing(ctx: AuditContext, task: str) -> tuple[Op, ...]:
     known = ctx.oracle(task)
     if known:
         return tuple(map(bare, known))
-    there = sorted(ctx.discovery.calls, key=lambda one: one.task != task)
-    distinct = {(one.op.name, repr(one.op.value)): bare(one.op) for one in there}
+    there = sorted(ctx.discovery.calls, key=lambda known_call: known_call.task != task)
+    distinct = {(base_call.op.name, repr(base_call.op.value)): bare(base_call.op) for base_call in there}
     if distinct:
         return tuple(distinct.values())[:CALLS]
     if ctx.about.tools:
@@ -125,8 +125,8 @@ def episode(ctx: AuditContext, task: str, *, seed: int = 0) -> tuple[Op, ...]:
 
 def tour(ctx: AuditContext, task: str, *, early: bool = True) -> tuple[Op, ...]:
     """Reset, score where it is early, one known call of every tool, reads, state and score."""
-    known = sorted(ctx.discovery.calls, key=lambda one: one.task != task)
-    calls = {one.op.name: bare(one.op) for one in reversed(known)}
+    known = sorted(ctx.discovery.calls, key=lambda known_call: known_call.task != task)
+    calls = {base_call.op.name: bare(base_call.op) for base_call in reversed(known)}
     look = (Op(state_op(ctx)),) if state_op(ctx) else ()
     first = (Op("score"),) if early else ()
     return (reset(task), *first, *list(calls.values())[:TOURED], *reads(ctx, task, READS), *look, Op("score"))
@@ -157,7 +157,7 @@ def alone(ops: Sequence[Op], tag: str = "step ") -> tuple[Op, ...]:
 
 def others(ctx: AuditContext, task: str, count: int) -> tuple[str, ...]:
     """Other tasks; the task itself where there is no other."""
-    found = tuple(one for one in ctx.sample_tasks(count + 1) if one != task)[:count]
+    found = tuple(text for text in ctx.sample_tasks(count + 1) if text != task)[:count]
     return found or (task,)
 
 
@@ -171,8 +171,8 @@ def foreign_locale() -> str:
     if program is None:
         return "C"  # Every system has it.
     listed = subprocess.run([program, "-a"], capture_output=True, text=True, check=True).stdout.split()
-    wanted = [one for start in ("tr_", "de_", "fr_", "ru_") for one in listed if one.startswith(start)]
-    return (wanted or [one for one in listed if not one.upper().startswith(("C", "POSIX", "EN_"))] or ["C"])[0]
+    wanted = [text for start in ("tr_", "de_", "fr_", "ru_") for text in listed if text.startswith(start)]
+    return (wanted or [text for text in listed if not text.upper().startswith(("C", "POSIX", "EN_"))] or ["C"])[0]
 
 
 def elsewhere() -> tuple[Context, ...]:
@@ -186,7 +186,7 @@ def elsewhere() -> tuple[Context, ...]:
 
 def misses_locale(context: Context, *seen: Any) -> bool:
     """Whether what was seen only says that the machine has no such locale."""
-    return context.locale == NO_LOCALE and any("locale" in str(one).lower() for one in seen)
+    return context.locale == NO_LOCALE and any("locale" in str(item).lower() for item in seen)
 
 
 def parts(context: Context) -> Iterator[tuple[str, Context]]:
@@ -201,10 +201,10 @@ def parts(context: Context) -> Iterator[tuple[str, Context]]:
         "days": "the wall clock",
     }
     usual = Context()
-    for name, told in words.items():
+    for name, description in words.items():
         value = getattr(context, name)
         if value != getattr(usual, name):
-            yield told, msgspec.structs.replace(usual, **{name: value})
+            yield description, msgspec.structs.replace(usual, **{name: value})
 
 
 def days_ahead(*days: int) -> tuple[Context, ...]:
@@ -215,7 +215,7 @@ def days_ahead(*days: int) -> tuple[Context, ...]:
     """
     if shim() is None:
         raise NotChecked("a clock that is shifted needs a C compiler (gcc or cc) on Linux, and there is none here")
-    return tuple(Context(days=one) for one in days)
+    return tuple(Context(days=day) for day in days)
 
 
 def told(op: Op) -> str:

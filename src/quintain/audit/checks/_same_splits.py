@@ -54,10 +54,10 @@ def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
 
 def unlike_within(records: Sequence[Record], evidence: Evidence) -> bool:
     """Two marks of the first probe came to see something, and not the same; in the others they are the same."""
-    one, other = evidence.marks
+    left, right = evidence.marks
     first, *clean = records
-    return apart(first.at(one), first.at(other), evidence.volatile) and not any(
-        apart(record.at(one), record.at(other), evidence.volatile) for record in clean
+    return apart(first.at(left), first.at(right), evidence.volatile) and not any(
+        apart(record.at(left), record.at(right), evidence.volatile) for record in clean
     )
 
 
@@ -66,9 +66,9 @@ def steady(records: Sequence[Record], mark: str, volatile: Sequence[str]) -> boo
     return not any(apart(records[0].at(mark), record.at(mark), volatile) for record in records[1:])
 
 
-def apart(one: OpResult, other: OpResult, volatile: Sequence[str]) -> bool:
+def apart(first: OpResult, second: OpResult, volatile: Sequence[str]) -> bool:
     """Both were seen, and they are not the same."""
-    return _seen(one) and _seen(other) and not same(_masked(one, volatile), _masked(other, volatile))
+    return _seen(first) and _seen(second) and not same(_masked(first, volatile), _masked(second, volatile))
 
 
 def _masked(seen: OpResult, volatile: Sequence[str]) -> OpResult:
@@ -83,16 +83,16 @@ def split(first: Record, second: Record, marks: Sequence[str], *, volatile: Sequ
     """The first of these marks at which two records differ; None when they agree."""
     ops = {op.mark: op for op in first.ops if op.mark}
     for mark in marks:
-        one, other = first.at(mark), second.at(mark)
-        if apart(one, other, volatile):
-            return _apart(ops[mark], one, other, volatile=volatile)
+        left, right = first.at(mark), second.at(mark)
+        if apart(left, right, volatile):
+            return _apart(ops[mark], left, right, volatile=volatile)
     return None
 
 
-def _apart(op: Op, one: OpResult, other: OpResult, *, volatile: Sequence[str]) -> Split:
-    if one.how != other.how:
-        return Split(op, "", one.raised or one.value, other.raised or other.value, "error")
-    left, right = (read(masked(seen.value if seen.fine else seen.raised, volatile)) for seen in (one, other))
+def _apart(op: Op, first: OpResult, second: OpResult, *, volatile: Sequence[str]) -> Split:
+    if first.how != second.how:
+        return Split(op, "", first.raised or first.value, second.raised or second.value, "error")
+    left, right = (read(masked(seen.value if seen.fine else seen.raised, volatile)) for seen in (first, second))
     path, here, there = _differ(left, right, "")
     if codec.dumps(_sorted(left), repr) == codec.dumps(_sorted(right), repr):
         return Split(op, path, here, there, "order")
@@ -110,27 +110,27 @@ def read(value: Any) -> Any:
     return value
 
 
-def _differ(one: Any, other: Any, path: str) -> tuple[str, Any, Any]:
-    if is_dict(one) and is_dict(other):
-        for key in [*one, *(key for key in other if key not in one)]:
-            if key not in one or key not in other or _unequal(one[key], other[key]):
-                return _differ(one.get(key), other.get(key), f"{path}.{key}" if path else key)
-    if is_list(one) and is_list(other):
-        for place, (here, there) in enumerate(zip(one, other, strict=False)):
+def _differ(first: Any, second: Any, path: str) -> tuple[str, Any, Any]:
+    if is_dict(first) and is_dict(second):
+        for key in [*first, *(key for key in second if key not in first)]:
+            if key not in first or key not in second or _unequal(first[key], second[key]):
+                return _differ(first.get(key), second.get(key), f"{path}.{key}" if path else key)
+    if is_list(first) and is_list(second):
+        for place, (here, there) in enumerate(zip(first, second, strict=False)):
             if _unequal(here, there):
                 return _differ(here, there, f"{path}[{place}]")
-    return path, one, other
+    return path, first, second
 
 
-def _unequal(one: Any, other: Any) -> bool:
-    return codec.dumps(one, repr) != codec.dumps(other, repr)
+def _unequal(first: Any, second: Any) -> bool:
+    return codec.dumps(first, repr) != codec.dumps(second, repr)
 
 
 def _sorted(value: Any) -> Any:
     if is_dict(value):
-        return {key: _sorted(one) for key, one in value.items()}
+        return {key: _sorted(item) for key, item in value.items()}
     if is_list(value):
-        return sorted(map(_sorted, value), key=lambda one: codec.dumps(one, repr))
+        return sorted(map(_sorted, value), key=lambda value: codec.dumps(value, repr))
     return value
 
 
@@ -169,7 +169,7 @@ def _stays(ops: Sequence[Op], place: int, keep: Sequence[str]) -> bool:
     op = ops[place]
     if op.mark in keep:
         return True
-    following = next((one for one in ops[place + 1 :] if one.on == op.on), None)
+    following = next((step for step in ops[place + 1 :] if step.on == op.on), None)
     return op.do == "reset" and following is not None and following.do != "reset"
 
 

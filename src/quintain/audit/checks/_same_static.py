@@ -107,7 +107,7 @@ def _theirs(tree: ast.Module, names: list[str]) -> ast.Module:
         name = todo.pop()
         if name not in used:
             used.add(name)
-            todo += [one.id for node in made.get(name, ()) for one in ast.walk(node) if isinstance(one, ast.Name)]
+            todo += [child.id for node in made.get(name, ()) for child in ast.walk(node) if isinstance(child, ast.Name)]
     kept = [node for node in tree.body if any(node in made.get(name, ()) for name in used)]
     return ast.Module(kept, [])
 
@@ -166,7 +166,7 @@ class _File:
                 yield self._hint("kept", title, held[attribute])
 
     def _decorated(self, function: Function) -> Iterator[Hint]:
-        first = next((one.arg for one in function.args.args), "")
+        first = next((item.arg for item in function.args.args), "")
         for node in function.decorator_list:
             text = _text(node.func if isinstance(node, ast.Call) else node)
             if _CACHED.match(text):
@@ -177,7 +177,9 @@ class _File:
 
     def _keys(self, function: Function) -> Iterator[Hint]:
         """`cache[key] = ...` where a parameter is no part of the key."""
-        names = [one.arg for one in (*function.args.args, *function.args.kwonlyargs) if one.arg not in ("self", "cls")]
+        names = [
+            item.arg for item in (*function.args.args, *function.args.kwonlyargs) if item.arg not in ("self", "cls")
+        ]
         known = _meanings(function)
         for node in ast.walk(function):
             for target in _targets(node):
@@ -196,10 +198,10 @@ class _File:
         if isinstance(node, ast.For):
             loops = [node.iter]
         if isinstance(node, ast.ListComp | ast.DictComp | ast.GeneratorExp):
-            loops = [one.iter for one in node.generators]
-        for one in loops:
-            if _is_set(one):
-                yield self._hint("order", f"{self._function} goes through a set, whose order is the hash seed's", one)
+            loops = [generator.iter for generator in node.generators]
+        for loop in loops:
+            if _is_set(loop):
+                yield self._hint("order", f"{self._function} goes through a set, whose order is the hash seed's", loop)
         if isinstance(node, ast.Subscript) and _text(node.value) == "os.environ":
             yield self._hint("surroundings", f"{self._function} reads os.environ", node)
 
@@ -269,7 +271,7 @@ def _is_set(node: ast.expr) -> bool:
 def _meanings(function: Function) -> dict[str, set[str]]:
     """Local names, and the names that stand in what they were given."""
     return {
-        target.id: {one.id for one in ast.walk(node.value) if isinstance(one, ast.Name)}
+        target.id: {child.id for child in ast.walk(node.value) if isinstance(child, ast.Name)}
         for node in ast.walk(function)
         if isinstance(node, ast.Assign)
         for target in node.targets
@@ -279,7 +281,7 @@ def _meanings(function: Function) -> dict[str, set[str]]:
 
 def _names(key: ast.AST, known: dict[str, set[str]]) -> set[str]:
     found: set[str] = set()
-    todo = {one.id for one in ast.walk(key) if isinstance(one, ast.Name)}
+    todo = {child.id for child in ast.walk(key) if isinstance(child, ast.Name)}
     while todo:
         name = todo.pop()
         if name not in found:

@@ -40,7 +40,7 @@ def variants(ctx: AuditContext) -> list[Row]:
     for tool in ctx.about.tools:
         if not seems_to_read(ctx, tool.name):
             continue
-        known = sorted(ctx.discovery.of(tool.name), key=lambda one: len(one.before))
+        known = sorted(ctx.discovery.of(tool.name), key=lambda known_call: len(known_call.before))
         row = Row(itertools.islice(_variants(ctx, tool, known), VARIANTS))
         row.task = known[0].task if known else ctx.tasks[0]
         rows.append(row)
@@ -48,7 +48,7 @@ def variants(ctx: AuditContext) -> list[Row]:
 
 
 def _variants(ctx: AuditContext, tool: ToolSpec, known: list[KnownCall]) -> Iterator[Op]:
-    first = [bare(one.op) for one in known]
+    first = [bare(known_call.op) for known_call in known]
     broad = _broad(tool, known)
     base: dict[str, Any] = broad or (first[0].value if first else {})
     found = {_key(op.value): op for op in ([call(tool.name, broad)] if broad else first[:1])}
@@ -56,7 +56,7 @@ def _variants(ctx: AuditContext, tool: ToolSpec, known: list[KnownCall]) -> Iter
     columns = [list(_others(ctx, tool, name, base=base)) for name in tool.properties]
     rows = itertools.chain.from_iterable(itertools.zip_longest(*columns))
     # Another row of the table comes among them: what is kept under too little is kept for all of them.
-    for arguments in (*_swapped(tool, base), *(one.value for one in first[not broad : MAX_KNOWN_CALLS]), *rows):
+    for arguments in (*_swapped(tool, base), *(op.value for op in first[not broad : MAX_KNOWN_CALLS]), *rows):
         if arguments is not None and all(need in arguments for need in tool.required):
             found.setdefault(_key(arguments), call(tool.name, arguments))
     yield from found.values()
@@ -91,7 +91,7 @@ def _others(ctx: AuditContext, tool: ToolSpec, name: str, *, base: dict[str, Any
         if name not in base or value != base[name] or type(value) is not type(base[name]):
             yield {**base, name: value}
     if name in base:
-        yield {key: one for key, one in base.items() if key != name}
+        yield {key: item for key, item in base.items() if key != name}
 
 
 def _values(ctx: AuditContext, name: str, schema: Any, *, value: Any) -> list[Any]:
@@ -102,17 +102,17 @@ def _values(ctx: AuditContext, name: str, schema: Any, *, value: Any) -> list[An
     if schema.get("enum") or kind == "boolean":
         return list(schema.get("enum") or (True, False))[:4]
     if kind in ("integer", "number"):
-        return [one for one in dict.fromkeys(_numbers(schema, value)) if fits(one, schema)][:4]
+        return [number for number in dict.fromkeys(_numbers(schema, value)) if fits(number, schema)][:4]
     return _texts(ctx, name, schema, value=value) if kind == "string" else []
 
 
 def _texts(ctx: AuditContext, name: str, schema: Any, *, value: Any) -> list[Any]:
-    seen = [one for one in ctx.discovery.values.of(name) if isinstance(one, str)]
+    seen = [candidate for candidate in ctx.discovery.values.of(name) if isinstance(candidate, str)]
     words = [word for text in ctx.discovery.values.strings() for word in text.split() if len(word) > 3]
     near = [value.upper(), value[: len(value) // 2], f"{value}0"] if isinstance(value, str) and value else []
     if name.lower() in SEARCHED:  # Parts of words find something.
         return [*near[:2], "a", "e", *words[:: max(1, len(words) // 3)][:3], *seen[:2]]
-    return [one for one in dict.fromkeys((*seen[:3], *seen[-1:], *near[2:])) if fits(one, schema)]
+    return [text for text in dict.fromkeys((*seen[:3], *seen[-1:], *near[2:])) if fits(text, schema)]
 
 
 def _numbers(schema: dict[str, Any], value: Any) -> Iterator[Any]:
@@ -126,10 +126,10 @@ def _numbers(schema: dict[str, Any], value: Any) -> Iterator[Any]:
 
 def _swapped(tool: ToolSpec, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Two arguments of one kind in each other's place."""
-    for one, other in itertools.combinations([name for name in tool.properties if name in base], 2):
+    for first, second in itertools.combinations([name for name in tool.properties if name in base], 2):
         if (
-            base[one] != base[other]
-            and fits(base[other], tool.properties[one])
-            and fits(base[one], tool.properties[other])
+            base[first] != base[second]
+            and fits(base[second], tool.properties[first])
+            and fits(base[first], tool.properties[second])
         ):
-            yield {**base, one: base[other], other: base[one]}
+            yield {**base, first: base[second], second: base[first]}

@@ -70,16 +70,16 @@ def parted(records: Sequence[Record], evidence: Evidence) -> bool:
         if new is None or (new[0] == old[0]) is (new[1] == old[0]):
             return False
         there = new[1] if new[0] == old[0] else new[0]
-        if not _is_written(write, there, field, others=_column(record.at(f"{NEW} many"), field)):
+        if not _is_written(write, there, field, other_values=_column(record.at(f"{NEW} many"), field)):
             return False
     return True
 
 
 def _told(record: Record, when: str, key: tuple[Any, ...], *, field: str) -> tuple[Any, Any] | None:
     """What the list and the detail tell of a field of a row."""
-    many, one = record.at(f"{when} many"), record.at(f"{when} one")
+    many, result = record.at(f"{when} many"), record.at(f"{when} one")
     row = _row(many, key)
-    alone = _alone(one, key)
+    alone = _alone(result, key)
     if row is None or alone is None or field not in row or field not in alone:
         return None
     return row[field], alone[field]
@@ -101,23 +101,23 @@ def _alone(seen: OpResult, key: tuple[Any, ...]) -> dict[str, Any] | None:
     return value if is_dict(value) and _same(value.get(key[0], key[1]), key[1]) else None
 
 
-def _same(one: Any, other: Any) -> bool:
-    return type(one) is type(other) and bool(one == other)
+def _same(first: Any, second: Any) -> bool:
+    return type(first) is type(second) and bool(first == second)
 
 
 def _column(seen: OpResult, field: str) -> list[Any]:
     return [row[field] for rows in lists(read(seen.value)) for row in rows if field in row]
 
 
-def _is_written(write: Op, value: Any, field: str, *, others: Sequence[Any]) -> bool:
+def _is_written(write: Op, value: Any, field: str, *, other_values: Sequence[Any]) -> bool:
     """Whether a write says this value, or a list has the word for other rows: it is of the kind that both tell."""
     if write.value.get(field) == value and field in write.value:
         return True
-    return isinstance(value, str) and bool(value) and value in (*_texts(write.value), *others)
+    return isinstance(value, str) and bool(value) and value in (*_texts(write.value), *other_values)
 
 
 def _texts(value: dict[str, Any]) -> list[str]:
-    return [one for one in value.values() if isinstance(one, str)]
+    return [item for item in value.values() if isinstance(item, str)]
 
 
 # --- the check ---
@@ -128,18 +128,18 @@ def views_agree(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a list and a detail tell of a row is the same after a write, if it was before."""
     timely = {tool.name for tool in ctx.about.tools if not _MAY_LAG.search(f"{tool.name} {tool.description}")}
     pairs = [around(ctx, write, READS) for write in writes(ctx, WRITES)]
-    pairs = [msgspec.structs.replace(one, reads=tuple(op for op in one.reads if op.name in timely)) for one in pairs]
-    if not any(one.reads for one in pairs):
+    pairs = [msgspec.structs.replace(case, reads=tuple(op for op in case.reads if op.name in timely)) for case in pairs]
+    if not any(case.reads for case in pairs):
         raise NotChecked("no pair of a call that writes and a call that reads is known")
-    told: set[tuple[str, str, str]] = set()
-    for pair, record in zip(pairs, ctx.play_all([Probe(_whole(one)) for one in pairs]), strict=True):
+    reported: set[tuple[str, str, str]] = set()
+    for pair, record in zip(pairs, ctx.play_all([Probe(_whole(case)) for case in pairs]), strict=True):
         for views, is_parted in _views(pair, record):
             ctx.count_comparisons()
             names = (pair.write.name, views.many.name, views.one.name)
-            if names in told or not is_parted:
+            if names in reported or not is_parted:
                 continue
             finding = _differ(ctx, pair, views)
-            told |= {names} if finding is not None else set()
+            reported |= {names} if finding is not None else set()
             yield finding
 
 
@@ -155,13 +155,13 @@ def _views(pair: Pair, record: Record) -> Iterator[tuple[Views, bool]]:
     if record.at(WRITE).is_error:
         return
     for many, first in enumerate(pair.reads):
-        for one, second in enumerate(pair.reads):
+        for read_call, second in enumerate(pair.reads):
             if first.name == second.name:
                 continue
             seen = record.at(f"{OLD} {many}")
             for key in _keys(seen, second):
-                row, alone = _row(seen, key), _alone(record.at(f"{OLD} {one}"), key)
-                later, after = _row(record.at(f"{NEW} {many}"), key), _alone(record.at(f"{NEW} {one}"), key)
+                row, alone = _row(seen, key), _alone(record.at(f"{OLD} {read_call}"), key)
+                later, after = _row(record.at(f"{NEW} {many}"), key), _alone(record.at(f"{NEW} {read_call}"), key)
                 if row is None or alone is None or later is None or after is None:
                     continue
                 for field, value in row.items():
@@ -173,19 +173,19 @@ def _views(pair: Pair, record: Record) -> Iterator[tuple[Views, bool]]:
 
 def _keys(seen: OpResult, detail: Op) -> list[tuple[str, Any]]:
     """The fields of a list's rows that a detail's arguments name a row by."""
-    named = [one for one in detail.value.values() if isinstance(one, str | int) and not isinstance(one, bool)]
+    named = [item for item in detail.value.values() if isinstance(item, str | int) and not isinstance(item, bool)]
     rows = [] if seen.is_error else [row for rows in lists(read(seen.value)) for row in rows]
-    return list(dict.fromkeys((key, one) for one in named for row in rows for key in row if _same(row[key], one)))
+    return list(dict.fromkeys((key, item) for item in named for row in rows for key in row if _same(row[key], item)))
 
 
 def _differ(ctx: AuditContext, pair: Pair, views: Views) -> Finding | None:
-    many, one = (
+    many, ops = (
         [bare(op).marked(f"{when} {word}") for when in (OLD, NEW)]
         for op, word in ((views.many, "many"), (views.one, "one"))
     )
     start, write = (reset(pair.task), *pair.before), pair.write.marked(WRITE)
-    asked = Probe((*start, many[0], one[0], write, many[1], one[1]))
-    unasked = Probe((*start, write, one[1], many[1]))
+    asked = Probe((*start, many[0], ops[0], write, many[1], ops[1]))
+    unasked = Probe((*start, write, ops[1], many[1]))
     data = {"key": list(views.key), "field": views.field}
     records = ctx.play_all([asked, unasked])
     if not parted(records, Evidence("", data=data)):

@@ -101,7 +101,7 @@ def walks(ctx: AuditContext, most: int) -> list[Walk]:
 def kinds(ctx: AuditContext, most: int) -> list[str]:
     """Tasks whose oracles use tools that those of the others do not, then others."""
     known: dict[frozenset[str], str] = {}
-    for task in dict.fromkeys((*ctx.sample_tasks(8), *(one.task for one in ctx.discovery.calls))):
+    for task in dict.fromkeys((*ctx.sample_tasks(8), *(known_call.task for known_call in ctx.discovery.calls))):
         known.setdefault(frozenset(op.name for op in ctx.oracle(task) or () if op.do == "call"), task)
     return list(known.values())[:most]
 
@@ -119,9 +119,11 @@ def _values(ctx: AuditContext, tools: Sequence[ToolSpec]) -> dict[str, list[Any]
 def _steps(ctx: AuditContext, task: str) -> Iterator[Op]:
     """The oracle's writes and others that are known there, each tool once before any twice; time between them."""
     acts = [bare(op) for op in doing(ctx, task) if op.do == "call" and not seems_to_read(ctx, op.name)]
-    known = [bare(one.op) for one in ctx.discovery.calls if one.task == task and not one.before]
+    known = [
+        bare(known_call.op) for known_call in ctx.discovery.calls if known_call.task == task and not known_call.before
+    ]
     more = [op for op in known if not seems_to_read(ctx, op.name)]
-    again = [one for op in acts for one in _moved_on(ctx, task, op)]
+    again = [step for op in acts for step in _moved_on(ctx, task, op)]
     distinct = list({f"{op.name} {op.value!r}": op for op in (*acts, *more[:STEPS], *again)}.values())
     for place, op in enumerate(distinct[:STEPS]):
         yield op
@@ -136,15 +138,15 @@ def _moved_on(ctx: AuditContext, task: str, op: Op) -> Iterator[Op]:
     """
     for name, value in reversed(op.value.items()):
         if isinstance(value, str | int) and not isinstance(value, bool):
-            other = _beside(ctx, task, value)
-            yield from [call(op.name, {**op.value, name: other})] if other is not None else []
+            other_value = _beside(ctx, task, value)
+            yield from [call(op.name, {**op.value, name: other_value})] if other_value is not None else []
             return
 
 
 def _beside(ctx: AuditContext, task: str, value: Any) -> Any:
     """What the row after the one that is named by a value is named by, in a list that was read in a task."""
-    for one in ctx.discovery.calls:
-        for rows in lists(read(one.seen.value)) if one.task == task else ():
+    for known_call in ctx.discovery.calls:
+        for rows in lists(read(known_call.seen.value)) if known_call.task == task else ():
             keys = [key for row in rows for key, cell in row.items() if cell == value and type(cell) is type(value)]
             names = [row[keys[0]] for row in rows if keys and keys[0] in row]
             if keys and len(names) > 1 and len(set(map(repr, names))) == len(names):
@@ -155,14 +157,14 @@ def _beside(ctx: AuditContext, task: str, value: Any) -> Any:
 def lists(value: Any) -> Iterator[list[dict[str, Any]]]:
     """Every list of rows in plain data."""
     if is_dict(value):
-        for one in value.values():
-            yield from lists(one)
+        for item in value.values():
+            yield from lists(item)
     elif is_list(value):
-        rows = [one for one in value if is_dict(one)]
+        rows = [element for element in value if is_dict(element)]
         if rows:
             yield rows
-        for one in value:
-            yield from lists(one)
+        for element in value:
+            yield from lists(element)
 
 
 # --- the proof ---
@@ -193,7 +195,7 @@ def shown(ctx: AuditContext, asked: Walk, found: Walked, *, old: Old) -> Finding
     last = (old.read.marked(cache.OLD), write.marked(cache.WRITE), old.read.marked(cache.NEW))
     marks = (cache.OLD, cache.WRITE, cache.NEW)
     title = f"{old.read.name} does not show what {write.name or 'the passing of time'} brought, if it was read"
-    between = [one for op in start for one in (op, *found.reads)]
+    between = [step for op in start for step in (op, *found.reads)]
     for ops in ((*start, *last), (*start, old.read, old.read, *last), (*between, *found.reads, *last)):
         finding = cache.proved(ctx, ops, marks, title=title)
         if finding is not None:
@@ -204,8 +206,8 @@ def shown(ctx: AuditContext, asked: Walk, found: Walked, *, old: Old) -> Finding
 def moved(ctx: AuditContext, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
     """The finding that a read gives what it gave some time ago, if only in a part, in one and the same world."""
     world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
-    one = Pair(asked.task, asked.steps[: old.step - 1], asked.steps[old.step - 1], found.reads)
-    return cache.is_moved(ctx, one, found.reads.index(old.read), world=world)
+    pair = Pair(asked.task, asked.steps[: old.step - 1], asked.steps[old.step - 1], found.reads)
+    return cache.is_moved(ctx, pair, found.reads.index(old.read), world=world)
 
 
 # --- inside the subject's process ---
@@ -220,29 +222,31 @@ def walk(player: Player, on: str, value: Any) -> Any:
     before = _round(player, on, reads)
     earlier = [[seen] for seen in before]
     stale: list[Old] = []
-    other: list[Old] = []
+    other_value: list[Old] = []
     partly: list[Old] = []
     ended = False
     for step, op in enumerate(asked.steps, 1):
-        mine = player.do(op.moved(on))
+        result = player.do(op.moved(on))
         after = _round(player, on, reads)
         alone = f"{on} {step}"
-        theirs = [player.do(one.moved(alone)) for one in (reset(asked.task), *asked.steps[:step])][-1]
-        if mine.is_error and not theirs.is_error:
+        fresh_results = [player.do(call_op.moved(alone)) for call_op in (reset(asked.task), *asked.steps[:step])][-1]
+        if result.is_error and not fresh_results.is_error:
             ended = True
             break
         clean = _round(player, alone, reads)
-        for place, one in enumerate(reads):
-            if same(after[place], clean[place], asked.volatile) or not tells(one, after[place]):
+        for place, call_op in enumerate(reads):
+            if same(after[place], clean[place], asked.volatile) or not tells(call_op, after[place]):
                 continue
             is_old = same(after[place], before[place], asked.volatile)
             was = is_old or any(same(after[place], seen, asked.volatile) for seen in earlier[place])
-            (stale if is_old else other if was else partly).append(Old(step, one))
+            (stale if is_old else other_value if was else partly).append(Old(step, call_op))
         player.adapters.pop(alone)
         before = after
         for place, seen in enumerate(after):
             earlier[place].append(seen)
-    found = Walked(tuple(stale[:20]), tuple([*other, *partly][:20]), tuple(reads), len(reads) * len(asked.steps), ended)
+    found = Walked(
+        tuple(stale[:20]), tuple([*other_value, *partly][:20]), tuple(reads), len(reads) * len(asked.steps), ended
+    )
     return msgspec.to_builtins(found)
 
 
@@ -265,10 +269,10 @@ def _working(player: Player, on: str, asked: Walk) -> list[Op]:
     soon = _round(player, first, tried)
     ranked: list[tuple[int, int, Op]] = []
     counts: dict[tuple[str, bool], int] = {}
-    for op, one, two in zip(tried, soon, later, strict=True):
-        if one.is_error and two.is_error:
+    for op, left, right in zip(tried, soon, later, strict=True):
+        if left.is_error and right.is_error:
             continue
-        is_same = same(one, two, asked.volatile)
+        is_same = same(left, right, asked.volatile)
         rank = counts[op.name, is_same] = counts.get((op.name, is_same), -1) + 1
         ranked.append((rank + (EACH if is_same and rank else 0), len(ranked), op))
     for name in (on, first):
@@ -290,11 +294,11 @@ def _hot(steps: Iterable[Op], answers: Iterable[OpResult], changed: dict[str, li
 def scalars(value: Any) -> Iterator[Any]:
     """Every text and whole number in plain data."""
     if is_dict(value):
-        for one in value.values():
-            yield from scalars(one)
+        for item in value.values():
+            yield from scalars(item)
     elif is_list(value):
-        for one in value[:20]:
-            yield from scalars(one)
+        for element in value[:20]:
+            yield from scalars(element)
     elif isinstance(value, str | int) and not isinstance(value, bool) and 0 < len(str(value)) < 200:
         yield value
 
@@ -307,8 +311,8 @@ def _asked(tool: ToolSpec, base: dict[str, Any], hot: Sequence[Any], *, values: 
     for name, schema in tool.properties.items():
         if not is_dict(schema):
             continue
-        fitting = [one for one in _fitting(name, hot, [base.get(name), *values.get(name, ())]) if fits(one, schema)]
-        tried += [{**(base if name in base else required), name: one} for one in (*schema.get("enum", ()), *fitting)]
+        fitting = [item for item in _fitting(name, hot, [base.get(name), *values.get(name, ())]) if fits(item, schema)]
+        tried += [{**(base if name in base else required), name: item} for item in (*schema.get("enum", ()), *fitting)]
     for arguments in tried:
         if all(name in arguments for name in tool.required):
             found.setdefault(repr(sorted(arguments.items())), call(tool.name, arguments))
@@ -318,10 +322,10 @@ def _asked(tool: ToolSpec, base: dict[str, Any], hot: Sequence[Any], *, values: 
 def _fitting(name: str, hot: Sequence[Any], like: Sequence[Any]) -> list[Any]:
     """Of the hot values those that have the form of a known one; of a parameter that searches, words."""
     if name.lower() in SEARCHED:
-        words = [word for one in hot if isinstance(one, str) for word in (one, *one.split())]
+        words = [word for item in hot if isinstance(item, str) for word in (item, *item.split())]
         return ["a", *dict.fromkeys(word for word in words if len(word) > 2)][:12]
-    forms = {form(one) for one in like if one is not None}
-    return [one for one in hot if form(one) in forms] or [one for one in hot if isinstance(one, str)][:12]
+    forms = {form(item) for item in like if item is not None}
+    return [item for item in hot if form(item) in forms] or [item for item in hot if isinstance(item, str)][:12]
 
 
 def form(value: Any) -> str:

@@ -87,13 +87,13 @@ def _known(ctx: AuditContext, task: str) -> Pool:
         own.take(record.at("glance").value)
     tools = ctx.about.tools[:TOOLS]
     tried: dict[str, Op] = {_key(op): op for op in first if op.do == "call"}
-    new = [bare(one.op) for one in ctx.discovery.calls]
+    new = [bare(known_call.op) for known_call in ctx.discovery.calls]
     for _ in range(3):
         worked = _working(ctx, task, [op for op in new if _key(op) not in tried], own=own)
         tried |= {_key(op): op for op in worked}
         new = [op for tool in tools for op in _draw(ctx, tool, own, rng=rng)]
-    mine = {_key(op) for op in first}
-    order = sorted(tried.values(), key=lambda op: _key(op) not in mine)
+    own_values = {_key(op) for op in first}
+    order = sorted(tried.values(), key=lambda op: _key(op) not in own_values)
     acts = [op for op in order if not seems_to_read(ctx, op.name)]
     return Pool(
         tuple(_spread([op for op in order if seems_to_read(ctx, op.name)], EACH))[:READS],
@@ -191,8 +191,8 @@ def rows(ctx: AuditContext, task: str) -> tuple[Op, ...]:
     asked: list[Op] = []
     for tool in tools[: ROWS // EACH]:
         (name,) = tool.required
-        fitting = [one for one in ctx.discovery.values.of(name) if fits(one, tool.properties.get(name) or {})]
-        asked += [call(tool.name, {name: one}) for one in fitting[:each]]
+        fitting = [value for value in ctx.discovery.values.of(name) if fits(value, tool.properties.get(name) or {})]
+        asked += [call(tool.name, {name: item}) for item in fitting[:each]]
     return (reset(task), *asked) if asked else ()
 
 
@@ -209,8 +209,8 @@ def _passing(ctx: AuditContext, seconds: int) -> tuple[Op, ...]:
 def dirty(ctx: AuditContext, task: str) -> Iterator[Stage]:
     """Episodes before an episode of a task: of all kinds of calls, and ended in each way."""
     rng = random.Random(f"{ctx.seed} dirty {task}")  # noqa: S311 (draws of probes, no secrets)
-    other, *more = others(ctx, task, 3)
-    plan = [(task, 0), (other, 0), (task, 12345)]
+    other_task, *more = others(ctx, task, 3)
+    plan = [(task, 0), (other_task, 0), (task, 12345)]
     for number, ending in enumerate(_endings(ctx)):
         where, seed = plan[number % 2] if number else plan[0]
         ops = _drawn(ctx, where, rng, whole=number % 3 != 2)
@@ -220,48 +220,56 @@ def dirty(ctx: AuditContext, task: str) -> Iterator[Stage]:
     yield Stage("after the same task with another seed, in which much was done",
                 (reset(task, seed=12345), *_drawn(ctx, task, rng, whole=True)))  # fmt: skip
     yield Stage(
-        "after the same was asked in another task", (reset(other), *known(ctx, task).reads, *known(ctx, other).reads)
+        "after the same was asked in another task",
+        (reset(other_task), *known(ctx, task).reads, *known(ctx, other_task).reads),
     )
-    several = [op for one in (other, *more) for op in (reset(one), *_drawn(ctx, one, rng, whole=True), Op("score"))]
+    several = [
+        op for text in (other_task, *more) for op in (reset(text), *_drawn(ctx, text, rng, whole=True), Op("score"))
+    ]
     yield Stage("after several episodes", tuple(several))
-    begun = [reset(one, seed=number) for number in range(RESETS // 2) for one in (task, other)]
+    begun = [reset(text, seed=number) for number in range(RESETS // 2) for text in (task, other_task)]
     yield Stage("after many episodes that hardly began", tuple(begun))
 
 
-def between(ctx: AuditContext, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
+def between(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """The script with a dirty episode of another session among its steps, or that session gone before or meanwhile."""
     rng = random.Random(f"{ctx.seed} between {task}")  # noqa: S311 (draws of probes, no secrets)
-    (other,) = others(ctx, task, 1)
+    (other_task,) = others(ctx, task, 1)
     closes = (Op("close"),) if "close" in ctx.offers else ()
-    for where, whose in ((task, "the same task"), (other, "another task")):
-        theirs = [op.moved("b") for op in (reset(where), *_drawn(ctx, where, rng, whole=True), Op("score"), *closes)]
-        yield f"when another session has played {whose} before", (*theirs, *mine)
+    for where, whose in ((task, "the same task"), (other_task, "another task")):
+        other_values = [
+            op.moved("b") for op in (reset(where), *_drawn(ctx, where, rng, whole=True), Op("score"), *closes)
+        ]
+        yield f"when another session has played {whose} before", (*other_values, *own_ops)
         mixed: list[Op] = []
-        for place in range(max(len(mine), len(theirs))):
-            mixed += [*mine[place : place + 1], *theirs[place : place + 1]]
+        for place in range(max(len(own_ops), len(other_values))):
+            mixed += [*own_ops[place : place + 1], *other_values[place : place + 1]]
         yield f"when another session plays {whose} at the same time", tuple(mixed)
-    begun = reset(other, on="b")
-    yield "when another session begins meanwhile", (*mine[:3], begun, *mine[3:9], begun, *mine[9:])
+    begun = reset(other_task, on="b")
+    yield "when another session begins meanwhile", (*own_ops[:3], begun, *own_ops[3:9], begun, *own_ops[9:])
 
 
-def detours(ctx: AuditContext, task: str, mine: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
+def detours(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """The script with a moment kept in its midst, much that is done then, and a way back to that moment."""
     rng = random.Random(f"{ctx.seed} detours {task}")  # noqa: S311 (draws of probes, no secrets)
-    (other,) = others(ctx, task, 1)
+    (other_task,) = others(ctx, task, 1)
     kept, back = Op("snapshot", name="kept", mark="kept"), Op("restore", name="kept", mark="back")
     further = Op("snapshot", name="further")
     drawn = _drawn(ctx, task, rng, whole=True)
-    away = (reset(other), *_drawn(ctx, other, rng, whole=True), Op("score"))
+    away = (reset(other_task), *_drawn(ctx, other_task, rng, whole=True), Op("score"))
     later = _passing(ctx, LATER)
-    early, late = min(8, len(mine) // 4), max(0, len(mine) - 12)
-    yield "after a restore", (*mine[:early], kept, *drawn, *later, back, *mine[early:])
-    yield "after a restore", (*mine[:late], kept, *later, *drawn[:DIRTY], further, *drawn[DIRTY:], back, *mine[late:])
-    yield "after a restore across a reset", (*mine[:early], kept, *away, back, *mine[early:])
+    early, late = min(8, len(own_ops) // 4), max(0, len(own_ops) - 12)
+    yield "after a restore", (*own_ops[:early], kept, *drawn, *later, back, *own_ops[early:])
+    yield (
+        "after a restore",
+        (*own_ops[:late], kept, *later, *drawn[:DIRTY], further, *drawn[DIRTY:], back, *own_ops[late:]),
+    )
+    yield "after a restore across a reset", (*own_ops[:early], kept, *away, back, *own_ops[early:])
 
 
 def _endings(ctx: AuditContext) -> list[str]:
     needs = {"fault": {"inject"}, "restored": {"snapshot", "restore"}, "time": {"advance"}}
-    return [one for one in ENDINGS if needs.get(one, set()) <= ctx.offers]
+    return [text for text in ENDINGS if needs.get(text, set()) <= ctx.offers]
 
 
 def _words(ending: str, *, is_same: bool) -> str:

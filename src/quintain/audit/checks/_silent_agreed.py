@@ -51,11 +51,11 @@ def takes(records: Sequence[Record], _evidence: Evidence) -> bool:
 
     Records: the value and a good one in that tool, then the value in each other tool, then a strange one there.
     """
-    wrong, good, *others = records
-    refused, strange = ([one.at("call") for one in part] for part in (others[:2], others[2:]))
-    if any(not _refuses(one) for one in refused) or any(one.is_error for one in strange):
+    wrong, good, *other_records = records
+    refused, strange = ([record.at("call") for record in part] for part in (other_records[:2], other_records[2:]))
+    if any(not _refuses(result) for result in refused) or any(result.is_error for result in strange):
         return False
-    return len({text_of(one) for one in refused}) == 1 and answered([wrong, good], Evidence(""))
+    return len({text_of(result) for result in refused}) == 1 and answered([wrong, good], Evidence(""))
 
 
 def _refuses(seen: OpResult) -> bool:
@@ -80,20 +80,24 @@ def _shared(ctx: AuditContext) -> Iterator[Shared]:
                 groups.setdefault((name, repr(schema)), []).append(tool)
     for (name, _), tools in groups.items():
         known = [_use(ctx, tool, name) for tool in tools[:TOOLS]]
-        uses = tuple(one for one in known if one is not None)
+        uses = tuple(known_call for known_call in known if known_call is not None)
         if len(uses) >= LEAST:
             schema = tools[0].properties[name]
-            there = {str(one) for one in ctx.discovery.values.of(name)} | {str(one.op.value[name]) for one in uses}
+            there = {str(value) for value in ctx.discovery.values.of(name)} | {
+                str(known_call.op.value[name]) for known_call in uses
+            }
             good = str(uses[0].op.value[name])
-            broken, strange = ([one for one in made if fits(one, schema) and one not in there] for made in _made(good))
+            broken, strange = (
+                [text for text in made if fits(text, schema) and text not in there] for made in _made(good)
+            )
             if broken and strange:
                 yield Shared(name, uses, tuple(broken), tuple(strange))
 
 
 def _use(ctx: AuditContext, tool: ToolSpec, name: str) -> KnownCall | None:
     """A call of a tool that names a value with digits, with little before it."""
-    found = [one for one in ctx.discovery.of(tool.name) if _has_digits(one.op.value.get(name))]
-    return min(found, key=lambda one: len(one.before), default=None)
+    found = [known_call for known_call in ctx.discovery.of(tool.name) if _has_digits(known_call.op.value.get(name))]
+    return min(found, key=lambda known_call: len(known_call.before), default=None)
 
 
 def _has_digits(value: Any) -> bool:
@@ -103,23 +107,23 @@ def _has_digits(value: Any) -> bool:
 def _made(good: str) -> tuple[list[str], list[str]]:
     """What a value becomes that is broken, and what it becomes that is only another one."""
     last = max(place for place, letter in enumerate(good) if letter in "0123456789")
-    others = [good[:last] + str((int(good[last]) + step) % 10) + good[last + 1 :] for step in (1, 3, 7)]
-    return [good[:-1], f"{good[:last]}x{good[last + 1 :]}"], others
+    other_values = [good[:last] + str((int(good[last]) + step) % 10) + good[last + 1 :] for step in (1, 3, 7)]
+    return [good[:-1], f"{good[:last]}x{good[last + 1 :]}"], other_values
 
 
 def _odd_one(ctx: AuditContext, shared: Shared) -> Iterator[Finding | None]:
     """The tools that take a value which two others refuse."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for value in shared.broken:
         records = ctx.play_all([_asks(use, shared.name, value) for use in shared.uses])
         seen = [(use, record.at("call")) for use, record in zip(shared.uses, records, strict=True)]
         ctx.count_comparisons(len(seen))
-        taking = [use for use, one in seen if not one.is_error and use.op.name not in told]
-        refusing = [use for use, one in seen if _refuses(one)]
+        taking = [use for use, result in seen if not result.is_error and use.op.name not in reported]
+        refusing = [use for use, result in seen if _refuses(result)]
         free = _free(ctx, shared, refusing) if taking and len(refusing) >= LEAST - 1 else []
         for use in taking if len(free) >= LEAST - 1 else ():
             finding = _taken(ctx, shared, value, use=use, free=free[:2])
-            told |= {use.op.name} if finding is not None else set()
+            reported |= {use.op.name} if finding is not None else set()
             yield finding
 
 
@@ -143,14 +147,14 @@ def _taken(
     probes = (
         _asks(use, name, value),
         _asks(use, name, str(use.op.value[name])),
-        *(_asks(other, name, value) for other, _ in free),
-        *(_asks(other, name, strange) for other, strange in free),
+        *(_asks(other_call, name, value) for other_call, _ in free),
+        *(_asks(other_call, name, strange) for other_call, strange in free),
     )
     records = ctx.play_all(probes)
     if not takes(records, Evidence("")):
         return None
     return ctx.finding(
-        f"{use.op.name} takes a {name} that {' and '.join(other.op.name for other, _ in free)} refuse",
+        f"{use.op.name} takes a {name} that {' and '.join(other_call.op.name for other_call, _ in free)} refuse",
         *probes,
         relation=f"{HERE}takes",
         marks=("call",),

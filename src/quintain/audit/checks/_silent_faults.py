@@ -51,9 +51,9 @@ def _said(text: str) -> frozenset[str]:
     return frozenset(found.group().lower() for found in _SAID.finditer(text))
 
 
-def alike(one: OpResult, other: OpResult, volatile: Sequence[str]) -> bool:
+def alike(first: OpResult, second: OpResult, volatile: Sequence[str]) -> bool:
     """The same, times and counts of attempts aside: a tool that tried again has done nothing wrong."""
-    return same(_blurred(one), _blurred(other), volatile)
+    return same(_blurred(first), _blurred(second), volatile)
 
 
 def _blurred(seen: OpResult) -> OpResult:
@@ -121,31 +121,37 @@ def accepted(ctx: AuditContext) -> list[str]:
 
 def cells(ctx: AuditContext, tools: Sequence[str]) -> list[Cell]:
     """One or two for each tool; what also works at the beginning of the episode is called there."""
-    known = [one for tool in tools for one in _chosen(ctx, tool)]
+    known = [call for tool in tools for call in _chosen(ctx, tool)]
     look = (Op("changes", mark="look"),) if "state" in ctx.offers else ()
-    records = ctx.play_all([Probe((reset(one.task), one.op.marked("call"), *look)) for one in known])
+    records = ctx.play_all([Probe((reset(call.task), call.op.marked("call"), *look)) for call in known])
     found: list[Cell] = []
-    for one, record in zip(known, records, strict=True):
+    for call, record in zip(known, records, strict=True):
         changed = bool(look) and bool(record.at("look").value)
-        works = not record.at("call").is_error and changed >= bool(one.writes)
-        short = msgspec.structs.replace(one, before=()) if works else one
-        found.append(Cell(short, one.writes is True and "state" in ctx.offers))
+        works = not record.at("call").is_error and changed >= bool(call.writes)
+        short = msgspec.structs.replace(call, before=()) if works else call
+        found.append(Cell(short, call.writes is True and "state" in ctx.offers))
     return found
 
 
 def _chosen(ctx: AuditContext, tool: str) -> Iterator[KnownCall]:
     """The calls of a tool that would show most: one that answers much, and one that changes most."""
-    known = sorted(ctx.discovery.of(tool), key=lambda one: (-_weight(one.seen.value), len(one.before)))
+    known = sorted(ctx.discovery.of(tool), key=lambda call: (-_weight(call.seen.value), len(call.before)))
     tried = [
-        KnownCall(one.base_state.task, one.base_state.before, one.op, one.seen, tuple(one.changes or ()))
-        for one in ctx.variations.of(tool)
-        if one.kind in ("good", "legal") and one.works and not one.changes
+        KnownCall(
+            variation.base_state.task,
+            variation.base_state.before,
+            variation.op,
+            variation.seen,
+            tuple(variation.changes or ()),
+        )
+        for variation in ctx.variations.of(tool)
+        if variation.kind in ("good", "legal") and variation.works and not variation.changes
     ]
-    rich = sorted(tried, key=lambda one: -len(str(one.seen.value)))[:1]
+    rich = sorted(tried, key=lambda call: -len(str(call.seen.value)))[:1]
     kept: list[KnownCall] = []
-    for one in (known[:1], sorted(known, key=lambda one: (-len(one.changed or ()), len(one.before)))[:1]):
-        kept += [known for known in one if known not in kept]
-    if rich and all(len(str(one.seen.value)) * 2 < len(str(rich[0].seen.value)) for one in kept):
+    for item in (known[:1], sorted(known, key=lambda call: (-len(call.changed or ()), len(call.before)))[:1]):
+        kept += [known for known in item if known not in kept]
+    if rich and all(len(str(known_call.seen.value)) * 2 < len(str(rich[0].seen.value)) for known_call in kept):
         kept += rich  # Half of next to nothing is nothing.
     yield from kept
 
@@ -211,7 +217,7 @@ def read_sweep(record: Record, fault: str) -> tuple[Record, Record]:
 
 
 def _part(record: Record, tag: str) -> Record:
-    mine = [place for place, op in enumerate(record.ops) if op.mark.endswith(tag)]
-    ops = tuple(record.ops[place] for place in mine)
-    seen = tuple(record.seen[place] for place in mine if place < len(record.seen))
+    own_places = [place for place, op in enumerate(record.ops) if op.mark.endswith(tag)]
+    ops = tuple(record.ops[place] for place in own_places)
+    seen = tuple(record.seen[place] for place in own_places if place < len(record.seen))
     return Record(tuple(op.marked(op.mark.removesuffix(tag)) for op in ops), seen, record.died)

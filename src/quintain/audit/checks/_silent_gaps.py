@@ -97,21 +97,21 @@ def _bare(seen: OpResult, name: Any) -> str:
 @check("x.gaps_are_no_excuse", "silent_default", needs=("oracle", "state", "tools", "tasks"), value=58)
 def gaps(ctx: AuditContext) -> Iterator[Finding | None]:
     """What a call does to a row, it does to one in which something is empty, or says that it does not."""
-    told: set[str] = set()
+    reported: set[str] = set()
     asked = list(dict.fromkeys((*kinds(ctx, TASKS), *ctx.sample_tasks(TASKS))))[:TASKS]
-    every = [cell for one in solve(ctx, asked) for cell in _cells(ctx, one)]
+    every = [cell for solution in solve(ctx, asked) for cell in _cells(ctx, solution)]
     cells = list({cell[1].name: cell for cell in reversed(every)}.values())  # Each tool in one task.
     if not cells:
         raise NotChecked("no call of a solution names a row of a table")
     given = [msgspec.to_builtins({"task": task, "op": op, "name": name, "table": table, "after": _after(ctx)})
              for task, op, name, table in cells]  # fmt: skip
-    records = ctx.play_all([Probe((ask(f"{HERE}sweep", one, mark="left"),)) for one in given])
+    records = ctx.play_all([Probe((ask(f"{HERE}sweep", item, mark="left"),)) for item in given])
     for (task, op, name, _), record in zip(cells, records, strict=True):
         found: Any = record.at("left").value if record.at("left").fine else None
         ctx.count_comparisons(found["looked"] if found else 0)
-        for one in found["left"] if found and op.name not in told else ():
-            finding = _undone(ctx, task, op, name=name, left=msgspec.convert(one, Left))
-            told |= {op.name} if finding is not None else set()
+        for item in found["left"] if found and op.name not in reported else ():
+            finding = _undone(ctx, task, op, name=name, left=msgspec.convert(item, Left))
+            reported |= {op.name} if finding is not None else set()
             yield finding
 
 
@@ -119,20 +119,20 @@ def _after(ctx: AuditContext) -> tuple[Op, ...]:
     return (Op("advance", value=SECONDS),) if "advance" in ctx.offers else ()
 
 
-def _cells(ctx: AuditContext, one: Solved) -> Iterator[tuple[str, Op, str, str]]:
+def _cells(ctx: AuditContext, solution: Solved) -> Iterator[tuple[str, Op, str, str]]:
     """Calls of a solution, each of another tool, and the argument that names a row of a table."""
-    known = families(ctx, one)
-    calls = {op.name: op for op in one.ops if op.do == "call" and op.name not in ctx.discovery.readers}
+    known = families(ctx, solution)
+    calls = {op.name: op for op in solution.ops if op.do == "call" and op.name not in ctx.discovery.readers}
     for op in calls.values():
         named = [name for name, value in op.value.items() if str(value) in known]
         if len(named) == 1 and len(known[str(op.value[named[0]])].others) >= WHOLE:
-            yield one.task, op, named[0], known[str(op.value[named[0]])].table
+            yield solution.task, op, named[0], known[str(op.value[named[0]])].table
 
 
 def _undone(ctx: AuditContext, task: str, op: Op, *, name: str, left: Left) -> Finding | None:
     probes = [
-        Probe((reset(task), state(mark="was"), _on(op, name, one).marked("call"), *_after(ctx), state(mark="look")))
-        for one in (*left.whole, *left.gaps)
+        Probe((reset(task), state(mark="was"), _on(op, name, item).marked("call"), *_after(ctx), state(mark="look")))
+        for item in (*left.whole, *left.gaps)
     ]
     return ctx.finding(
         f"{op.name} is said to be done on {left.table} without {left.empty}, and leaves {left.field} as it was",
@@ -161,7 +161,7 @@ def sweep(player: Player, on: str, value: Any) -> Any:
     rows = _rows(player.do(state(on=on)).value, value["table"])
     own = op.value[value["name"]]
     key = next((name for name in columns(rows) if own in column(rows, name)), "(key)")
-    empty = [name for name in columns(rows) if 0 < sum(one is None for one in column(rows, name)) < len(rows) / 2]
+    empty = [name for name in columns(rows) if 0 < sum(cell is None for cell in column(rows, name)) < len(rows) / 2]
     has_gap = [any(row.get(name) is None for name in empty) for row in rows]
     sides = [[row for row, gap in zip(rows, has_gap, strict=True) if gap is side] for side in (True, False)]
     chosen = [row for pair in itertools.zip_longest(*sides) for row in pair if row is not None][:TRIED]
@@ -172,20 +172,20 @@ def sweep(player: Player, on: str, value: Any) -> Any:
             break
         player.do(reset(value["task"], on=on))
         seen = player.do(_on(op, value["name"], row.get(key)).moved(on))
-        for one in after:
-            player.do(one.moved(on))
+        for step in after:
+            player.do(step.moved(on))
         there = _rows(player.do(state(on=on)).value, value["table"])
-        found = next((one for one in there if one.get(key) == row.get(key)), None)
+        found = next((item for item in there if item.get(key) == row.get(key)), None)
         if not seen.is_error and found is not None:
             tried.append((row, found, _bare(seen, row.get(key))))
-    left = [one for name in empty for one in _left(tried, name, value["table"], key=key)]
+    left = [item for name in empty for item in _left(tried, name, value["table"], key=key)]
     return {"looked": len(tried), "left": msgspec.to_builtins(left)}
 
 
 def _left(tried: Sequence[tuple[Row, Row, str]], empty: str, table: str, *, key: str) -> Iterator[Left]:
     """Fields that always become one value where a column is filled, and never do where it is empty."""
-    whole = [one for one in tried if one[0].get(empty) is not None]
-    gaps_ = [one for one in tried if one[0].get(empty) is None]
+    whole = [item for item in tried if item[0].get(empty) is not None]
+    gaps_ = [item for item in tried if item[0].get(empty) is None]
     answers = {answer for _, _, answer in tried}
     for field in columns([row for row, _, _ in whole]) if len(answers) == 1 else ():
         values = {repr(after.get(field)): after.get(field) for _, after, _ in whole}

@@ -73,7 +73,7 @@ def misspelt(ctx: AuditContext) -> Iterator[Finding | None]:
     found: list[tuple[str, Probe]] = []
     probes: list[tuple[str, Probe]] = []
     for tool in ctx.about.tools[:60]:
-        known = next(iter(sorted(ctx.discovery.of(tool.name), key=lambda one: len(one.before))), None)
+        known = next(iter(sorted(ctx.discovery.of(tool.name), key=lambda call: len(call.before))), None)
         if known is None or tool.parameters.get("additionalProperties"):
             continue
         optional = [name for name in tool.properties if name not in tool.required] or ["limit"]
@@ -130,7 +130,7 @@ def effects(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _variable(ctx: AuditContext, tool: ToolSpec) -> Iterator[tuple[str, KnownCall]]:
-    known = next(iter(sorted(ctx.discovery.of(tool.name), key=lambda one: len(one.before))), None)
+    known = next(iter(sorted(ctx.discovery.of(tool.name), key=lambda call: len(call.before))), None)
     if known is None or (known.writes is not False and "state" not in ctx.offers):
         return
     yield from ((name, known) for name in tool.properties)
@@ -159,7 +159,7 @@ def limits(ctx: AuditContext) -> Iterator[Finding | None]:
     budget = ctx.attribute("budget")
     if not isinstance(budget, int) or not 0 < budget <= 1000:
         raise NotChecked("no budget of calls is declared")
-    known = next((one for one in ctx.discovery.reads() if not one.before), None)
+    known = next((call for call in ctx.discovery.reads() if not call.before), None)
     if known is None:
         raise NotChecked("no call is known that can be made again and again")
     calls = [known.op] * (budget + 2)

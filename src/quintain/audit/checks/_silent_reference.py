@@ -28,9 +28,13 @@ def unread_reference(ctx: AuditContext) -> Iterator[Finding | None]:
     for task in ctx.sample_tasks(_TASKS if ctx.about.kind == "scorer" else _TASKS // 2):
         ctx.count_comparisons()
         paid[task] = [run.score for run in runs_of(ctx, task, ways)]
-    top = max(one.full for one in known)
-    anything = [task for task, scores in paid.items() if all(one is not None and one >= top - 1e-9 for one in scores)]
-    strict = [task for task, scores in paid.items() if all(one is not None and one < top - 1e-9 for one in scores)]
+    top = max(question.full for question in known)
+    anything = [
+        task for task, scores in paid.items() if all(score is not None and score >= top - 1e-9 for score in scores)
+    ]
+    strict = [
+        task for task, scores in paid.items() if all(score is not None and score < top - 1e-9 for score in scores)
+    ]
     if not anything or not strict:
         return
     yield ctx.finding(
@@ -51,6 +55,10 @@ def unread_reference(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def pays_whatever(records: Sequence[Record], evidence: Evidence) -> bool:
     """All probes but the last are paid `data`, and the last, which says one of their answers elsewhere, is not."""
-    *many, other = [number(record.at("score")) for record in records]
+    *many, other_score = [number(record.at("score")) for record in records]
     top = float(evidence.data)
-    return all(one is not None and one >= top - 1e-9 for one in many) and other is not None and other < top - 1e-9
+    return (
+        all(amount is not None and amount >= top - 1e-9 for amount in many)
+        and other_score is not None
+        and other_score < top - 1e-9
+    )

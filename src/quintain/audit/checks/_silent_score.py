@@ -41,13 +41,17 @@ def uses_up(records: Sequence[Record], evidence: Evidence) -> bool:
     return asked.at("inject").fine and alone.at("inject").fine and equal and is_met
 
 
-def _equal(one: OpResult, other: OpResult, volatile: Sequence[str]) -> bool:
+def _equal(first: OpResult, second: OpResult, volatile: Sequence[str]) -> bool:
     """The same score, and the same numbers beside it; words may differ, and what is not there was not measured."""
-    if number(one) != number(other):
+    if number(first) != number(second):
         return False
-    mine, theirs = ({**seen.value} if is_dict(seen.value) else {} for seen in (one, other))
-    both = (mine.keys() & theirs.keys()) - {*volatile}
-    return all(mine[name] == theirs[name] for name in both if is_number(mine[name]) and is_number(theirs[name]))
+    own_fields, other_fields = ({**seen.value} if is_dict(seen.value) else {} for seen in (first, second))
+    both = (own_fields.keys() & other_fields.keys()) - {*volatile}
+    return all(
+        own_fields[name] == other_fields[name]
+        for name in both
+        if is_number(own_fields[name]) and is_number(other_fields[name])
+    )
 
 
 def _went_alike(faulted: Record, free: Record) -> bool:
@@ -98,15 +102,15 @@ def _scored(said: Sequence[Op], tag: str, fault: str = "") -> tuple[Op, ...]:
 def worlds(ctx: AuditContext, task: str) -> list[World]:
     """Worlds of a task that are judged differently, one of each kind."""
     candidates = list(_candidates(ctx, task))
-    records = ctx.play_all([Probe((reset(task), *one.ops, score())) for one in candidates])
+    records = ctx.play_all([Probe((reset(task), *world.ops, score())) for world in candidates])
     found: dict[bytes, World] = {}
-    for one, record in zip(candidates, records, strict=True):
+    for world, record in zip(candidates, records, strict=True):
         seen = record.at("score")
         if number(seen) is None or (record.broken is not None):
             continue
-        kind = one.name if one.name in ("untouched", "done") else ""
+        kind = world.name if world.name in ("untouched", "done") else ""
         key = codec.dumps((seen.value, kind), repr)
-        found.setdefault(key, msgspec.structs.replace(one, verdict=seen.value))
+        found.setdefault(key, msgspec.structs.replace(world, verdict=seen.value))
     return list(found.values())[:WORLDS]
 
 
@@ -134,14 +138,14 @@ def _candidates(ctx: AuditContext, task: str) -> Iterator[World]:
 
 def _damages(ctx: AuditContext, task: str, acts: Sequence[Op]) -> list[tuple[Op, ...]]:
     """Writes that the solution does not make: those of other tasks, and the solution's own with other values."""
-    mine = {(op.name, str(op.value)) for op in acts}
-    writes = sorted(ctx.discovery.writes(), key=lambda one: (bool(one.before), one.task != task))
+    own_value = {(op.name, str(op.value)) for op in acts}
+    writes = sorted(ctx.discovery.writes(), key=lambda call: (bool(call.before), call.task != task))
     if not writes:  # Nobody can see what writes: take what worked.
         writes = list(ctx.discovery.calls)
     found: dict[str, tuple[Op, ...]] = {}
-    for one in writes:
-        if (one.op.name, str(one.op.value)) not in mine:
-            found.setdefault(f"{one.op.name} {one.task == task}", (one.op,))
+    for known_call in writes:
+        if (known_call.op.name, str(known_call.op.value)) not in own_value:
+            found.setdefault(f"{known_call.op.name} {known_call.task == task}", (known_call.op,))
     strange = list(found.values())[:4]
     writers = set(ctx.discovery.writers)
     for op in acts:
@@ -153,15 +157,15 @@ def _damages(ctx: AuditContext, task: str, acts: Sequence[Op]) -> list[tuple[Op,
 def _others(ctx: AuditContext, tool: str, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The arguments with one other value: of the enum, beside it in the world, or seen under that name."""
     properties = {
-        name: schema for one in ctx.about.tools if one.name == tool for name, schema in one.properties.items()
+        name: schema for spec in ctx.about.tools if spec.name == tool for name, schema in spec.properties.items()
     }
     for name, given in value.items():
         schema = properties.get(name)
         choices: list[Any] = list(schema.get("enum") or ()) if is_dict(schema) else []
-        beside = [one for state in ctx.discovery.states.values() for one in _beside(state, given)]
+        beside = [item for state in ctx.discovery.states.values() for item in _beside(state, given)]
         seen = [*choices, *beside, *ctx.discovery.values.of(name)] or ([given + 1] if is_number(given) else [])
-        seen = list(dict.fromkeys(one for one in seen if type(one) is type(given) and one != given))
-        yield from ({**value, name: one} for one in seen[:3])
+        seen = list(dict.fromkeys(item for item in seen if type(item) is type(given) and item != given))
+        yield from ({**value, name: item} for item in seen[:3])
 
 
 def _beside(value: Any, given: Any, depth: int = 0) -> Iterator[Any]:
@@ -171,17 +175,17 @@ def _beside(value: Any, given: Any, depth: int = 0) -> Iterator[Any]:
     if is_dict(value):
         if isinstance(given, str) and given in value:
             yield from value
-        for one in value.values():
-            yield from _beside(one, given, depth + 1)
+        for item in value.values():
+            yield from _beside(item, given, depth + 1)
     elif is_list(value):
         rows = [row for row in value if is_dict(row)]
-        columns = {name for row in rows for name, one in row.items() if one == given and type(one) is type(given)}
+        columns = {name for row in rows for name, cell in row.items() if cell == given and type(cell) is type(given)}
         for name in sorted(columns):
             yield from (row[name] for row in rows if isinstance(row.get(name), str | int))
 
 
 def components_never_move(found: Sequence[World]) -> bool:
     """Whether some component of the verdict, or the score where there is but one, is the same on all these worlds."""
-    verdicts = [one.verdict if is_dict(one.verdict) else {"score": one.verdict} for one in found]
-    names = {name for one in verdicts for name in one}
-    return any(len({repr(one.get(name)) for one in verdicts}) < 2 for name in names)
+    verdicts = [world.verdict if is_dict(world.verdict) else {"score": world.verdict} for world in found]
+    names = {name for verdict in verdicts for name in verdict}
+    return any(len({repr(verdict.get(name)) for verdict in verdicts}) < 2 for name in names)

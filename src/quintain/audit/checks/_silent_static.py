@@ -89,7 +89,7 @@ def _theirs(tree: ast.Module, names: list[str]) -> list[ast.stmt]:
         name = todo.pop()
         if name not in used:
             used[name] = made[name]
-            todo += [one.id for one in ast.walk(made[name]) if isinstance(one, ast.Name) and one.id in made]
+            todo += [child.id for child in ast.walk(made[name]) if isinstance(child, ast.Name) and child.id in made]
     return [node for node in tree.body if node in used.values()]
 
 
@@ -122,13 +122,16 @@ class _File:
         if isinstance(node, ast.ExceptHandler):
             caught = _names(node.type)
             wide = not caught or caught & _WIDE
-            if wide and all(isinstance(one, ast.Pass | ast.Continue | ast.Expr) and _idle(one) for one in node.body):
+            if wide and all(
+                isinstance(statement, ast.Pass | ast.Continue | ast.Expr) and _idle(statement)
+                for statement in node.body
+            ):
                 yield self._place("passes", f"catches {_told(caught)} and does nothing", node)
-            for one in node.body:
-                if wide and isinstance(one, ast.Return | ast.Assign) and _is_default(one.value):
-                    value = ast.unparse(one.value) if one.value else "None"
-                    yield self._place("defaults", f"makes {value} of {_told(caught)}", one)
-            raises = any(isinstance(one, ast.Raise) for one in ast.walk(node))
+            for statement in node.body:
+                if wide and isinstance(statement, ast.Return | ast.Assign) and _is_default(statement.value):
+                    value = ast.unparse(statement.value) if statement.value else "None"
+                    yield self._place("defaults", f"makes {value} of {_told(caught)}", statement)
+            raises = any(isinstance(child, ast.Raise) for child in ast.walk(node))
             if (not caught or "BaseException" in caught) and not raises:
                 yield self._place("everything", "catches even what ends the process, and goes on", node)
         if isinstance(node, ast.With):
@@ -158,7 +161,7 @@ class _File:
             return
         read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
         listed = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)
-        left = [one.arg for one in listed if one.arg not in {"self", "cls", *read} and not one.arg.startswith("_")]
+        left = [item.arg for item in listed if item.arg not in {"self", "cls", *read} and not item.arg.startswith("_")]
         if left and not (function.name.startswith("__") and function.name != "__init__"):
             yield self._place("unread", f"never reads its parameter {left[0]}", function)
 
@@ -168,7 +171,7 @@ class _File:
             return
         returned = [node.value for node in ast.walk(function) if isinstance(node, ast.Return)]
         raises = any(isinstance(node, ast.Raise | ast.Assert) for node in ast.walk(function))
-        says = bool(returned) and all(isinstance(one, ast.Constant) and one.value is True for one in returned)
+        says = bool(returned) and all(isinstance(node, ast.Constant) and node.value is True for node in returned)
         if says and not raises:
             yield self._place("always", "can only say True", function)
 
@@ -177,7 +180,7 @@ def _names(node: ast.expr | None) -> set[str]:
     if node is None:
         return set()
     nodes = node.elts if isinstance(node, ast.Tuple) else [node]
-    return {ast.unparse(one) for one in nodes}
+    return {ast.unparse(child) for child in nodes}
 
 
 def _told(names: set[str]) -> str:
@@ -206,5 +209,5 @@ def _text(node: ast.expr) -> str:
 
 
 def _writes(body: list[ast.stmt]) -> bool:
-    calls = (node for one in body for node in ast.walk(one) if isinstance(node, ast.Call))
+    calls = (node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Call))
     return any(_WRITES.search(ast.unparse(node.func)) for node in calls)

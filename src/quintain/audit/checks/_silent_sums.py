@@ -31,8 +31,8 @@ _LISTED: dict[str, Callable[[Sequence[float]], float]] = {
 }  # fmt: skip
 _SINGLE: dict[str, tuple[Callable[[float], float], float, float]] = {
     "sqrt": (math.sqrt, 9, -4), "square_root": (math.sqrt, 9, -4), "log": (math.log, 5, 0), "ln": (math.log, 5, 0),
-    "log10": (math.log10, 1000, 0), "log2": (math.log2, 8, 0), "inverse": (lambda one: 1 / one, 4, 0),
-    "reciprocal": (lambda one: 1 / one, 4, 0), "factorial": (lambda one: math.factorial(int(one)), 4, -3),
+    "log10": (math.log10, 1000, 0), "log2": (math.log2, 8, 0), "inverse": (lambda number: 1 / number, 4, 0),
+    "reciprocal": (lambda number: 1 / number, 4, 0), "factorial": (lambda number: math.factorial(int(number)), 4, -3),
     "asin": (math.asin, 0.5, 2), "acos": (math.acos, 0.5, 2),
 }  # fmt: skip
 _NO_SUMS = ("1 / 0", "5 / (3 - 3)", "2 +", "abc", "")
@@ -64,17 +64,17 @@ def nothing(ctx: AuditContext) -> Iterator[Finding | None]:
     found = [(tool, pair) for tool in ctx.about.tools[:200] for pair in _pairs(tool)]
     if not found:
         raise NotChecked("no tool computes")
-    told: set[str] = set()
+    reported: set[str] = set()
     for tool, pair in found:
-        for op in pair.nothing if tool.name not in told else ():
-            marked = [one.marked(f"known {place}") for place, (one, _) in enumerate(pair.known)]
+        for op in pair.nothing if tool.name not in reported else ():
+            marked = [step.marked(f"known {place}") for place, (step, _) in enumerate(pair.known)]
             probe = Probe((reset(ctx.tasks[0]), *marked, op.marked("call")))
             results = [result for _, result in pair.known]
             record = ctx.play_probe(probe)
             ctx.count_comparisons()
             if not invents([record], Evidence("", data=results)):
                 continue
-            told.add(tool.name)
+            reported.add(tool.name)
             yield ctx.finding(
                 f"{tool.name} gives a number for what has no result: {' '.join(map(str, op.value.values()))}",
                 probe,
@@ -90,7 +90,7 @@ def nothing(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _pairs(tool: ToolSpec) -> Iterator[Pair]:
-    kinds = {name: one.get("type") if is_dict(one) else None for name, one in tool.properties.items()}
+    kinds = {name: schema.get("type") if is_dict(schema) else None for name, schema in tool.properties.items()}
     numbers = [name for name, kind in kinds.items() if kind in ("number", "integer")]
     words = [name for name, kind in kinds.items() if kind == "string"]
     lists = [name for name, kind in kinds.items() if kind == "array"]
@@ -111,17 +111,17 @@ def _offered(tool: ToolSpec, words: list[str]) -> list[str]:
     """Operations that a tool offers, or the one that its name says."""
     if words:
         schema: Any = tool.properties[words[0]]
-        return [str(one) for one in schema.get("enum") or ()]
+        return [str(option) for option in schema.get("enum") or ()]
     return [tool.name.lower(), *re.split(r"_", tool.name.lower())]
 
 
 def _divisions(tool: ToolSpec, numbers: list[str], words: list[str], *, offered: list[str]) -> Iterator[Pair]:
     """By 0; which of two numbers it divides by, and whether it divides at all, is seen."""
     divides = [name for name in offered if name.lower() in _DIVIDES] if words else [""]
-    for name, (one, other) in ((name, pair) for name in divides for pair in (numbers, numbers[::-1])):
+    for name, (first, second) in ((name, pair) for name in divides for pair in (numbers, numbers[::-1])):
         for factor in (1.0, 100.0):
             given = [
-                {one: left, other: right, **({words[0]: name} if words else {})}
+                {first: left, second: right, **({words[0]: name} if words else {})}
                 for left, right in (*_whole(tool, numbers, name), (6.0, 0.0))
             ]
             ops = [call(tool.name, _in_order(tool, values)) for values in given]
@@ -130,7 +130,7 @@ def _divisions(tool: ToolSpec, numbers: list[str], words: list[str], *, offered:
 
 
 def _whole(tool: ToolSpec, numbers: list[str], name: str) -> tuple[tuple[float, float], ...]:
-    is_whole = any(is_dict(one) and one.get("type") == "integer" for one in map(tool.properties.get, numbers))
+    is_whole = any(is_dict(item) and item.get("type") == "integer" for item in map(tool.properties.get, numbers))
     return ((8, 4), (42, 6), (9, 3)) if is_whole and name not in ("//", "%") else _RATIOS
 
 
@@ -141,7 +141,7 @@ def _divided(left: float, right: float, name: str) -> float:
 
 
 def _in_order(tool: ToolSpec, values: dict[str, Any]) -> dict[str, Any]:
-    whole = {name for name, one in tool.properties.items() if is_dict(one) and one.get("type") == "integer"}
+    whole = {name for name, schema in tool.properties.items() if is_dict(schema) and schema.get("type") == "integer"}
     return {name: int(values[name]) if name in whole else values[name] for name in tool.properties}
 
 
@@ -152,7 +152,7 @@ def _functions(tool: ToolSpec, name: str, words: list[str], *, offered: list[str
         extra = {words[0]: word} if words else {}
         if is_list and word.lower() in _LISTED:
             does = _LISTED[word.lower()]
-            known = [(call(tool.name, {**extra, name: one}), float(does(one))) for one in ([2, 4, 9, 1], [7, 3, 8])]
+            known = [(call(tool.name, {**extra, name: item}), float(does(item))) for item in ([2, 4, 9, 1], [7, 3, 8])]
             yield Pair(known, [call(tool.name, {**extra, name: []})])
         elif not is_list and word.lower() in _SINGLE:
             single, fine, none = _SINGLE[word.lower()]

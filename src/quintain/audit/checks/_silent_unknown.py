@@ -58,10 +58,10 @@ def _is_key(variation: Variation, column: str) -> bool:
 
 def mentions(value: Any, text: str) -> bool:
     """Whether a value speaks of a text, in whatever case; 07 as text may be taken as 7."""
-    told = json.dumps(value, ensure_ascii=False, default=str).casefold()
+    said_text = json.dumps(value, ensure_ascii=False, default=str).casefold()
     if text.isdigit():
         text = text.lstrip("0") or "0"
-    return json.dumps(text, ensure_ascii=False)[1:-1].strip().casefold() in told
+    return json.dumps(text, ensure_ascii=False)[1:-1].strip().casefold() in said_text
 
 
 # --- relations: the records are those of the unknown name, of the good one, and, for lists, of a tool that refuses ---
@@ -92,13 +92,13 @@ def empty(value: Any) -> bool:
     """Nothing at all: null, an empty list or dict, or a dict of only nulls and empty lists."""
     value = parsed(value)
     if is_dict(value):
-        return all(one is None or one in ([], {}) for one in value.values())
+        return all(item is None or item in ([], {}) for item in value.values())
     return value is None or value == []
 
 
 def _listing(value: Any) -> bool:
     value = parsed(value)
-    return is_list(value) or (is_dict(value) and any(is_list(one) for one in value.values()) and len(value) <= 3)
+    return is_list(value) or (is_dict(value) and any(is_list(item) for item in value.values()) and len(value) <= 3)
 
 
 def _keys(value: Any) -> Any:
@@ -111,7 +111,7 @@ def done_elsewhere(records: Sequence[Record], evidence: Evidence) -> bool:
     got, good = records[0].at("call"), records[1].at("call")
     if got.is_error or good.is_error or (SAYS.search(text_of(got)) and not SAYS.search(text_of(good))):
         return False
-    made, right = (changed(one.at("was").value, one.at("look").value) for one in records[:2])
+    made, right = (changed(record.at("was").value, record.at("look").value) for record in records[:2])
     if made is None or not right:
         return False
     is_told = mentions(right, evidence.data["good"])
@@ -143,21 +143,23 @@ def makes(made: dict[str, list[Any]], name: str) -> bool:
 @check("x.unknown_names", "silent_default", needs=("tools", "call", "tasks"), value=83)
 def unknown_names(ctx: AuditContext) -> Iterator[Finding | None]:
     """Who is asked about a thing that does not exist says so."""
-    tried = [one for one in ctx.variations.all if one.kind == "unknown"]
+    tried = [candidate for candidate in ctx.variations.all if candidate.kind == "unknown"]
     if not tried:
         raise NotChecked("no tool takes a name")
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for variation in tried:
         ctx.count_comparisons()
-        if not variation.works or (variation.tool.name, variation.name) in told or len(told) >= MAX_FINDINGS:
+        if not variation.works or (variation.tool.name, variation.name) in reported or len(reported) >= MAX_FINDINGS:
             continue
         good = next(
-            one for one in ctx.variations.of(variation.tool.name) if one.kind == "good" and one.good == variation.good
+            candidate
+            for candidate in ctx.variations.of(variation.tool.name)
+            if candidate.kind == "good" and candidate.good == variation.good
         )
         sibling = _refuses(ctx, variation)
         found = _accused(ctx, variation, good, sibling=sibling)
         if found is not None:
-            told.add((variation.tool.name, variation.name))
+            reported.add((variation.tool.name, variation.name))
             yield found
 
 
@@ -165,18 +167,22 @@ def _refuses(ctx: AuditContext, variation: Variation) -> Variation | None:
     """A tool that refuses such a name in a parameter of the same name, where it takes the good one's kind."""
     if not is_name(variation) and not _informs(ctx, variation):
         return None
-    mine = {
+    own_values = {
         column for column, values in variation.base_state.columns.items() if variation.good[variation.name] in values
     }
-    for one in ctx.variations.all:
-        if one.kind != "unknown" or one.works or one.tool.name == variation.tool.name:
+    for candidate in ctx.variations.all:
+        if candidate.kind != "unknown" or candidate.works or candidate.tool.name == variation.tool.name:
             continue
-        if one.name != variation.name or one.name not in one.tool.required:
+        if candidate.name != variation.name or candidate.name not in candidate.tool.required:
             continue
-        theirs = {column for column, values in one.base_state.columns.items() if one.good[one.name] in values}
-        about = one.op.value[one.name] in text_of(one.seen)
-        if about and (mine & theirs or not (mine or theirs)):
-            return one
+        other_values = {
+            column
+            for column, values in candidate.base_state.columns.items()
+            if candidate.good[candidate.name] in values
+        }
+        about = candidate.op.value[candidate.name] in text_of(candidate.seen)
+        if about and (own_values & other_values or not (own_values or other_values)):
+            return candidate
     return None
 
 
@@ -184,12 +190,12 @@ def _informs(ctx: AuditContext, variation: Variation) -> bool:
     """Whether a parameter is looked up: all words that are known get their own answers, all that are not get one."""
     known: dict[str, str] = {}
     unknown: dict[str, str] = {}
-    for one in ctx.variations.of(variation.tool.name):
-        word = one.arguments.get(variation.name)
-        if not one.works or one.name not in ("", variation.name) or not isinstance(word, str):
+    for candidate in ctx.variations.of(variation.tool.name):
+        word = candidate.arguments.get(variation.name)
+        if not candidate.works or candidate.name not in ("", variation.name) or not isinstance(word, str):
             continue
-        if one.kind == "unknown" or re.fullmatch(r"[\w.-]+", word):
-            (unknown if one.kind == "unknown" else known)[word] = text_of(one.seen).replace(word, "?")
+        if candidate.kind == "unknown" or re.fullmatch(r"[\w.-]+", word):
+            (unknown if candidate.kind == "unknown" else known)[word] = text_of(candidate.seen).replace(word, "?")
     own = len(known) > 1 and len(set(known.values())) == len(known)
     return own and len(unknown) > 1 and len(set(unknown.values())) == 1
 
@@ -251,17 +257,20 @@ def _always_told(ctx: AuditContext, variation: Variation) -> bool:
     """Whether every change by this tool speaks of what this parameter was given, where that exists."""
     there = {str(value) for values in variation.base_state.columns.values() for value in values}
     works = [
-        one
-        for one in ctx.variations.of(variation.tool.name)
-        if one.works and one.kind in ("good", "legal") and one.changes and one.name in ("", variation.name)
+        candidate
+        for candidate in ctx.variations.of(variation.tool.name)
+        if candidate.works
+        and candidate.kind in ("good", "legal")
+        and candidate.changes
+        and candidate.name in ("", variation.name)
     ]
-    values = [one.arguments.get(variation.name) for one in works]
-    told = [
-        mentions(one.changes, value)
-        for one, value in zip(works, values, strict=True)
-        if isinstance(value, str) and (value in there or one.kind == "good") and len(value.strip()) > 1
+    values = [candidate.arguments.get(variation.name) for candidate in works]
+    stated = [
+        mentions(candidate.changes, value)
+        for candidate, value in zip(works, values, strict=True)
+        if isinstance(value, str) and (value in there or candidate.kind == "good") and len(value.strip()) > 1
     ]
-    return bool(told) and all(told)
+    return bool(stated) and all(stated)
 
 
 def _finding(

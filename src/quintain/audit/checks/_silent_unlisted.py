@@ -49,31 +49,31 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 def _cells(ctx: AuditContext) -> Iterator[Cell]:
-    told = _lists(ctx)
+    lists = _lists(ctx)
     for tool in ctx.about.tools:
-        known = next((one for one in ctx.discovery.of(tool.name) if not one.writes), None)
+        known = next((known_call for known_call in ctx.discovery.of(tool.name) if not known_call.writes), None)
         if known is None or _SEARCHES.search(tool.name):
             continue
         for name, schema in tool.properties.items():
             kind: Any = schema.get("type", "string") if is_dict(schema) else None
             if kind != "string" or name not in tool.required or not isinstance(known.op.value.get(name), str):
                 continue
-            enum = [one for one in schema.get("enum") or () if isinstance(one, str)]
+            enum = [option for option in schema.get("enum") or () if isinstance(option, str)]
             if len(enum) >= LEAST:
                 yield Cell(tool, known, name, tuple(enum[:NAMES]), is_enum=True)
             elif not schema.get("enum") and _NAMES.search(name):
-                for names in [names for of, names in told.items() if of != tool.name][:2]:
+                for names in [names for of, names in lists.items() if of != tool.name][:2]:
                     yield Cell(tool, known, name, tuple(names[:NAMES]), is_enum=False)
 
 
 def _lists(ctx: AuditContext) -> dict[str, list[str]]:
     """By tool the names that it lists when it is asked for nothing in particular."""
     found: dict[str, list[str]] = {}
-    for one in ctx.discovery.calls:
-        if not one.op.value and not one.writes and one.op.name not in found:
-            names = names_in(parsed(one.seen.value))
+    for known_call in ctx.discovery.calls:
+        if not known_call.op.value and not known_call.writes and known_call.op.name not in found:
+            names = names_in(parsed(known_call.seen.value))
             if len(names) >= LEAST:
-                found[one.op.name] = names
+                found[known_call.op.name] = names
     return found
 
 
@@ -81,12 +81,14 @@ def names_in(value: Any) -> list[str]:
     """The texts of a list, the keys of a dict of dicts, or the first short text of each row."""
     if is_dict(value):
         if value and all(map(is_dict, value.values())):
-            return [str(one) for one in value]
+            return [str(text) for text in value]
         none: list[str] = []
-        return next((names for one in value.values() if len(names := names_in(one)) >= LEAST), none)
+        return next((names for item in value.values() if len(names := names_in(item)) >= LEAST), none)
     rows: list[Any] = value if is_list(value) else []
-    first = [next((one for one in row.values() if isinstance(one, str)), "") if is_dict(row) else row for row in rows]
-    texts = [one for one in first if isinstance(one, str) and 0 < len(one) <= 60]
+    first = [
+        next((cell for cell in row.values() if isinstance(cell, str)), "") if is_dict(row) else row for row in rows
+    ]
+    texts = [item for item in first if isinstance(item, str) and 0 < len(item) <= 60]
     return list(dict.fromkeys(texts)) if len(texts) == len(rows) else []
 
 
@@ -98,19 +100,19 @@ def made_up(records: Sequence[Record], evidence: Evidence) -> bool:
     name = evidence.data["name"]
     seen = [record.at("call") for record in records]
     asked = [next(str(op.value[name]) for op in record.ops if op.mark == "call") for record in records]
-    if any(one.is_error for one in seen):
+    if any(result.is_error for result in seen):
         return False
     strangers, listed = seen[:2], seen[2:]
-    plain = [bare(one.value, word) for one, word in zip(seen, asked, strict=True)]
+    plain = [bare(result.value, word) for result, word in zip(seen, asked, strict=True)]
     if plain[0] != plain[1] or plain[0] in plain[2:] or len({*plain[2:]}) < LEAST:
         return False
-    if any(form(strangers[0], asked[0]) != form(one, word) for one, word in zip(listed, asked[2:], strict=True)):
+    if any(form(strangers[0], asked[0]) != form(result, word) for result, word in zip(listed, asked[2:], strict=True)):
         return False
     words = {found.group().lower() for found in SAYS.finditer(text_of(strangers[0]))}
-    if words - {found.group().lower() for one in listed for found in SAYS.finditer(text_of(one))}:
+    if words - {found.group().lower() for result in listed for found in SAYS.finditer(text_of(result))}:
         return False
-    values = [parsed(one.value) for one in seen]
-    if empty(values[0]) or any(negative(values[0], one) or _lacks(values[0], one) for one in values[2:]):
+    values = [parsed(result.value) for result in seen]
+    if empty(values[0]) or any(negative(values[0], value) or _lacks(values[0], value) for value in values[2:]):
         return False
     return evidence.data["is_enum"] or _is_nothing(values[0], asked[0])
 
@@ -141,12 +143,12 @@ def _lacks(got: Any, good: Any) -> bool:
 def _is_nothing(value: Any, word: str) -> bool:
     """Whether an answer is of zeros and empty texts alone, none of which is the right answer to "how many?"."""
     if is_dict(value):
-        kept = {key: one for key, one in value.items() if str(one).casefold() != word.casefold()}
-        numbers = [key for key, one in kept.items() if is_number(one)]
-        plain = all(one in (0, "", False) for one in kept.values() if not is_list(one) and not is_dict(one))
+        kept = {key: item for key, item in value.items() if str(item).casefold() != word.casefold()}
+        numbers = [key for key, item in kept.items() if is_number(item)]
+        plain = all(item in (0, "", False) for item in kept.values() if not is_list(item) and not is_dict(item))
         return bool(numbers) and plain and not any(_COUNTS.search(key) for key in kept)
-    told = re.findall(r"\d[\d.,]*", value.replace(word, "")) if isinstance(value, str) else []
-    return bool(told) and not any(re.search(r"[1-9]", one) for one in told) and not _COUNTS.search(str(value))
+    stated = re.findall(r"\d[\d.,]*", value.replace(word, "")) if isinstance(value, str) else []
+    return bool(stated) and not any(re.search(r"[1-9]", item) for item in stated) and not _COUNTS.search(str(value))
 
 
 # --- the check ---
@@ -158,15 +160,15 @@ def unlisted_names(ctx: AuditContext) -> Iterator[Finding | None]:
     found = list(_cells(ctx))[:TOOLS]
     if not found:
         raise NotChecked("no tool takes a name of which a list is known")
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for cell in found:
         ctx.count_comparisons()
-        probes = [] if (cell.tool.name, cell.name) in told else _asked(ctx, cell)
+        probes = [] if (cell.tool.name, cell.name) in reported else _asked(ctx, cell)
         data = {"name": cell.name, "is_enum": cell.is_enum}
         records = ctx.play_all(probes)
         if not probes or not made_up(records, Evidence("", data=data)):
             continue
-        told.add((cell.tool.name, cell.name))
+        reported.add((cell.tool.name, cell.name))
         yield ctx.finding(
             f"{cell.tool.name} answers for a {cell.name} that is in no list with a default",
             *probes,

@@ -43,21 +43,23 @@ def gold_rule(ctx: AuditContext) -> Iterator[Finding | None]:
 def _against_rule(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Finding | None]:
     for place, path in _sources(family[0]):
         shown = [(solution_run, _at(solution_run, place, path)) for solution_run in family]
-        follow = [solution_run for solution_run, one in shown if one is not None and _alike(one, _answer(solution_run))]
+        follow = [
+            solution_run for solution_run, item in shown if item is not None and _alike(item, _answer(solution_run))
+        ]
         against = [
-            (solution_run, one)
-            for solution_run, one in shown
-            if one is not None and not _alike(one, _answer(solution_run))
+            (solution_run, item)
+            for solution_run, item in shown
+            if item is not None and not _alike(item, _answer(solution_run))
         ]
         distinct = len({plain(str(_answer(solution_run))) for solution_run in follow})
         if not against or len(follow) < max(_LEAST, 3 * len(against)) or distinct < 3:
             continue
-        solution_run, one = against[0]
+        solution_run, item = against[0]
         is_last = place == _look(solution_run) and _computes(ctx, solution_run.ops[place])
-        told = ".".join(path) or "result"
+        prompt = ".".join(path) or "result"
         yield ctx.finding(
-            f"the {told} of {solution_run.ops[place].name} is the answer of all tasks of a kind but for some",
-            solves(solution_run.task, _saying(solution_run, one)),
+            f"the {prompt} of {solution_run.ops[place].name} is the answer of all tasks of a kind but for some",
+            solves(solution_run.task, _saying(solution_run, item)),
             solves(solution_run.task, solution_run.ops),
             *(solves(sibling.task, sibling.ops) for sibling in follow[:3]),
             relation=_BROKEN,
@@ -67,8 +69,8 @@ def _against_rule(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[
             part="T",
             severity="error" if is_last else "warning",
             at_most="proven" if is_last else "likely",
-            tasks=[other.task for other, _ in against],
-            expected=f"{one!r}, which the solution's own call gave, as in {len(follow)} other tasks of this kind",
+            tasks=[other_solution_run.task for other_solution_run, _ in against],
+            expected=f"{item!r}, which the solution's own call gave, as in {len(follow)} other tasks of this kind",
             observed=f"{_answer(solution_run)!r} is paid in its place",
             teaches=_TEACHES,
         )
@@ -84,13 +86,15 @@ def _lost_digits(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[F
             (solution_run, decimal(_at(solution_run, place, path)), decimal(_answer(solution_run)))
             for solution_run in family
         ]
-        known = [(solution_run, one, own) for solution_run, one, own in pairs if one is not None and own is not None]
-        digits = max((_places(one) for _, one, _ in known), default=0)
-        finer = [(solution_run, one, own) for solution_run, one, own in known if one != own]
+        known = [
+            (solution_run, number, own) for solution_run, number, own in pairs if number is not None and own is not None
+        ]
+        digits = max((_places(number) for _, number, _ in known), default=0)
+        finer = [(solution_run, number, own) for solution_run, number, own in known if number != own]
         if len(known) < len(family) or len(finer) < 3 or len(finer) < 0.75 * len(known):
             continue
         step = Decimal(1).scaleb(-digits)
-        if any(abs(one - own) > step / 2 or _places(own) <= digits for _, one, own in finer):
+        if any(abs(number - own) > step / 2 or _places(own) <= digits for _, number, own in finer):
             continue
         solution_run, _, own = finer[0]
         shown = _at(solution_run, place, path)
@@ -103,7 +107,7 @@ def _lost_digits(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[F
             data=solution_run.full,
             minimise=0,
             part="S",
-            tasks=[one.task for one, _, _ in finer],
+            tasks=[walked_run.task for walked_run, _, _ in finer],
             expected=f"an answer that the tools can show, or {shown!r} to be right",
             observed=f"{own} is wanted, and {solution_run.ops[place].name} gives {shown!r}",
             teaches="to make up what the tools do not tell",
@@ -120,7 +124,11 @@ def _said(solution_run: SolutionRun) -> tuple[int, str] | None:
     op = solution_run.ops[place]
     if op.do == "answer":
         return place, ""
-    texts = [name for name, one in op.value.items() if isinstance(one, str) or is_number(one)] if submits(op) else []
+    texts = (
+        [name for name, argument in op.value.items() if isinstance(argument, str) or is_number(argument)]
+        if submits(op)
+        else []
+    )
     return (place, texts[0]) if len(texts) == 1 else None
 
 
@@ -175,11 +183,11 @@ def _at(solution_run: SolutionRun, place: int, path: tuple[str, ...]) -> Any:
     return dict(leaves(_data(solution_run, place))).get(path)
 
 
-def _alike(one: Any, other: Any) -> bool:
-    left, right = decimal(one), decimal(other)
+def _alike(first: Any, second: Any) -> bool:
+    left, right = decimal(first), decimal(second)
     if left is not None and right is not None:
         return left == right
-    return plain(str(one)) == plain(str(other))
+    return plain(str(first)) == plain(str(second))
 
 
 def _places(value: Decimal) -> int:
@@ -190,5 +198,5 @@ def _places(value: Decimal) -> int:
 def _computes(ctx: AuditContext, op: Op) -> bool:
     """Whether a tool works out a result from numbers that it is given."""
     spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
-    types = [one.get("type") for one in spec.properties.values() if is_dict(one)] if spec else []
+    types = [schema.get("type") for schema in spec.properties.values() if is_dict(schema)] if spec else []
     return "number" in types or types.count("integer") >= 2

@@ -53,27 +53,27 @@ class Variant(msgspec.Struct, frozen=True):
     least: float = float("inf")
 
 
-def looks(ctx: AuditContext, one: Solved) -> Iterator[Variant]:
+def looks(ctx: AuditContext, solution: Solved) -> Iterator[Variant]:
     """The solution with looks that it does not take, before it begins and between its steps."""
-    own = [op for place, op in enumerate(one.ops) if _only_looks(ctx, op) and place not in one.errors]
-    known = [call.op for call in ctx.discovery.calls if call.task == one.task and _only_looks(ctx, call.op)]
+    own = [op for place, op in enumerate(solution.ops) if _only_looks(ctx, op) and place not in solution.errors]
+    known = [call.op for call in ctx.discovery.calls if call.task == solution.task and _only_looks(ctx, call.op)]
     bare = {(op.name, repr(op.value)): msgspec.structs.replace(op, mark="", on="a") for op in (*own, *known)}
     there = list(bare.values())[:8]
     budget: Any = ctx.attribute("budget")
-    calls = sum(op.do == "call" for op in one.ops)
-    told = bool(_PRICE.search(" ".join([one.told, *(tool.description for tool in ctx.about.tools)])))
-    grave = not told and not ctx.attribute("graded")
+    calls = sum(op.do == "call" for op in solution.ops)
+    has_price = bool(_PRICE.search(" ".join([solution.told, *(tool.description for tool in ctx.about.tools)])))
+    grave = not has_price and not ctx.attribute("graded")
     for count in _MORE if there else ():
         if isinstance(budget, int) and calls + count > budget:
             break
         more = [there[place % len(there)] for place in range(count)]
-        half = (len(one.ops) + 1) // 2
+        half = (len(solution.ops) + 1) // 2
         yield Variant(
             "more looks than it needs",
-            (*more[: count - count // 2], *one.ops[:half], *more[count - count // 2 :], *one.ops[half:]),
+            (*more[: count - count // 2], *solution.ops[:half], *more[count - count // 2 :], *solution.ops[half:]),
             "error" if grave else "warning",
             "proven" if grave else "likely",
-            one.floor or 0.0,
+            solution.floor or 0.0,
         )
 
 

@@ -36,49 +36,51 @@ def one_is_meant(ctx: AuditContext) -> Iterator[Finding | None]:
     if "user" in ctx.offers or any(_ASKS & set(words(tool.name)) for tool in ctx.about.tools):
         raise ctx.not_checked("an agent can ask which one is meant")
     found: list[tuple[Solved, str, RelatedRow]] = []
-    for one in [one for one in solve(ctx, ctx.sample_tasks(SOLVED)) if one.full and not one.errors]:
+    for solution in [solved for solved in solve(ctx, ctx.sample_tasks(SOLVED)) if solved.full and not solved.errors]:
         ctx.count_comparisons()
-        for name, family in families(ctx, one).items() if _unnamed(one) else ():
-            related_row = _double(one, name, family)
+        for name, family in families(ctx, solution).items() if _unnamed(solution) else ():
+            related_row = _double(solution, name, family)
             if related_row is None:
                 continue
-            rows = dict(_rows(ctx.play(reset(one.task), state()).at("state").value))
-            if not _is_pointed_at(one, name, rows) and not _is_told_apart(one, family.own, related_row.row, rows=rows):
-                found.append((one, name, related_row))
+            rows = dict(_rows(ctx.play(reset(solution.task), state()).at("state").value))
+            if not _is_pointed_at(solution, name, rows) and not _is_told_apart(
+                solution, family.own, related_row.row, rows=rows
+            ):
+                found.append((solution, name, related_row))
                 break
-    for one, name, related_row in found[:3]:
-        finding = _ambiguous(ctx, one, name, related_row=related_row)
+    for solved, name, related_row in found[:3]:
+        finding = _ambiguous(ctx, solved, name, related_row=related_row)
         if finding is not None:
             yield finding
             return
 
 
-def _unnamed(one: Solved) -> bool:
+def _unnamed(solution: Solved) -> bool:
     """Whether the solution acts on something by a name that the prompt does not say."""
-    given = [str(value) for place in one.writes for value in scalars(one.ops[place].value)]
-    return any(_ID.fullmatch(value) and not _stands(value, one.told) for value in given)
+    given = [str(value) for place in solution.writes for value in scalars(solution.ops[place].value)]
+    return any(_ID.fullmatch(value) and not _stands(value, solution.told) for value in given)
 
 
-def _double(one: Solved, name: str, family: Family) -> RelatedRow | None:
+def _double(solution: Solved, name: str, family: Family) -> RelatedRow | None:
     """Another row of which all is true that the prompt says of the one that the solution acts on."""
-    acts = [place for place in one.writes if name in map(str, scalars(one.ops[place].value))]
-    if not acts or _stands(name, one.told):
+    acts = [place for place in solution.writes if name in map(str, scalars(solution.ops[place].value))]
+    if not acts or _stands(name, solution.told):
         return None
-    mine = {str(value) for value in scalars(family.own) if _stands(value, one.told)}
-    fields = [key for key, value in family.own.items() if isinstance(value, str) and value in mine]
+    own_values = {str(value) for value in scalars(family.own) if _stands(value, solution.told)}
+    fields = [key for key, value in family.own.items() if isinstance(value, str) and value in own_values]
     if not any(_is_proper(family.own[key]) for key in fields):
         return None
     for related_row in family.others:
-        theirs = {str(value) for value in scalars(related_row.row)}
-        alike = mine <= theirs and all(related_row.row.get(key) == family.own[key] for key in fields)
-        if alike and not _is_done(one, name, related_row):
+        other_values = {str(value) for value in scalars(related_row.row)}
+        alike = own_values <= other_values and all(related_row.row.get(key) == family.own[key] for key in fields)
+        if alike and not _is_done(solution, name, related_row):
             return related_row
     return None
 
 
-def _is_done(one: Solved, name: str, related_row: RelatedRow) -> bool:
+def _is_done(solution: Solved, name: str, related_row: RelatedRow) -> bool:
     """Whether another row is already as the solution leaves its own: then nobody means it."""
-    made = {path[-1]: new for path, (_, new) in one.changed.items() if name in path[:2] and len(path) > 2}
+    made = {path[-1]: new for path, (_, new) in solution.changed.items() if name in path[:2] and len(path) > 2}
     return bool(made) and all(related_row.row.get(key) == new for key, new in made.items())
 
 
@@ -87,21 +89,21 @@ def _is_proper(value: str) -> bool:
     return len(value) >= 5 and (" " in value.strip() or "@" in value)
 
 
-def _stands(value: Any, told: str) -> bool:
+def _stands(value: Any, prompt: str) -> bool:
     said = str(value)
     if isinstance(value, bool) or len(said) < 2:
         return False
-    return re.search(rf"(?<!\w){re.escape(said)}(?!\w)", told, re.IGNORECASE) is not None
+    return re.search(rf"(?<!\w){re.escape(said)}(?!\w)", prompt, re.IGNORECASE) is not None
 
 
-def _is_pointed_at(one: Solved, name: str, rows: dict[str, Any]) -> bool:
+def _is_pointed_at(solution: Solved, name: str, rows: dict[str, Any]) -> bool:
     """Whether a record that the prompt names speaks of this one."""
-    return any(_stands(key, one.told) and name in map(str, scalars(row)) for key, row in rows.items())
+    return any(_stands(key, solution.told) and name in map(str, scalars(row)) for key, row in rows.items())
 
 
-def _is_told_apart(one: Solved, own: Any, other: Any, *, rows: dict[str, Any]) -> bool:
+def _is_told_apart(first: Solved, own: Any, second: Any, *, rows: dict[str, Any]) -> bool:
     """Whether a word of the prompt is one of the one record, or of what it names, and not of the other."""
-    return bool(_said(one.told) & (_held(own, rows) - _held(other, rows)))
+    return bool(_said(first.told) & (_held(own, rows) - _held(second, rows)))
 
 
 def _held(row: Any, rows: dict[str, Any]) -> set[str]:
@@ -121,37 +123,39 @@ def _rows(world: Any) -> Iterator[tuple[str, Any]]:
                 yield str(row.get("id", key)), row
 
 
-def _ambiguous(ctx: AuditContext, one: Solved, name: str, *, related_row: RelatedRow) -> Finding | None:
-    family = families(ctx, one)[name]
-    other = tuple(translated(one, name, family.own, related_row=related_row))
-    if other == one.ops:
+def _ambiguous(ctx: AuditContext, solution: Solved, name: str, *, related_row: RelatedRow) -> Finding | None:
+    family = families(ctx, solution)[name]
+    other_ops = tuple(translated(solution, name, family.own, related_row=related_row))
+    if other_ops == solution.ops:
         return None
-    siblings = common_words([solution_run.told for solution_run in solution_runs(ctx) if solution_run.task != one.task])
-    sure = not _says_more(one, family, siblings)
+    siblings = common_words(
+        [solution_run.told for solution_run in solution_runs(ctx) if solution_run.task != solution.task]
+    )
+    sure = not _says_more(solution, family, siblings)
     return ctx.finding(
         f"two records of {family.table} fit what the task says, and only one is meant",
-        solves(one.task, other),
-        solves(one.task, one.ops),
+        solves(solution.task, other_ops),
+        solves(solution.task, solution.ops),
         relation="quintain.audit.checks._unsolv_runs:works_and_loses",
         marks=("score",),
-        data=one.full,
+        data=solution.full,
         minimise=0,
         part="T",
         severity="error" if sure else "warning",
         at_most="proven" if sure else "likely",
-        tasks=[one.task],
+        tasks=[solution.task],
         expected=f"something that tells {name} from {related_row.name}",
-        observed={"told": one.told[:300], "also fits": str(related_row.row)[:300]},
+        observed={"told": solution.told[:300], "also fits": str(related_row.row)[:300]},
         teaches="to guess",
     )
 
 
-def _says_more(one: Solved, family: Family, siblings: set[str]) -> bool:
+def _says_more(solution: Solved, family: Family, siblings: set[str]) -> bool:
     """Whether a prompt has more than the record, the calls and its siblings: a number, a word, one that compares."""
-    values = [*scalars(family.own), *(value for op in one.ops for value in scalars(op.value))]
-    own = sorted({str(value) for value in values if _stands(value, one.told)}, key=len, reverse=True)
-    left, near = one.told, ""
-    for part in re.split(r"(?<=[.!?;])\s", one.told):
+    values = [*scalars(family.own), *(value for op in solution.ops for value in scalars(op.value))]
+    own = sorted({str(value) for value in values if _stands(value, solution.told)}, key=len, reverse=True)
+    left, near = solution.told, ""
+    for part in re.split(r"(?<=[.!?;])\s", solution.told):
         near += f" {part}" if any(str(value) in part for value in scalars(family.own) if str(value) in own) else ""
     for value in own:
         left, near = (re.sub(re.escape(value), " ", text, flags=re.IGNORECASE) for text in (left, near))

@@ -38,7 +38,7 @@ def prompt_rule(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _against(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Finding | None]:
     said = {solution_run.task: _words(solution_run.told) for solution_run in family}
-    slots = [place for place in range(len(said[family[0].task])) if len({one[place] for one in said.values()}) > 2]
+    slots = [place for place in range(len(said[family[0].task])) if len({item[place] for item in said.values()}) > 2]
     arguments = [
         (place, path) for place, op in enumerate(family[0].ops) for path, _ in leaves(op.value) if op.do == "call"
     ]
@@ -49,11 +49,11 @@ def _against(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Findi
                 for solution_run in family
             ]
             follow = [solution_run for solution_run, own, word in pairs if own is not None and _alike(own, word)]
-            against = [one for one in pairs if one[1] is not None and not _alike(one[1], one[2])]
-            against = [one for one in against if plain(str(one[1])) not in map(plain, said[one[0].task])]
+            against = [pair for pair in pairs if pair[1] is not None and not _alike(pair[1], pair[2])]
+            against = [item for item in against if plain(str(item[1])) not in map(plain, said[item[0].task])]
             if not against or len(follow) < max(_LEAST, 3 * len(against)) or len(follow) + len(against) < len(pairs):
                 continue
-            against = [one for one in against if not _says_more(one[0], follow)]
+            against = [item for item in against if not _says_more(item[0], follow)]
             if not against:
                 continue
             solution_run, own, word = against[0]
@@ -68,7 +68,7 @@ def _against(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Findi
                 data=solution_run.full,
                 minimise=0,
                 part="T",
-                tasks=[one[0].task for one in against],
+                tasks=[item[0].task for item in against],
                 expected=f"{word!r}, as the prompt says; {len(follow)} other tasks of this kind do as they say",
                 observed=f"{own!r} is what is paid",
                 teaches="not to do what it is told",
@@ -76,16 +76,16 @@ def _against(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Findi
             return
 
 
-def _words(told: str) -> list[str]:
+def _words(prompt: str) -> list[str]:
     """The words of a prompt with digits in them, in order: ids, amounts, dates, references."""
-    return [one.strip(".,:;!?()\"'") for one in re.findall(r"\S+", told) if any(sign.isdigit() for sign in one)]
+    return [text.strip(".,:;!?()\"'") for text in re.findall(r"\S+", prompt) if any(sign.isdigit() for sign in text)]
 
 
 def _says_more(solution_run: SolutionRun, siblings: Sequence[SolutionRun]) -> bool:
     """Whether a prompt has a word, no name, that its siblings' have not: it may mean another thing then."""
-    told = re.sub(r"([A-Z]\S*)( [a-z']{1,4}){1,2}(?= [A-Z])", r"\1", solution_run.told)  # "Anna da Silva"
-    own = {word for word in re.findall(r"\b[^\W\d_]+\b", told) if word.islower()}
-    return bool(own - common_words([one.told for one in siblings]))
+    prompt = re.sub(r"([A-Z]\S*)( [a-z']{1,4}){1,2}(?= [A-Z])", r"\1", solution_run.told)  # "Anna da Silva"
+    own = {word for word in re.findall(r"\b[^\W\d_]+\b", prompt) if word.islower()}
+    return bool(own - common_words([walked_run.told for walked_run in siblings]))
 
 
 def _alike(value: Any, word: str) -> bool:
@@ -102,13 +102,13 @@ def _typed(own: Any, word: str) -> Any:
     return word
 
 
-def _replaced(op: Op, own: Any, other: Any) -> Op:
+def _replaced(op: Op, own: Any, other_value: Any) -> Op:
     def solution_run(value: Any) -> Any:
         if is_dict(value):
             return {key: solution_run(item) for key, item in value.items()}
         if is_list(value):
             return [solution_run(item) for item in value]
-        return other if type(value) is type(own) and value == own else value
+        return other_value if type(value) is type(own) and value == own else value
 
     return msgspec.structs.replace(op, value=solution_run(op.value)) if op.do == "call" else op
 
@@ -121,24 +121,26 @@ def room_to_look(ctx: AuditContext) -> Iterator[Finding | None]:
     """Who takes three looks more than the solution can still do all of it."""
     if isinstance(ctx.attribute("budget"), int):
         raise ctx.not_checked("the number of calls that an episode allows is declared: x.budget asks about it")
-    for one in [one for one in solve(ctx, ctx.sample_tasks(4)) if one.full and not one.errors]:
-        ways = [way for way in looks(ctx, one) if way.severity == "error" and len(way.ops) <= len(one.ops) + 3]
+    for solution in [solved for solved in solve(ctx, ctx.sample_tasks(4)) if solved.full and not solved.errors]:
+        ways = [
+            way for way in looks(ctx, solution) if way.severity == "error" and len(way.ops) <= len(solution.ops) + 3
+        ]
         ctx.count_comparisons(len(ways))
-        for way, run in zip(ways, runs_of(ctx, one.task, [way.ops for way in ways]), strict=True):
+        for way, run in zip(ways, runs_of(ctx, solution.task, [way.ops for way in ways]), strict=True):
             late = [place for place in run.errors if not reads_by_name(way.ops[place])]
-            if not late or (run.score is not None and run.score >= (one.full or 0.0) - 1e-9):
+            if not late or (run.score is not None and run.score >= (solution.full or 0.0) - 1e-9):
                 continue
             marked = tuple(op.marked("late") if place == late[0] else op for place, op in enumerate(way.ops))
             yield ctx.finding(
                 "an episode has no room for a look more than its solution takes, and nobody says so",
-                Probe((reset(one.task), *marked, score())),
-                solves(one.task, one.ops),
+                Probe((reset(solution.task), *marked, score())),
+                solves(solution.task, solution.ops),
                 relation=f"{_HERE}:cut_short",
                 marks=("late",),
-                data=one.full,
+                data=solution.full,
                 minimise=0,
                 part="C",
-                tasks=(one.task,),
+                tasks=(solution.task,),
                 expected="room to look around, or a limit that the agent is told",
                 observed=f"{way.ops[late[0]].name or 'the answer'} is refused",
                 teaches="to act without looking",
@@ -153,10 +155,10 @@ def cut_short(records: Sequence[Record], evidence: Evidence) -> bool:
     worked = not any(seen.is_error for seen in whole.seen[1:-1]) and not any(
         seen.is_error for seen in cut.seen[1:place]
     )
-    one, other = number(cut.at("score")), number(whole.at("score"))
+    first, second = number(cut.at("score")), number(whole.at("score"))
     full = float(evidence.data)
-    lost = one is None or one < full - 1e-9
-    return worked and cut.at("late").is_error and lost and other is not None and other >= full - 1e-9
+    lost = first is None or first < full - 1e-9
+    return worked and cut.at("late").is_error and lost and second is not None and second >= full - 1e-9
 
 
 # --- one solution for all ---
@@ -173,7 +175,10 @@ def one_for_all(ctx: AuditContext) -> Iterator[Finding | None]:
     probes = [solves(solution_run.task, some[0].ops) for solution_run in some]
     ctx.count_comparisons(len(probes))
     paid = [number(record.at("score")) for record in ctx.play_all(probes)]
-    if all(one is not None and one >= solution_run.full - 1e-9 for one, solution_run in zip(paid, some, strict=True)):
+    if all(
+        amount is not None and amount >= solution_run.full - 1e-9
+        for amount, solution_run in zip(paid, some, strict=True)
+    ):
         yield ctx.finding(
             "one and the same sequence of calls is paid in full in tasks that ask for different things",
             *probes,

@@ -42,7 +42,9 @@ def refused_look(ctx: AuditContext) -> Iterator[Finding | None]:
         ctx.count_comparisons(len(family))
         for place, op in enumerate(family[0].ops):
             refused = [solution_run for solution_run in family if solution_run.said[place].is_error]
-            works = [solution_run for solution_run in family if not any(one.is_error for one in solution_run.said)]
+            works = [
+                solution_run for solution_run in family if not any(result.is_error for result in solution_run.said)
+            ]
             if reads_by_name(op) and refused and len(works) >= max(_LEAST, 3 * len(refused)):
                 solution_run = refused[0]
                 if _says_alike(solution_run, works) and _matters(solution_run, place):
@@ -52,7 +54,7 @@ def refused_look(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _says_alike(solution_run: SolutionRun, siblings: Sequence[SolutionRun]) -> bool:
     """Whether the answer is of the same form as theirs, so that it is not this that it tells: that nothing is there."""
-    forms = Counter(_form(other) for other in siblings)
+    forms = Counter(_form(other_solution_run) for other_solution_run in siblings)
     return len(forms) == 1 and _form(solution_run) in forms and _form(solution_run) != ""
 
 
@@ -95,7 +97,7 @@ def _missing(
     acts = _form(solution_run) == "acts"
     return ctx.finding(
         f"what the solution reads by {op.name} is not there, and its answer is paid all the same",
-        *(_looking(one, place) for one in (solution_run, *works[:3])),
+        *(_looking(walked_run, place) for walked_run in (solution_run, *works[:3])),
         relation=f"{_HERE}:is_missing",
         marks=("look", "score"),
         data=solution_run.full,
@@ -103,7 +105,7 @@ def _missing(
         part="T",
         severity="warning" if acts else "error",
         at_most="likely" if acts else "proven",
-        tasks=[one.task for one in refused],
+        tasks=[walked_run.task for walked_run in refused],
         expected=f"{op.name}({op.value}) works, as in {len(works)} other tasks of this kind",
         observed=solution_run.said[place].raised or solution_run.said[place].value,
         teaches="to guess",
@@ -117,11 +119,11 @@ def _looking(solution_run: SolutionRun, place: int) -> Probe:
 
 def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
     """The look is refused in the first task, and works in the others; the solutions of all are paid."""
-    first, *others = records
+    first, *other_records = records
     paid = [number(record.at("score")) for record in records]
     full = paid[0] is not None and paid[0] >= float(evidence.data) - 1e-9
-    there = not any(record.at("look").is_error for record in others)
-    return full and first.at("look").is_error and there and all(one is not None and one > 0 for one in paid)
+    there = not any(record.at("look").is_error for record in other_records)
+    return full and first.at("look").is_error and there and all(amount is not None and amount > 0 for amount in paid)
 
 
 # --- calls that no schema allows ---
@@ -141,8 +143,8 @@ def solution_in_bounds(ctx: AuditContext) -> Iterator[Finding | None]:
     for why, found in barred.items():
         solution_run, place = found[0]
         op = solution_run.ops[place]
-        ops = [one.marked("call") if at == place else one for at, one in enumerate(solution_run.ops)]
-        without = [one for at, one in enumerate(solution_run.ops) if at != place]
+        ops = [step.marked("call") if at == place else step for at, step in enumerate(solution_run.ops)]
+        without = [step for at, step in enumerate(solution_run.ops) if at != place]
         yield ctx.finding(
             f"the solution makes a call that no agent can make: {why}",
             Probe((reset(solution_run.task), Op("tools", mark="tools"), *ops, score())),
@@ -152,7 +154,7 @@ def solution_in_bounds(ctx: AuditContext) -> Iterator[Finding | None]:
             data={"full": solution_run.full, "call": msgspec.to_builtins(op)},
             minimise=0,
             part="T",
-            tasks=list(dict.fromkeys(one.task for one, _ in found)),
+            tasks=list(dict.fromkeys(walked_run.task for walked_run, _ in found)),
             expected=specs[op.name].parameters if op.name in specs else sorted(specs),
             observed={"call": op.name, "arguments": op.value},
             teaches="nothing: what is paid cannot be done",
@@ -176,8 +178,8 @@ def _why(op: Op, specs: dict[str, ToolSpec]) -> str:
 def _is_kept_out(value: Any, schema: dict[str, Any]) -> bool:
     """Whether a value of the right type is out of bounds, and not only written otherwise than a choice is."""
     if schema.get("enum"):
-        return str(value).casefold() not in {str(one).casefold() for one in schema["enum"]}
-    loose = {key: one for key, one in schema.items() if key in ("type", "anyOf", "oneOf", "$ref")}
+        return str(value).casefold() not in {str(item).casefold() for item in schema["enum"]}
+    loose = {key: item for key, item in schema.items() if key in ("type", "anyOf", "oneOf", "$ref")}
     return not is_list(value) and fits(value, loose)
 
 
@@ -188,6 +190,6 @@ def is_barred(records: Sequence[Record], evidence: Evidence) -> bool:
     declared = records[0].at("tools")
     if paid is None or paid < full - 1e-9 or records[0].at("call").is_error or not declared.fine:
         return False
-    specs = {one.name: one for one in msgspec.convert(declared.value, list[ToolSpec])}
+    specs = {tool.name: tool for tool in msgspec.convert(declared.value, list[ToolSpec])}
     lost = less is None or less < full - 1e-9
     return lost and bool(_why(msgspec.convert(evidence.data["call"], Op), specs))

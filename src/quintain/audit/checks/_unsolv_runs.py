@@ -49,7 +49,7 @@ class SolutionRun(msgspec.Struct, frozen=True):
 
     def before(self, place: int) -> str:
         """All that was read before an op: what the agent was told, and the observations until then."""
-        return "\n".join([self.told, *(text_of(one) for one in self.said[:place])])
+        return "\n".join([self.told, *(text_of(result) for result in self.said[:place])])
 
 
 def solution_runs(ctx: AuditContext) -> list[SolutionRun]:
@@ -77,10 +77,15 @@ def _solution_runs(ctx: AuditContext) -> list[SolutionRun]:
     tasks = _spread(ctx)
     parts = [tasks[start : start + _PART] for start in range(0, len(tasks), _PART)]
     value = {"prompt": "prompt" in ctx.offers}
-    told = [value | {"tasks": list(part)} for part in parts]
-    probes = [Probe((ask("quintain.audit.checks._unsolv_runs:solution_run", one),)) for one in told]
+    stated = [value | {"tasks": list(part)} for part in parts]
+    probes = [Probe((ask("quintain.audit.checks._unsolv_runs:solution_run", item),)) for item in stated]
     seen = [record.at("ask") for record in ctx.play_all(probes)]
-    return [solution_run for one in seen if one.fine for solution_run in msgspec.convert(one.value, list[SolutionRun])]
+    return [
+        solution_run
+        for result in seen
+        if result.fine
+        for solution_run in msgspec.convert(result.value, list[SolutionRun])
+    ]
 
 
 def _spread(ctx: AuditContext) -> tuple[str, ...]:
@@ -100,16 +105,16 @@ def solution_run(player: Player, _on: str, value: Any) -> Any:
         first = player.do(reset(task, on=on))
         seen = player.do(Op("oracle", on, task))
         if first.fine and seen.fine and seen.value:
-            told = [first.value] + ([player.do(Op("prompt", on, task)).value] if value["prompt"] else [])
+            stated = [first.value] + ([player.do(Op("prompt", on, task)).value] if value["prompt"] else [])
             ops = msgspec.convert(seen.value, list[Op])
             said = [_short(player.do(op.moved(on))) for op in ops]
             paid = number(player.do(score(on=on)))
             if paid is not None and paid > 0:
-                text = "\n".join(dict.fromkeys(text_of(OpResult(one)) for one in told))
+                text = "\n".join(dict.fromkeys(text_of(OpResult(item)) for item in stated))
                 found.append(SolutionRun(task, text, tuple(ops), tuple(said), paid))
         player.do(Op("close", on))
         player.adapters.pop(on, None)
-    return [msgspec.to_builtins(one) for one in found]
+    return [msgspec.to_builtins(item) for item in found]
 
 
 def _short(seen: OpResult) -> OpResult:
@@ -132,11 +137,11 @@ def text_of(seen: OpResult) -> str:
 def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """Every scalar with where it stands; truth values and nulls say too little to count."""
     if is_dict(value):
-        for key, one in value.items():
-            yield from leaves(one, (*path, str(key)))
+        for key, item in value.items():
+            yield from leaves(item, (*path, str(key)))
     elif is_list(value):
-        for place, one in enumerate(value):
-            yield from leaves(one, (*path, str(place)))
+        for place, element in enumerate(value):
+            yield from leaves(element, (*path, str(place)))
     elif is_number(value) or isinstance(value, str):
         yield path, value
 
@@ -163,9 +168,9 @@ def decimal(value: Any) -> Decimal | None:
 
 def numbers(text: str, *, alone: bool = False) -> set[Decimal]:
     """The numbers that stand in a text; those alone that are no part of a word, if that is asked for."""
-    found = {decimal(one) for one in _NUMBER.findall(text)}
-    found |= set() if alone else {decimal(one) for one in re.findall(r"\d+(?:\.\d+)?", text)}
-    return {one for one in found if one is not None}
+    found = {decimal(candidate) for candidate in _NUMBER.findall(text)}
+    found |= set() if alone else {decimal(candidate) for candidate in re.findall(r"\d+(?:\.\d+)?", text)}
+    return {amount for amount in found if amount is not None}
 
 
 def computed(value: Decimal, known: set[Decimal]) -> bool:
@@ -178,12 +183,18 @@ def computed(value: Decimal, known: set[Decimal]) -> bool:
         return True
     whole = value == value.to_integral()
     near = Decimal("0.5") if whole and abs(value) >= 1000 else Decimal("0.01")
-    for one in some:
-        if any(abs(one * factor - value) <= near for factor in _FACTORS):
+    for amount in some:
+        if any(abs(amount * factor - value) <= near for factor in _FACTORS):
             return True
-        for other in some:
-            results = [one + other, one - other, one * other, one * other / 100, one - one * other / 100]
-            results += [one / other] if other else []
+        for other_number in some:
+            results = [
+                amount + other_number,
+                amount - other_number,
+                amount * other_number,
+                amount * other_number / 100,
+                amount - amount * other_number / 100,
+            ]
+            results += [amount / other_number] if other_number else []
             if any(abs(result - value) <= near for result in results):
                 return True
     return False
@@ -193,15 +204,15 @@ _FACTORS = (Decimal(-1), Decimal(100), Decimal("0.01"), Decimal(1000), Decimal("
             Decimal(60), Decimal(1) / 60, Decimal(24), Decimal(7), Decimal(12))  # fmt: skip
 
 
-def skeleton(told: str) -> tuple[str, ...]:
+def skeleton(prompt: str) -> tuple[str, ...]:
     """A prompt without what may vary from task to task: words with digits, and words that begin with a capital."""
-    found = re.findall(r"\S+", told)
-    return tuple("*" if any(sign.isdigit() for sign in one) or one[:1].isupper() else one for one in found)
+    found = re.findall(r"\S+", prompt)
+    return tuple("*" if any(sign.isdigit() for sign in item) or item[:1].isupper() else item for item in found)
 
 
-def common_words(told: Sequence[str]) -> set[str]:
+def common_words(stated: Sequence[str]) -> set[str]:
     """Every word of several prompts, in small letters."""
-    return {word for one in told for word in re.findall(r"[^\W\d_]+", one.lower())}
+    return {word for text in stated for word in re.findall(r"[^\W\d_]+", text.lower())}
 
 
 # --- relations ---
@@ -209,9 +220,9 @@ def common_words(told: Sequence[str]) -> set[str]:
 
 def loses(records: Sequence[Record], evidence: Evidence) -> bool:
     """The first way is not paid in full; the solution, which comes next, is, and those of siblings are paid."""
-    first, own, *others = (number(record.at("score")) for record in records)
+    first, own, *other_scores = (number(record.at("score")) for record in records)
     full = float(evidence.data) - 1e-9
-    paid = own is not None and own >= full and all(one is not None and one > 0 for one in others)
+    paid = own is not None and own >= full and all(amount is not None and amount > 0 for amount in other_scores)
     return paid and first is not None and first < full
 
 

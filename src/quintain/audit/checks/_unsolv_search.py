@@ -40,12 +40,12 @@ def search(player: Player, on: str, value: Any) -> Any:
     Value: {"task", "wanted": the text, "tools": the looking tools, "asks": calls of the solution that may be tried as
     soon as all in them that has a digit is known}. Gives {"found", "calls", "answered": tools that answered}.
     """
-    tools = [msgspec.convert(one, ToolSpec) for one in value["tools"]]
+    tools = [msgspec.convert(item, ToolSpec) for item in value["tools"]]
     hunt = _Hunt(player, on, plain(str(value["wanted"])))
     first = player.do(reset(value["task"], on=on))
     hunt.read(text_of(first), first.value, "prompt")
     hunt.read(value.get("told", ""), None, "prompt")
-    asks = [msgspec.convert(one, Op) for one in value["asks"]]
+    asks = [msgspec.convert(item, Op) for item in value["asks"]]
     for _ in range(_ROUNDS):
         before = hunt.size
         for op in asks:
@@ -53,7 +53,7 @@ def search(player: Player, on: str, value: Any) -> Any:
                 hunt.do(op)
         for tool in tools:
             tried = proposals(tool, hunt.values, ids=list(hunt.ids), names=list(hunt.names))
-            fresh = (one for one in itertools.islice(tried, 20 * _EACH) if hunt.is_new(tool.name, one))
+            fresh = (item for item in itertools.islice(tried, 20 * _EACH) if hunt.is_new(tool.name, item))
             for arguments in itertools.islice(fresh, _EACH):
                 hunt.do(call(tool.name, arguments))
         if hunt.found or hunt.spent or hunt.size == before:
@@ -86,7 +86,7 @@ class _Hunt:
 
     def knows(self, op: Op) -> bool:
         """Whether the agent can have made this call: it has read all in it that nobody makes up."""
-        parts = [plain(part) for _, one in leaves(op.value) for part in _ID.findall(str(one))]
+        parts = [plain(part) for _, leaf in leaves(op.value) for part in _ID.findall(str(leaf))]
         return all(part in self.text for part in parts if part)
 
     def is_new(self, name: str, arguments: dict[str, Any]) -> bool:
@@ -107,14 +107,14 @@ class _Hunt:
         text = text[:200_000]
         if self.wanted and self.wanted in plain(text):
             self.found = True
-        for one in _ID.findall(text):
-            bare = one.strip(".,:;/#-")
+        for candidate in _ID.findall(text):
+            bare = candidate.strip(".,:;/#-")
             if bare and len(bare) <= 60 and len(self.ids) < 400:
                 self.ids.setdefault(bare, None)
             self.text.add(plain(bare))
-        for one in _NAME.findall(text) if len(self.names) < 60 else ():
-            if one[:1].isupper():
-                self.names.setdefault(one, None)
+        for phrase in _NAME.findall(text) if len(self.names) < 60 else ():
+            if phrase[:1].isupper():
+                self.names.setdefault(phrase, None)
         if is_dict(value) or is_list(value):
             self.values.take(value, name)
         elif isinstance(value, str) and value[:1] in "{[":
@@ -145,7 +145,7 @@ def proposals(tool: ToolSpec, values: Values, *, ids: list[str], names: list[str
     base = {name: choices[0] for name, choices in required.items()}
     for name, choices in known.items():
         if name not in required:
-            yield from (base | {name: one} for one in choices[:6])
+            yield from (base | {name: choice} for choice in choices[:6])
     for combination in _spread(list(required.values())):
         base = dict(zip(required, combination, strict=True))
         yield base
@@ -155,11 +155,11 @@ def proposals(tool: ToolSpec, values: Values, *, ids: list[str], names: list[str
 
 def _spread(choices: list[list[Any]]) -> Iterator[tuple[Any, ...]]:
     """Combinations, the choices of each parameter in turn before all of their products."""
-    first = tuple(one[0] for one in choices)
+    first = tuple(choice[0] for choice in choices)
     yield first
     for place, several in enumerate(choices):
-        for one in several[1:]:
-            yield (*first[:place], one, *first[place + 1 :])
+        for item in several[1:]:
+            yield (*first[:place], item, *first[place + 1 :])
     if len(choices) > 1:
         yield from itertools.product(*choices)
 
@@ -177,9 +177,9 @@ def _choices(name: str, schema: Any, values: Values, *, ids: list[str], names: l
         yield from (True, False)
     elif kind in ("integer", "number"):
         low, high = schema.get("minimum", 0), schema.get("maximum", 10)
-        yield from dict.fromkeys([low, min(high, low + 1), *[one for one in seen if isinstance(one, int)][:6], high])
+        yield from dict.fromkeys([low, min(high, low + 1), *[item for item in seen if isinstance(item, int)][:6], high])
     elif kind == "string":
-        texts = [one for one in seen if isinstance(one, str)]
+        texts = [item for item in seen if isinstance(item, str)]
         yield from dict.fromkeys([*texts[:40], *ids[:120], *_WORDS, *names[:20], f"What is the {name}?", _ASKED])
 
 

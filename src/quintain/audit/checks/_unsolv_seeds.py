@@ -44,13 +44,13 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
         raise ctx.not_checked("no solution is paid under the first seed")
     lost: list[tuple[str, int, tuple[Op, ...], float | None]] = []
     looked = 0
-    for (task, seed), one in zip(pairs, _played(ctx, "seeded", pairs), strict=True):
-        if not one["known"]:
+    for (task, seed), item in zip(pairs, _played(ctx, "seeded", pairs), strict=True):
+        if not item["known"]:
             continue
         looked += 1
         enough = full[task] / 2 if ctx.attribute("graded") else full[task]
-        if one["paid"] is None or one["paid"] < enough - 1e-9:
-            lost.append((task, seed, tuple(msgspec.convert(one["ops"], list[Op])), one["paid"]))
+        if item["paid"] is None or item["paid"] < enough - 1e-9:
+            lost.append((task, seed, tuple(msgspec.convert(item["ops"], list[Op])), item["paid"]))
     ctx.count_comparisons(looked)
     # A solution that fails under most seeds was written for one of them; so was the reward that differs everywhere.
     usual = len(lost) <= looked / 3
@@ -67,7 +67,7 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
             part="T",
             severity="error" if usual else "warning",
             at_most="proven" if usual else "likely",
-            tasks=[one[0] for one in lost],
+            tasks=[element[0] for element in lost],
             expected=f"{full[task]:g}, as under seed 0",
             observed=f"{paid} under seed {seed}; {len(lost)} of {looked} pairs of a task and a seed",
             teaches="nothing in episodes that nobody can solve",
@@ -78,7 +78,7 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
 def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     """What is not paid for nothing under one seed is paid for nothing under no other."""
     known = facts(ctx)
-    most = max([0.0, *(one for fact in known.values() for one in (fact.full, fact.floor) if one is not None)])
+    most = max([0.0, *(number for fact in known.values() for number in (fact.full, fact.floor) if number is not None)])
     if most > TOP + 1e-9:
         raise ctx.not_checked("rewards go beyond 1: nobody knows what the best is under a seed")
     ceiling = {task: fact.full if fact.full is not None and fact.full > 0 else TOP for task, fact in known.items()}
@@ -88,11 +88,11 @@ def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
     pairs = list(_pairs(tasks, _IDLE if len(ctx.about.tasks) <= _MAX_TASKS else _IDLE // 2, most=_MAX_SEEDS))
     if not pairs:
         raise ctx.not_checked("no task pays less for nothing than for its solution")
-    paid = [one["paid"] for one in _played(ctx, "rested", pairs)]
+    paid = [item["paid"] for item in _played(ctx, "rested", pairs)]
     ctx.count_comparisons(len(pairs))
     free = [pair for pair, got in zip(pairs, paid, strict=True) if got is not None and got >= ceiling[pair[0]] - 1e-9]
     # Without a solution beside it, more than 1 shows that 1 was never the best.
-    if free and max(one for one in paid if one is not None) <= TOP + 1e-9:
+    if free and max(item for item in paid if item is not None) <= TOP + 1e-9:
         task, seed = free[0]
         yield ctx.finding(
             "doing nothing is paid as much as solving the task, under some seeds",
@@ -103,7 +103,7 @@ def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
             data=ceiling[task],
             minimise=0,
             part="T",
-            tasks=list(dict.fromkeys(one for one, _ in free)),
+            tasks=list(dict.fromkeys(text for text, _ in free)),
             expected=f"less than {ceiling[task]:g}, as under seed 0",
             observed=f"{ceiling[task]:g} or more in {len(free)} of {len(pairs)} pairs of a task and a seed",
             teaches="to do nothing",
@@ -122,7 +122,7 @@ def _pairs(tasks: Sequence[str], count: int, *, most: int) -> Iterator[tuple[str
 def _played(ctx: AuditContext, how: str, pairs: Sequence[tuple[str, int]]) -> list[Any]:
     parts = [pairs[start : start + _PART] for start in range(0, len(pairs), _PART)]
     played = f"quintain.audit.checks._reward_facts:{how}"
-    probes = [Probe((ask(played, [list(one) for one in part]),)) for part in parts]
+    probes = [Probe((ask(played, [list(item) for item in part]),)) for part in parts]
     found: list[Any] = []
     for part, record in zip(parts, ctx.play_all(probes), strict=True):
         seen = record.at("ask")

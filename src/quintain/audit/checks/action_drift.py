@@ -76,10 +76,10 @@ def refused_alone(records: Sequence[Record], evidence: Evidence) -> bool:
     """The good call works; one that differs from it in a single parameter is refused, and the words are about that."""
     record = records[0]
     words, name = {"missing": MISSING, "invalid": INVALID}[evidence.data["words"]], evidence.data["name"]
-    good, other = (next(op.value for op in record.ops if op.mark == mark) for mark in ("control", "call"))
-    alone = {key for key in {*good, *other} if good.get(key, _NONE) != other.get(key, _NONE)} == {name}
-    told = text_of(record.at("call"))
-    about = re.search(rf"\b{re.escape(name)}\b", told) is not None and words.search(told) is not None
+    good, other_value = (next(op.value for op in record.ops if op.mark == mark) for mark in ("control", "call"))
+    alone = {key for key in {*good, *other_value} if good.get(key, _NONE) != other_value.get(key, _NONE)} == {name}
+    text = text_of(record.at("call"))
+    about = re.search(rf"\b{re.escape(name)}\b", text) is not None and words.search(text) is not None
     return alone and about and not record.at("control").is_error and record.at("call").is_error
 
 
@@ -273,12 +273,12 @@ def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
         further = (Op("prompt", name=task, mark="prompt"),) if "prompt" in ctx.offers else ()
         record = ctx.play(reset(task, mark="first"), *further)
         texts.append((f"the prompt of {task}", text_of(record.at("prompt" if further else "first"))))
-    told: set[str] = set()
+    reported: set[str] = set()
     for where, text in texts:
         ctx.count_comparisons()
         called = (tools_called(text) | tools_near(text, tools)) - tools - fields
-        for name in sorted((called | tools_quoted(text, tools)) - tools - fields - told):
-            told.add(name)
+        for name in sorted((called | tools_quoted(text, tools)) - tools - fields - reported):
+            reported.add(name)
             yield ctx.finding(
                 f"{where} speaks of {name}, and there is no such tool",
                 Probe((reset(ctx.tasks[0]), call(name, {}, mark="call"))),

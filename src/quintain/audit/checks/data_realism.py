@@ -33,11 +33,11 @@ def _tables(records: Sequence[Record]) -> list[tuple[str, list[Row], list[Row]]]
     """Tables that both sides have, without columns that nobody can compare; the last record is production's."""
     value = records[-1].at("theirs").value
     given: dict[str, list[Row]] = value if is_dict(value) else {}
-    tasks = [{name: mine for name, mine, _ in matched(pooled([one]), given)} for one in records[:-1]]
+    tasks = [{name: sample for name, sample, _ in matched(pooled([record]), given)} for record in records[:-1]]
     found: list[tuple[str, list[Row], list[Row]]] = []
-    for name, mine, other in matched(pooled(records[:-1]), given):
+    for name, sample, reference in matched(pooled(records[:-1]), given):
         drawn = drawn_by_task([rows[name] for rows in tasks if name in rows])
-        found.append((name, _without(mine, drawn), _without(other, drawn)))
+        found.append((name, _without(sample, drawn), _without(reference, drawn)))
     return found
 
 
@@ -45,15 +45,15 @@ def _without(rows: list[Row], names: set[str]) -> list[Row]:
     return [{key: row[key] for key in row if key not in names} for row in rows] if names else rows
 
 
-def _unlike(mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[str, Unlike]]:
+def _unlike(sample: Sequence[Row], reference: Sequence[Row]) -> list[tuple[str, Unlike]]:
     """All tests of a table."""
     found: list[tuple[str, Unlike]] = []
-    theirs_too = set(columns(other))
-    for one in columns(mine):
-        if one in theirs_too:
-            a, b = column(mine, one), column(other, one)
-            found += [(one, test) for test in tests(one, a, b)]
-    return found + [("(rows)", test) for test in rows_alike(mine, other)]
+    theirs_too = set(columns(reference))
+    for column_name in columns(sample):
+        if column_name in theirs_too:
+            a, b = column(sample, column_name), column(reference, column_name)
+            found += [(column_name, test) for test in tests(column_name, a, b)]
+    return found + [("(rows)", test) for test in rows_alike(sample, reference)]
 
 
 # --- relations: each states the bug ---
@@ -62,10 +62,10 @@ def _unlike(mine: Sequence[Row], other: Sequence[Row]) -> list[tuple[str, Unlike
 def unlike(records: Sequence[Record], evidence: Evidence) -> bool:
     """A test of a column of a table shows a large difference between our rows and production's."""
     want: dict[str, Any] = evidence.data
-    for name, mine, other in _tables(records):
+    for name, sample, reference in _tables(records):
         if name == want["table"]:
-            every = _unlike(mine, other)
-            return any(one == want["column"] and test.what == want["test"] for one, test in holm(every))
+            every = _unlike(sample, reference)
+            return any(text == want["column"] and test.what == want["test"] for text, test in holm(every))
     return False
 
 
@@ -77,17 +77,19 @@ def misshapen(records: Sequence[Record], evidence: Evidence) -> bool:
 def unlike_together(records: Sequence[Record], evidence: Evidence) -> bool:
     """A test of what columns of a table do together shows a large difference between our rows and production's."""
     want: dict[str, Any] = evidence.data
-    for name, mine, other in _tables(records):
+    for name, sample, reference in _tables(records):
         if name == want["table"]:
-            return any(one == want["column"] and test.what == want["test"] for one, test in holm(joint(mine, other)))
+            return any(
+                text == want["column"] and test.what == want["test"] for text, test in holm(joint(sample, reference))
+            )
     return False
 
 
 def tells_apart(records: Sequence[Record], evidence: Evidence) -> bool:
     """A classifier tells our rows of a table from production's."""
-    for name, mine, other in _tables(records):
+    for name, sample, reference in _tables(records):
         if name == evidence.data:
-            area = auc(mine, other, random.Random(0))  # noqa: S311 (no secrets)
+            area = auc(sample, reference, random.Random(0))  # noqa: S311 (no secrets)
             return area is not None and area > AUC
     return False
 
@@ -95,9 +97,9 @@ def tells_apart(records: Sequence[Record], evidence: Evidence) -> bool:
 def lacks(records: Sequence[Record], evidence: Evidence) -> bool:
     """Our rows of a table have no such column, or values of another type in it, and production's have it."""
     want: dict[str, Any] = evidence.data
-    for name, mine, other in _tables(records):
+    for name, sample, reference in _tables(records):
         if name == want["table"]:
-            return bool(_shape(mine, other).get(want["column"]) == want["how"])
+            return bool(_shape(sample, reference).get(want["column"]) == want["how"])
     return False
 
 
@@ -124,8 +126,8 @@ def like_production(ctx: AuditContext) -> Iterator[Finding | None]:
     both = _tables(records)
     if not both:
         raise ctx.not_checked("no table of production's data is one of the state's")
-    for name, mine, other in both:
-        yield from _table(ctx, probes, name, sides=(mine, other))
+    for name, sample, reference in both:
+        yield from _table(ctx, probes, name, sides=(sample, reference))
     yield from _shapes(ctx)
 
 
@@ -153,12 +155,12 @@ def _together(
     """What columns do together."""
     every = joint(*sides)
     ctx.count_comparisons(len(every))
-    for one, test in holm(every)[:3]:
+    for text, test in holm(every)[:3]:
         yield ctx.finding(
-            f"{name}.{one} is unlike production's: {test.what}",
+            f"{name}.{text} is unlike production's: {test.what}",
             *probes,
             relation=f"{__name__}:unlike_together",
-            data={"table": name, "column": one, "test": test.what},
+            data={"table": name, "column": text, "test": test.what},
             minimise=0,
             expected={"production": test.other},
             observed={"here": test.mine, "effect": round(test.effect, 3), "p": test.p},
@@ -169,38 +171,38 @@ def _together(
 def _table(
     ctx: AuditContext, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
 ) -> Iterator[Finding | None]:
-    mine, other = sides
-    for one, how in _shape(mine, other).items():
+    sample, reference = sides
+    for text, how in _shape(sample, reference).items():
         ctx.count_comparisons()
         yield ctx.finding(
-            f"{name}.{one} {how}",
+            f"{name}.{text} {how}",
             *probes,
             relation=f"{__name__}:lacks",
-            data={"table": name, "column": one, "how": how},
+            data={"table": name, "column": text, "how": how},
             minimise=0,
-            expected=[row.get(one) for row in other[:5]],
-            observed=[row.get(one) for row in mine[:5]],
+            expected=[row.get(text) for row in reference[:5]],
+            observed=[row.get(text) for row in sample[:5]],
             teaches=TEACHES,
             severity="warning",
         )
-    every = _unlike(mine, other)
+    every = _unlike(sample, reference)
     ctx.count_comparisons(len(every))
-    told: set[str] = set()
-    for one, test in holm(every):
-        if one not in told and len(told) < 4:
-            told.add(one)
+    reported: set[str] = set()
+    for candidate, test in holm(every):
+        if candidate not in reported and len(reported) < 4:
+            reported.add(candidate)
             yield ctx.finding(
-                f"{name}.{one} is unlike production's: {test.what}",
+                f"{name}.{candidate} is unlike production's: {test.what}",
                 *probes,
                 **_softly(test.what),
                 relation=f"{__name__}:unlike",
-                data={"table": name, "column": one, "test": test.what},
+                data={"table": name, "column": candidate, "test": test.what},
                 minimise=0,
                 expected={"production": test.other},
                 observed={"here": test.mine, "effect": round(test.effect, 3), "p": test.p},
                 teaches=TEACHES,
             )
-    if any(one in told and not _softly(test.what) for one, test in holm(every)):
+    if any(phrase in reported and not _softly(test.what) for phrase, test in holm(every)):
         return
     yield from _together(ctx, probes, name, sides=sides)
     yield from _apart(ctx, probes, name, sides=sides)
@@ -210,8 +212,8 @@ def _apart(
     ctx: AuditContext, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
 ) -> Iterator[Finding | None]:
     """Whether a classifier tells the rows."""
-    mine, other = sides
-    area = auc(mine, other, random.Random(0))  # noqa: S311 (no secrets)
+    sample, reference = sides
+    area = auc(sample, reference, random.Random(0))  # noqa: S311 (no secrets)
     if area is not None and area > AUC:
         yield ctx.finding(
             f"rows of {name} can be told from production's",
@@ -230,19 +232,19 @@ def _softly(what: str) -> dict[str, Any]:
     return {"at_most": "likely", "severity": "warning"} if "repeated" in what else {}
 
 
-def _shape(mine: Sequence[Row], other: Sequence[Row]) -> dict[str, str]:
+def _shape(sample: Sequence[Row], reference: Sequence[Row]) -> dict[str, str]:
     """Columns that production has and we do not, or with values of another type."""
-    if min(len(mine), len(other)) < 3:
+    if min(len(sample), len(reference)) < 3:
         return {}
     found: dict[str, str] = {}
-    here = set(columns(mine))
-    for one in columns(other):
-        a, b = filled(column(mine, one)), filled(column(other, one))
-        if one not in here:
-            if len(b) > 0.2 * len(other):
-                found[one] = "is a column of production's that is missing here"
+    here = set(columns(sample))
+    for column_name in columns(reference):
+        a, b = filled(column(sample, column_name)), filled(column(reference, column_name))
+        if column_name not in here:
+            if len(b) > 0.2 * len(reference):
+                found[column_name] = "is a column of production's that is missing here"
         elif a and b and {_kind(value) for value in a}.isdisjoint({_kind(value) for value in b}):
-            found[one] = f"is {_kind(a[0])} here and {_kind(b[0])} in production"
+            found[column_name] = f"is {_kind(a[0])} here and {_kind(b[0])} in production"
     return found
 
 
@@ -259,17 +261,17 @@ def _kind(value: Any) -> str:
 def depends(ctx: AuditContext) -> Iterator[Finding | None]:
     """A tool that looks something up answers differently for different things."""
     for tool in ctx.about.tools[:60]:
-        known = [one for one in ctx.discovery.of(tool.name) if not one.writes and not one.before] or [
-            one for one in ctx.discovery.of(tool.name) if not one.writes
-        ]
+        known = [
+            known_call for known_call in ctx.discovery.of(tool.name) if not known_call.writes and not known_call.before
+        ] or [known_call for known_call in ctx.discovery.of(tool.name) if not known_call.writes]
         keys = [name for name in tool.required if name in tool.properties and is_id(name, []) and name != "number"]
         if not known or len(keys) != 1 or tool.name in ctx.discovery.writers or not _says_much(known[0].seen):
             continue
         first = known[0]
-        values = [one for one in ctx.discovery.values.of(keys[0]) if type(one) is type(first.op.value.get(keys[0]))][
-            :12
-        ]
-        ops = [call(tool.name, {**first.op.value, keys[0]: one}) for one in dict.fromkeys(values)]
+        values = [
+            value for value in ctx.discovery.values.of(keys[0]) if type(value) is type(first.op.value.get(keys[0]))
+        ][:12]
+        ops = [call(tool.name, {**first.op.value, keys[0]: value}) for value in dict.fromkeys(values)]
         if len(ops) < 4:
             continue
         ctx.count_comparisons()

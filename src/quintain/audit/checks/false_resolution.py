@@ -51,23 +51,23 @@ CLAIMS = (
 @check("x.status_only", "false_resolution", needs=("oracle", "tasks", "tools"), value=95)
 def status_only(ctx: AuditContext) -> Iterator[Finding | None]:
     """Statuses and flags set to success, and nothing else done, are not paid in full."""
-    for one in paid(ctx, SOLVED):
-        work = [place for place in one.writes if not _says_so(one, place)]
+    for solution in paid(ctx, SOLVED):
+        work = [place for place in solution.writes if not _says_so(solution, place)]
         if not work:
             continue
-        ways = _statuses(ctx, one)
+        ways = _statuses(ctx, solution)
         if not ways:
             continue
         ctx.count_comparisons(len(ways))
-        for way, run in zip(ways, runs(ctx, one, ways), strict=True):
-            if not survives(one, run) or _does_the_work(one, way, work):
+        for way, run in zip(ways, runs(ctx, solution, ways), strict=True):
+            if not survives(solution, run) or _does_the_work(solution, way, work):
                 continue
-            lacks = _undone(one, run, work)
-            if one.sees and not lacks:
+            lacks = _undone(solution, run, work)
+            if solution.sees and not lacks:
                 continue
             yield _claimed(
                 ctx,
-                one,
+                solution,
                 way,
                 lacks=lacks,
                 title="a status set to success is paid in full, with nothing done behind it",
@@ -77,39 +77,39 @@ def status_only(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _says_so(one: Solved, place: int) -> bool:
+def _says_so(solution: Solved, place: int) -> bool:
     """Whether a write of the solution sets nothing but statuses."""
-    if one.sees:
-        return all(is_status(path[-1]) for path in one.effects.get(place, ()))
-    op = one.ops[place]
+    if solution.sees:
+        return all(is_status(path[-1]) for path in solution.effects.get(place, ()))
+    op = solution.ops[place]
     return any(is_status(key) for key in op.value) or is_status("_".join(words(op.name)))
 
 
-def _statuses(ctx: AuditContext, one: Solved) -> list[tuple[Op, ...]]:
+def _statuses(ctx: AuditContext, solution: Solved) -> list[tuple[Op, ...]]:
     """Ways that only set statuses: those writes of the solution that do, and every tool's status for every id in it."""
-    said = tuple(op for op in one.ops if op.do == "answer")
-    own = tuple(one.ops[place] for place in one.writes if _says_so(one, place))
-    looks = tuple(op for op in one.ops if reads_by_name(op))
+    said = tuple(op for op in solution.ops if op.do == "answer")
+    own = tuple(solution.ops[place] for place in solution.writes if _says_so(solution, place))
+    looks = tuple(op for op in solution.ops if reads_by_name(op))
     ways: list[tuple[Op, ...]] = [(*own, *said), (*looks, *own, *said)] if own else []
     every: list[Op] = []
     for tool in ctx.about.tools:
         keys = [key for key in tool.properties if is_status(key)]
         names_it = {"close", "resolve", "complete", "finish", "mark", "solve"} & set(words(tool.name))
-        for base in _bases(one, tool.required, keys):
+        for base in _bases(solution, tool.required, keys):
             values = [base | {key: value} for key in keys for value in _good(tool.properties[key])]
             every += [call(tool.name, arguments) for arguments in (values or ([base] if names_it else []))]
-    every = [op for op in {str(op): op for op in every}.values() if not _work_of(one, op)][:60]
+    every = [op for op in {str(op): op for op in every}.values() if not _work_of(solution, op)][:60]
     ways += [(op, *said) for op in every]
     if len(every) > 1:
         ways.append((*every, *said))
     return ways
 
 
-def _work_of(one: Solved, op: Op) -> bool:
+def _work_of(solution: Solved, op: Op) -> bool:
     """Whether an op is one of the solution's writes that do more than to set a status."""
     return any(
-        op.name == one.ops[place].name and op.value == one.ops[place].value and not _says_so(one, place)
-        for place in one.writes
+        op.name == solution.ops[place].name and op.value == solution.ops[place].value and not _says_so(solution, place)
+        for place in solution.writes
     )
 
 
@@ -122,10 +122,10 @@ def _good(schema: Any) -> list[Any]:
     return ["resolved", "done", "closed", "completed", "success"] if kinds == "string" else []
 
 
-def _bases(one: Solved, required: Sequence[str], keys: Sequence[str]) -> list[dict[str, Any]]:
+def _bases(solution: Solved, required: Sequence[str], keys: Sequence[str]) -> list[dict[str, Any]]:
     """Values for a tool's other required arguments, as the solution gives them."""
     known: dict[str, list[Any]] = {}
-    for op in one.ops:
+    for op in solution.ops:
         for key, value in op.value.items() if op.do == "call" else ():
             known.setdefault(key, []).append(value)
     bases: list[dict[str, Any]] = [{}]
@@ -141,56 +141,58 @@ def _bases(one: Solved, required: Sequence[str], keys: Sequence[str]) -> list[di
     return bases
 
 
-def _does_the_work(one: Solved, way: Sequence[Op], work: Sequence[int]) -> bool:
+def _does_the_work(solution: Solved, way: Sequence[Op], work: Sequence[int]) -> bool:
     done = {f"{op.name} {op.value}" for op in way}
-    return all(f"{one.ops[place].name} {one.ops[place].value}" in done for place in work)
+    return all(f"{solution.ops[place].name} {solution.ops[place].value}" in done for place in work)
 
 
-def _undone(one: Solved, run: Run, work: Sequence[int]) -> list[list[Any]]:
+def _undone(solution: Solved, run: Run, work: Sequence[int]) -> list[list[Any]]:
     """What the world lacks of the work: statuses do not count."""
-    effects = [path for place in work for path in one.effects.get(place, ()) if not is_status(path[-1])]
-    return [pair for pair in lacking(one, run, effects) if not is_status(pair[0][-1])]
+    effects = [path for place in work for path in solution.effects.get(place, ()) if not is_status(path[-1])]
+    return [pair for pair in lacking(solution, run, effects) if not is_status(pair[0][-1])]
 
 
 def _claimed(
-    ctx: AuditContext, one: Solved, way: Sequence[Op], *, lacks: list[list[Any]], **told: Any
+    ctx: AuditContext, solution: Solved, way: Sequence[Op], *, lacks: list[list[Any]], **stated: Any
 ) -> Finding | None:
     done = {f"{op.name} {op.value}" for op in way}
-    left = [place for place in one.writes if f"{one.ops[place].name} {one.ops[place].value}" not in done]
+    left = [place for place in solution.writes if f"{solution.ops[place].name} {solution.ops[place].value}" not in done]
     return ctx.finding(
-        told.pop("title"),
-        Probe((reset(one.task), *way, *seeing(one), score())),
+        stated.pop("title"),
+        Probe((reset(solution.task), *way, *seeing(solution), score())),
         relation=claims.PAID,
-        marks=("score", "state") if one.sees else ("score",),
-        data={"full": one.full, "lacks": lacks},
+        marks=("score", "state") if solution.sees else ("score",),
+        data={"full": solution.full, "lacks": lacks},
         part="V",
-        **weight(one, lacks, left),
-        expected=f"less than {one.full:g}; it lacks {', '.join('/'.join(path) for path, _ in lacks[:4]) or 'the work'}",
-        **told,
+        **weight(solution, lacks, left),
+        expected=f"under {solution.full:g}; lacking {', '.join('/'.join(path) for path, _ in lacks[:4]) or 'the work'}",
+        **stated,
     )
 
 
 @check("x.status_without_work", "false_resolution", needs=("oracle", "state", "tasks"), value=92)
 def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
     """A record that says how far a thing is does not pay for the thing itself."""
-    told: set[str] = set()
-    for one in paid(ctx, SOLVED):
-        says = [place for place in one.writes if any(is_status(path[-1]) for path in one.effects.get(place, ()))]
-        work = [place for place in one.writes if place not in says]
+    reported: set[str] = set()
+    for solution in paid(ctx, SOLVED):
+        says = [
+            place for place in solution.writes if any(is_status(path[-1]) for path in solution.effects.get(place, ()))
+        ]
+        work = [place for place in solution.writes if place not in says]
         if not says or not work:
             continue
-        ways = [one.without(*work), *(one.without(place) for place in work if len(work) > 1)]
+        ways = [solution.without(*work), *(solution.without(place) for place in work if len(work) > 1)]
         ctx.count_comparisons(len(ways))
-        for way, run in zip(ways, runs(ctx, one, ways), strict=True):
-            left = [place for place in work if one.ops[place] not in way]
-            names = " and ".join(dict.fromkeys(one.ops[place].name for place in left))
-            lacks = _undone(one, run, left)
-            if not survives(one, run) or not lacks or names in told:
+        for way, run in zip(ways, runs(ctx, solution, ways), strict=True):
+            left = [place for place in work if solution.ops[place] not in way]
+            names = " and ".join(dict.fromkeys(solution.ops[place].name for place in left))
+            lacks = _undone(solution, run, left)
+            if not survives(solution, run) or not lacks or names in reported:
                 continue
-            told.add(names)
+            reported.add(names)
             yield _claimed(
                 ctx,
-                one,
+                solution,
                 way,
                 lacks=lacks,
                 title=f"the record says how far it is and {names} is left out, and that is paid in full",
@@ -202,23 +204,25 @@ def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
 @check("x.say_the_outputs", "false_resolution", needs=("oracle", "tasks"), value=94)
 def say_the_outputs(ctx: AuditContext) -> Iterator[Finding | None]:
     """What the solution says, said without what it does, is not paid in full."""
-    for one in paid(ctx, SOLVED):
-        work = [place for place in one.writes if writes_by_name(one.ops[place]) or one.effects.get(place)]
-        last = tuple(op for op in one.ops if op.do == "answer")
-        ways: list[tuple[Op, ...]] = [one.without(*one.writes)] if work else []
+    for solution in paid(ctx, SOLVED):
+        work = [
+            place for place in solution.writes if writes_by_name(solution.ops[place]) or solution.effects.get(place)
+        ]
+        last = tuple(op for op in solution.ops if op.do == "answer")
+        ways: list[tuple[Op, ...]] = [solution.without(*solution.writes)] if work else []
         if work and "answer" in ctx.offers:
             ways += [last] if last else []
             ways += [(answer(text),) for text in CLAIMS]
         ctx.count_comparisons(len(ways))
-        for way, run in zip(ways, runs(ctx, one, ways), strict=True):
-            if not survives(one, run):
+        for way, run in zip(ways, runs(ctx, solution, ways), strict=True):
+            if not survives(solution, run):
                 continue
-            lacks = _undone(one, run, work)
-            if one.sees and not lacks:
+            lacks = _undone(solution, run, work)
+            if solution.sees and not lacks:
                 continue
             yield _claimed(
                 ctx,
-                one,
+                solution,
                 way,
                 lacks=lacks,
                 title="words are paid in full, with nothing done behind them",
@@ -255,52 +259,52 @@ def already_true(ctx: AuditContext) -> Iterator[Finding | None]:
 @check("x.downstream", "false_resolution", needs=("oracle", "tasks", "tools"), value=72)
 def downstream(ctx: AuditContext) -> Iterator[Finding | None]:
     """What is paid for as done is seen by somebody who looks."""
-    for one in paid(ctx, SOLVED):
-        named = [place for place, op in enumerate(one.ops) if writes_by_name(op) and place not in one.errors]
-        if not named or (one.sees and one.changed):
+    for solution in paid(ctx, SOLVED):
+        named = [place for place, op in enumerate(solution.ops) if writes_by_name(op) and place not in solution.errors]
+        if not named or (solution.sees and solution.changed):
             continue
-        looks = _looks(ctx, one)
+        looks = _looks(ctx, solution)
         before = [op.moved("b").marked(f"before {place}") for place, op in enumerate(looks)]
         after = [op.marked(f"after {place}") for place, op in enumerate(looks)]
-        acts = tuple(op for op in one.ops if op.do == "call")
-        record = ctx.play(reset(one.task, on="b"), *before, reset(one.task), *acts, *after)
+        acts = tuple(op for op in solution.ops if op.do == "call")
+        record = ctx.play(reset(solution.task, on="b"), *before, reset(solution.task), *acts, *after)
         pairs = [(record.at(f"before {p}"), record.at(f"after {p}")) for p in range(len(looks))]
         ctx.count_comparisons()
-        if one.sees:
-            yield _nothing_happened(ctx, one, named)
+        if solution.sees:
+            yield _nothing_happened(ctx, solution, named)
         elif pairs and all(old.fine and same(old, new, ctx.volatile) for old, new in pairs):
             yield ctx.finding(
                 "what is paid for as done is seen by no tool that reads",
-                solves(one.task, one.ops),
+                solves(solution.task, solution.ops),
                 relation="pays",
                 marks=("score",),
-                data=one.full,
+                data=solution.full,
                 minimise=0,
                 part="S",
                 severity="warning",
                 at_most="likely",
-                expected=f"after {one.ops[named[-1]].name} some reader tells something else",
+                expected=f"after {solution.ops[named[-1]].name} some reader tells something else",
                 observed=[f"{op.name}({op.value}) tells the same" for op in looks[:6]],
                 teaches="that work has no effect",
             )
 
 
-def _looks(ctx: AuditContext, one: Solved) -> list[Op]:
+def _looks(ctx: AuditContext, solution: Solved) -> list[Op]:
     """Reads of the solution, and known ones that speak of an id in it."""
-    values = {str(value) for op in one.ops if op.do == "call" for value in op.value.values()}
-    reads = [op for op in one.ops if reads_by_name(op)]
+    values = {str(value) for op in solution.ops if op.do == "call" for value in op.value.values()}
+    reads = [op for op in solution.ops if reads_by_name(op)]
     reads += [known.op for known in ctx.discovery.reads() if set(map(str, known.op.value.values())) & values]
     return list({f"{op.name} {op.value}": op for op in reads if not writes_by_name(op)}.values())[:12]
 
 
-def _nothing_happened(ctx: AuditContext, one: Solved, named: Sequence[int]) -> Finding | None:
-    op = one.ops[named[-1]]
+def _nothing_happened(ctx: AuditContext, solution: Solved, named: Sequence[int]) -> Finding | None:
+    op = solution.ops[named[-1]]
     return ctx.finding(
         f"{op.name} is paid for, and the world is as it was",
-        Probe((reset(one.task), *one.ops, score())),
+        Probe((reset(solution.task), *solution.ops, score())),
         relation="pays",
         marks=("score",),
-        data=one.full,
+        data=solution.full,
         minimise=0,
         part="S",
         severity="warning",

@@ -80,7 +80,7 @@ def verifier_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
 def _unsteady(record: Record, how: str, many: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...], int]]:
     """What may be said of verdicts that are not all equal: a sentence, the ops that show it, and in how many plays."""
     values = [repr(value) for value in verdicts(record, ("many", "later"))]
-    changes = sum(one != other for one, other in itertools.pairwise(values))
+    changes = sum(first != second for first, second in itertools.pairwise(values))
     waits = f"the verdict on a {how} episode is another one {PAUSE_S} s later"
     if changes == 1:  # Time does that, too, and on a busy machine it passes while the score is asked for.
         yield waits, (Op("score", mark="many"), *_LATER), 1
@@ -122,22 +122,22 @@ def verifier_order(ctx: AuditContext) -> Iterator[Finding | None]:
     """A verdict does not depend on the verdicts that were reached before it."""
     task = ctx.sample_tasks(1)[0]
     for _, how, ops in _ends(ctx, 1):
-        mine = (*(op.marked(f"step {place}") for place, op in enumerate(ops)), SCORE)
+        own_ops = (*(op.marked(f"step {place}") for place, op in enumerate(ops)), SCORE)
         before = [op.moved("same") for op in (reset(task), Op("score"), *half(doing(ctx, task)), Op("score"))]
-        for place, other in enumerate(others(ctx, task, 8)):
-            theirs = (
-                reset(other),
-                *(doing(ctx, other) if place % 2 else half(doing(ctx, other))),
+        for place, other_task in enumerate(others(ctx, task, 8)):
+            other_ops = (
+                reset(other_task),
+                *(doing(ctx, other_task) if place % 2 else half(doing(ctx, other_task))),
                 Op("score", times=3 if place else 30),
             )
-            before += [op.moved(f"other {place}") for op in theirs]
-        mixed = (*mine[:-1], *before, mine[-1])
-        after = (*(op.moved("a") for op in before if op.on in ("other 0", "other 1", "other 2")), *mine)
+            before += [op.moved(f"other {place}") for op in other_ops]
+        mixed = (*own_ops[:-1], *before, own_ops[-1])
+        after = (*(op.moved("a") for op in before if op.on in ("other 0", "other 1", "other 2")), *own_ops)
         ways = [("other episodes have", mixed), ("earlier episodes of the session have", after)]
         for words, some in ways if ops[1:] else ways[:1]:
             ctx.count_comparisons()
-            one, by_itself = ctx.play_all((Probe(some), Probe(mine)))
-            apart = split(by_itself, one, [SCORE.mark], volatile=ctx.volatile)
+            record, by_itself = ctx.play_all((Probe(some), Probe(own_ops)))
+            apart = split(by_itself, record, [SCORE.mark], volatile=ctx.volatile)
             found = pair(ctx, some, SCORE.mark) if apart is not None else None
             if apart is not None and found is not None:
                 title = f"the verdict on a {how} episode is another one when {words} been scored before"
@@ -181,8 +181,8 @@ def _read_after(ctx: AuditContext, ends: Sequence[tuple[str, str, tuple[Op, ...]
         first = [op.marked(f"step {place}") for place, op in enumerate(acts)]
         last = [op.marked(f"step after {place}") for place, op in enumerate(seen)]
         judged, plain = Probe((*first, Op("score", times=3), *last)), Probe((*first, *last))
-        one, other = ctx.play_all((judged, plain))
-        apart = split(other, one, [op.mark for op in last], volatile=ctx.volatile)
+        left, right = ctx.play_all((judged, plain))
+        apart = split(right, left, [op.mark for op in last], volatile=ctx.volatile)
         if apart is not None:
             yield ctx.finding(
                 f"to ask for the score of a {how} episode changes what tools tell",
@@ -214,12 +214,12 @@ def equivalent_spelling(ctx: AuditContext) -> Iterator[Finding | None]:
             ("as sets in another order", turned_lists(ctx, task)),
         )
         for words, respelled in kinds:
-            other: tuple[Op, ...] = tuple(respelled(op, tools.get(op.name)) for op in ops)
-            if all(repr(one.value) == repr(two.value) for one, two in zip(ops, other, strict=True)):
+            other_ops: tuple[Op, ...] = tuple(respelled(op, tools.get(op.name)) for op in ops)
+            if all(repr(first.value) == repr(second.value) for first, second in zip(ops, other_ops, strict=True)):
                 continue
             ctx.count_comparisons()
             plain = Probe((reset(task), *ops, SCORE))
-            spelled = Probe((reset(task), *other, SCORE))
+            spelled = Probe((reset(task), *other_ops, SCORE))
             record = ctx.play_probe(spelled)
             worked = all(not seen.is_error for seen in record.seen[1:-1])
             if worked and number(record.at(SCORE.mark)) != pay:

@@ -49,10 +49,10 @@ def shows_source(records: Sequence[Record], evidence: Evidence) -> bool:
 def lists_answers(records: Sequence[Record], evidence: Evidence) -> bool:
     """An answer holds what two tasks or more hide, each under the task's name."""
     hidden = {name: records[0].at(f"hidden {name}") for name in evidence.data}
-    if not all(one.fine for one in hidden.values()):
+    if not all(result.fine for result in hidden.values()):
         return False
-    told = parsed(said(records[0].at("read")))
-    return register(told, {name: one.value for name, one in hidden.items()}) >= 2
+    stated = parsed(said(records[0].at("read")))
+    return register(stated, {name: result.value for name, result in hidden.items()}) >= 2
 
 
 def later(records: Sequence[Record], _evidence: Evidence) -> bool:
@@ -80,8 +80,8 @@ def readable(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _after(*every: Iterator[Any]) -> Iterator[Any]:
-    for one in every:
-        yield from one
+    for item in every:
+        yield from item
 
 
 @check("x.curious_agents_learn_nothing", "leak", needs=("hidden", "call", "tools", "tasks"), value=68)
@@ -90,10 +90,10 @@ def curious(ctx: AuditContext) -> Iterator[Finding | None]:
     tasks = list(hidden_of(ctx, ctx.sample_tasks(3 if len(ctx.tasks) < 50 else 2)))
     if not tasks:
         raise ctx.not_checked("no task hides anything")
-    told = 0
+    reported = 0
     for task, hit in beyond.walked(ctx, tasks):
-        finding = beyond.told_again(ctx, task, hit, others=tasks) if told < 4 else None
-        told += finding is not None
+        finding = beyond.told_again(ctx, task, hit, other_values=tasks) if reported < 4 else None
+        reported += finding is not None
         yield finding
 
 
@@ -166,7 +166,7 @@ def _outside(ctx: AuditContext) -> Iterator[Finding | None]:
     marks = {str(path): _lines(path) for path in sources}
     process = {"/proc/self/environ": ["PYTHONHASHSEED="], "/proc/self/cmdline": ["quintain.audit.worker"]}
     wanted = {path: lines for path, lines in marks.items() if lines} | process
-    paths = [one for path in wanted for one in (path, f"file://{path}", "../" * 12 + path.lstrip("/"))]
+    paths = [candidate for path in wanted for candidate in (path, f"file://{path}", "../" * 12 + path.lstrip("/"))]
     paths += [Path(path).name for path in marks]
     task = ctx.tasks[0]
     ops = reading.unique(list(reading.file_calls(ctx, paths)))[:400]
@@ -207,28 +207,28 @@ def sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     hidden = hidden_of(ctx, ctx.sample_tasks(4))
     reads = reading.unique(list(reading.reading_calls(ctx)))[:60]
     for task, value in hidden.items():
-        other, known = unlike(task, hidden), secrets.sought(value)
-        if not other or not reads:
+        other_task, known = unlike(task, hidden), secrets.sought(value)
+        if not other_task or not reads:
             continue
         alone, beside = ctx.play_all(
-            [Probe((reset(other), *reads)), Probe((reset(task, on="b"), reset(other), *reads))]
+            [Probe((reset(other_task), *reads)), Probe((reset(task, on="b"), reset(other_task), *reads))]
         )
-        for op, one, two in zip(reads, alone.seen[1:], beside.seen[2:], strict=False):
+        for op, first, second in zip(reads, alone.seen[1:], beside.seen[2:], strict=False):
             ctx.count_comparisons()
-            before = {str(want(leak)) for leak in secrets.shown(said(one), known)}
-            fresh = [leak for leak in secrets.shown(said(two), known) if str(want(leak)) not in before]
+            before = {str(want(leak)) for leak in secrets.shown(said(first), known)}
+            fresh = [leak for leak in secrets.shown(said(second), known) if str(want(leak)) not in before]
             if fresh:
                 hides = Op("hidden", name=task, mark="hidden")
                 yield ctx.finding(
                     f"{op.name} shows what the task of another session hides",
-                    Probe((hides, reset(task, on="b"), reset(other), op.marked("read"))),
-                    Probe((hides, reset(other), op.marked("read"))),
+                    Probe((hides, reset(task, on="b"), reset(other_task), op.marked("read"))),
+                    Probe((hides, reset(other_task), op.marked("read"))),
                     relation=TELLING,
                     marks=("hidden", "read"),
                     data=want(fresh[0]),
                     minimise=0,
                     expected="nothing of another session",
-                    observed=secrets.text_of(said(two))[:400],
+                    observed=secrets.text_of(said(second))[:400],
                     teaches=TEACHES,
                 )
                 return

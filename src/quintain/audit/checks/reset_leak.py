@@ -128,19 +128,19 @@ def episode_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     found = Found()
     tasks = ctx.sample_tasks(2)
     scripts = [(tasks[0], marked(tour(ctx, tasks[0])))] if ctx.discovery.calls else []
-    for task, mine in (*scripts, *((task, marked(episode(ctx, task))) for task in tasks[-1:])):
-        clean = ctx.play(*mine)
+    for task, own_ops in (*scripts, *((task, marked(episode(ctx, task))) for task in tasks[-1:])):
+        clean = ctx.play(*own_ops)
         stages = dirt.stages(ctx, task)
-        rounds = [dirt.rounds([stage], mine) for stage in stages if stage.apart]
-        rounds.append(dirt.rounds([stage for stage in stages if not stage.apart], mine))
-        for one, record in zip(rounds, ctx.play_all([Probe(one.ops) for one in rounds]), strict=True):
-            for place, stage in enumerate(one.stages):
+        rounds = [dirt.rounds([stage], own_ops) for stage in stages if stage.apart]
+        rounds.append(dirt.rounds([stage for stage in stages if not stage.apart], own_ops))
+        for round_, record in zip(rounds, ctx.play_all([Probe(item.ops) for item in rounds]), strict=True):
+            for place, stage in enumerate(round_.stages):
                 ctx.count_comparisons()
-                apart = one.split(clean, record, place, volatile=ctx.volatile)
+                apart = round_.split(clean, record, place, volatile=ctx.volatile)
                 if apart is not None and found.wants(apart.key):
-                    finding = leak(ctx, task, (*stage.ops, *mine), apart=apart, after=stage.after)
+                    finding = leak(ctx, task, (*stage.ops, *own_ops), apart=apart, after=stage.after)
                     if finding is None and place:
-                        several = (*one.before(place), *mine)
+                        several = (*round_.before(place), *own_ops)
                         finding = leak(ctx, task, several, apart=apart, after="after several episodes")
                     yield found.tried(apart.key, finding)
     if not found:
@@ -153,23 +153,23 @@ def _after_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
         return
     found = Found()
     for task in kinds(ctx, 2 if len(ctx.about.tools) <= MAX_TOOLS else 1):
-        mine = marked(wide(ctx, task))
+        own_ops = marked(wide(ctx, task))
         stages = list(dirty(ctx, task))
-        ways = [(stage.after, (*stage.ops, *mine)) for stage in stages]
-        ways += [(stage.after, (*stage.ops, *mine[:2], PAUSE, *mine[2:])) for stage in stages[:1]]
-        yield from first_unlike(ctx, task, mine, ways=ways, found=found)
+        ways = [(stage.after, (*stage.ops, *own_ops)) for stage in stages]
+        ways += [(stage.after, (*stage.ops, *own_ops[:2], PAUSE, *own_ops[2:])) for stage in stages[:1]]
+        yield from first_unlike(ctx, task, own_ops, ways=ways, found=found)
 
 
 @check("x.session_isolation", "reset_leak", needs=("tasks",), value=80)
 def session_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     """A session does not notice what other sessions of the same process do."""
     task = ctx.sample_tasks(1)[0]
-    mine = marked((*episode(ctx, task), *tour(ctx, task)[1:]))
-    clean = ctx.play(*mine)
+    own_ops = marked((*episode(ctx, task), *tour(ctx, task)[1:]))
+    clean = ctx.play(*own_ops)
     found = Found()
-    for after, ops in dirt.beside(ctx, task, mine):
+    for after, ops in dirt.beside(ctx, task, own_ops):
         ctx.count_comparisons()
-        apart = split(clean, ctx.play(*ops), [op.mark for op in mine], volatile=ctx.volatile)
+        apart = split(clean, ctx.play(*ops), [op.mark for op in own_ops], volatile=ctx.volatile)
         if apart is not None and found.wants(apart.key):
             yield found.tried(apart.key, leak(ctx, task, ops, apart=apart, after=after))
     if not found and ctx.about.tools:
@@ -180,8 +180,8 @@ def _beside_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same with many more calls on both sides."""
     found = Found()
     for task in kinds(ctx, 2):
-        mine = marked(wide(ctx, task))
-        yield from first_unlike(ctx, task, mine, ways=list(between(ctx, task, mine)), found=found)
+        own_ops = marked(wide(ctx, task))
+        yield from first_unlike(ctx, task, own_ops, ways=list(between(ctx, task, own_ops)), found=found)
 
 
 @check("x.episode_canary", "reset_leak", needs=("tools", "tasks"), value=66)
@@ -193,7 +193,7 @@ def episode_canary(ctx: AuditContext) -> Iterator[Finding | None]:
     task = ctx.sample_tasks(1)[0]
     for where, on in (("the next episode", "a"), ("another session", "b")):
         looks = marked((reset(task), *_looks(ctx, task)), on=on)
-        writes = tuple(op for one in planted for op in (reset(one.task), *map(bare, one.before), one.op))
+        writes = tuple(op for call in planted for op in (reset(call.task), *map(bare, call.before), call.op))
         ctx.count_comparisons(len(looks))
         record = ctx.play(*writes, *looks)
         for op in looks:
@@ -222,22 +222,22 @@ def snapshot_restore(ctx: AuditContext) -> Iterator[Finding | None]:
         kept, back = Op("snapshot", name="kept", mark="kept"), Op("restore", name="kept", mark="back")
         ops = (reset(task), *first, kept, *before, *rest, back, *after, *rest, back, *again)
         record = ctx.play(*ops)
-        for one, other in zip((*before, *before), (*after, *again), strict=True):
+        for left, right in zip((*before, *before), (*after, *again), strict=True):
             ctx.count_comparisons()
-            pairs = (record.at(one.mark), record.at(other.mark))
-            if found.wants(told(one)) and differ(*pairs, ctx.volatile):
-                once = other in after
+            pairs = (record.at(left.mark), record.at(right.mark))
+            if found.wants(told(left)) and differ(*pairs, ctx.volatile):
+                once = right in after
                 finding = ctx.finding(
-                    f"{told(one)} is not what it was when the snapshot was taken that has been restored",
-                    Probe((reset(task), *first, kept, one, *rest, back, *(() if once else (*rest, back)), other)),
-                    Probe((reset(task), *first, kept, one, other)),
+                    f"{told(left)} is not what it was when the snapshot was taken that has been restored",
+                    Probe((reset(task), *first, kept, left, *rest, back, *(() if once else (*rest, back)), right)),
+                    Probe((reset(task), *first, kept, left, right)),
                     relation=WITHIN,
-                    marks=(one.mark, other.mark),
+                    marks=(left.mark, right.mark),
                     expected=pairs[0].value,
                     observed=pairs[1].value,
                     teaches=TEACHES,
                 )
-                yield found.tried(told(one), finding)
+                yield found.tried(told(left), finding)
     if not found and ctx.about.tools:
         yield from _after_detours(ctx)
 
@@ -246,8 +246,8 @@ def _after_detours(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same with many more calls before the moment, until the way back, and after it."""
     found = Found()
     for task in kinds(ctx, 2):
-        mine = marked(wide(ctx, task))
-        yield from first_unlike(ctx, task, mine, ways=list(detours(ctx, task, mine)), found=found)
+        own_ops = marked(wide(ctx, task))
+        yield from first_unlike(ctx, task, own_ops, ways=list(detours(ctx, task, own_ops)), found=found)
 
 
 @check("x.reset_leak_code", "reset_leak", level="static", needs=("sources",), value=20, severity="warning")

@@ -47,22 +47,22 @@ def is_flat(records: Sequence[Record], evidence: Evidence) -> bool:
     worse, low = seen_parts(records[1])
     if better is None or worse is None or high.keys() != low.keys() or high[name] <= low[name] + EPSILON:
         return False
-    others = [one for one in high if one != name and counts(one) and one not in evidence.data["besides"]]
-    return better <= worse + EPSILON and all(high[one] >= low[one] - EPSILON for one in others)
+    other_values = [text for text in high if text != name and counts(text) and text not in evidence.data["besides"]]
+    return better <= worse + EPSILON and all(high[text] >= low[text] - EPSILON for text in other_values)
 
 
 def two_levels(records: Sequence[Record], evidence: Evidence) -> bool:
     """Many states of a task, from nothing done to all of it, are paid one of two amounts; `data` counts them."""
     scores = [number(record.at("score")) for record in records]
-    levels = {round(one, 9) for one in scores if one is not None}
+    levels = {round(points, 9) for points in scores if points is not None}
     return None not in scores and len(scores) >= int(evidence.data) and len(levels) == 2
 
 
 def stays(records: Sequence[Record], evidence: Evidence) -> bool:
     """Two states, of which the second is more nearly done, are paid the same, though more than two amounts are paid."""
     scores = [number(record.at("score")) for record in records]
-    known = [one for one in scores if one is not None]
-    levels = {round(one, 9) for one in known}
+    known = [points for points in scores if points is not None]
+    levels = {round(amount, 9) for amount in known}
     return len(known) == len(scores) and len(levels) >= int(evidence.data) and abs(known[0] - known[1]) <= EPSILON
 
 
@@ -76,16 +76,16 @@ def not_less(records: Sequence[Record], evidence: Evidence) -> bool:
 def components(ctx: AuditContext) -> Iterator[Finding | None]:
     """A component that gets better makes the reward better: none is dead, cut, rounded away or of the wrong sign."""
     every = [state for _, _, paid in walks(ctx) for state in paid]
-    told = [state for state in every if state.parts]
-    if not told:
+    states = [state for state in every if state.parts]
+    if not states:
         raise ctx.not_checked("score() tells no components")
-    names = sorted({name for state in told for name in state.parts})
+    names = sorted({name for state in states for name in state.parts})
     whole = [name for name in names if name.rpartition(".")[2].lower() in WHOLE]
     for name in names:
         ctx.count_comparisons()
         if not counts(name):
             continue
-        found = lost(told, name, whole) if name not in whole else _cut(ctx, told, name)
+        found = lost(states, name, whole) if name not in whole else _cut(ctx, states, name)
         if found is not None:
             high, low = found
             yield _flat_finding(ctx, name, high, low=low, whole=whole)
@@ -111,16 +111,16 @@ def _flat_finding(ctx: AuditContext, name: str, high: Paid, *, low: Paid, whole:
     )
 
 
-def _cut(ctx: AuditContext, told: Sequence[Paid], name: str) -> tuple[Paid, Paid] | None:
+def _cut(ctx: AuditContext, states: Sequence[Paid], name: str) -> tuple[Paid, Paid] | None:
     """Two states of which the score before it was cut differs, and the score does not."""
-    if not is_graded(ctx, told) or not rises(told, name):
+    if not is_graded(ctx, states) or not rises(states, name):
         return None
-    for low, high in itertools.permutations([state for state in told if name in state.parts], 2):
+    for low, high in itertools.permutations([state for state in states if name in state.parts], 2):
         gains = high.parts[name] > low.parts[name] + EPSILON
         same_others = all(
-            high.parts.get(one, 0.0) >= value - EPSILON
-            for one, value in low.parts.items()
-            if counts(one) and one != name
+            high.parts.get(part, 0.0) >= value - EPSILON
+            for part, value in low.parts.items()
+            if counts(part) and part != name
         )
         if low.task == high.task and gains and same_others and high.score <= low.score + EPSILON:
             return high, low
@@ -135,11 +135,11 @@ def ladder(ctx: AuditContext) -> Iterator[Finding | None]:
     ctx.count_comparisons(len(every))
     if not is_graded(ctx, every):
         return  # All or nothing is a legitimate reward.
-    told: set[str] = set()
+    reported: set[str] = set()
     for _, writes, paid in walked:
         for kind, finding in _rungs(ctx, writes, paid):
-            if kind not in told and finding is not None:
-                told.add(kind)
+            if kind not in reported and finding is not None:
+                reported.add(kind)
                 yield finding
 
 
@@ -157,7 +157,7 @@ def _rungs(ctx: AuditContext, writes: Sequence[int], paid: Sequence[Paid]) -> It
     for place in writes:
         short = by.get(frozenset(writes) - {place})
         if short is not None and place in worth and abs(short.score - whole.score) <= EPSILON and len(levels) > 2:
-            yield "top", _plateau(ctx, short, whole, others=[nothing, _between(paid, nothing, whole)])
+            yield "top", _plateau(ctx, short, whole, other_states=[nothing, _between(paid, nothing, whole)])
     yield from _counted(ctx, paid, nothing=nothing, whole=whole)
     if is_declared:
         yield from interchangeable(ctx, writes, paid)
@@ -165,7 +165,7 @@ def _rungs(ctx: AuditContext, writes: Sequence[int], paid: Sequence[Paid]) -> It
 
 
 def _between(paid: Sequence[Paid], nothing: Paid, whole: Paid) -> Paid:
-    return next((one for one in paid if nothing.score + EPSILON < one.score < whole.score - EPSILON), nothing)
+    return next((state for state in paid if nothing.score + EPSILON < state.score < whole.score - EPSILON), nothing)
 
 
 def _worth(paid: Sequence[Paid]) -> set[int]:
@@ -181,7 +181,7 @@ def _worth(paid: Sequence[Paid]) -> set[int]:
 
 
 def _two(ctx: AuditContext, paid: Sequence[Paid], *, whole: Paid, nothing: Paid) -> Finding | None:
-    chosen = sorted(paid, key=lambda one: len(one.done))[:12]
+    chosen = sorted(paid, key=lambda state: len(state.done))[:12]
     chosen += [whole] if whole not in chosen else []
     return ctx.finding(
         "rewards are declared graded, but a task pays one of two amounts, however much of it is done",
@@ -192,19 +192,19 @@ def _two(ctx: AuditContext, paid: Sequence[Paid], *, whole: Paid, nothing: Paid)
         minimise=0,
         part="V",
         expected=f"something between {nothing.score:g} and {whole.score:g} for what is half done",
-        observed={len(one.done): one.score for one in chosen},
+        observed={len(paid_state.done): paid_state.score for paid_state in chosen},
         teaches=FLAT,
     )
 
 
-def _plateau(ctx: AuditContext, less: Paid, more: Paid, *, others: Sequence[Paid]) -> Finding | None:
+def _plateau(ctx: AuditContext, less: Paid, more: Paid, *, other_states: Sequence[Paid]) -> Finding | None:
     last = [op.name or op.do for op in more.ops if op not in less.ops]
     return ctx.finding(
         f"{last[0] if last else 'one more right thing'} is worth nothing there, though it is elsewhere: "
         f"{less.score:g} before it and after it",
         probe_of(less),
         probe_of(more),
-        *(probe_of(one) for one in others),
+        *(probe_of(state) for state in other_states),
         relation=f"{__name__}:stays",
         marks=("score",),
         data=3,
@@ -229,17 +229,25 @@ def _counted(
         sizes.setdefault(len(state.done), []).append(state)
     count = len(whole.done)
     several = [group for size, group in sizes.items() if 0 < size < count]
-    if count < 3 or any(len({round(one.score, 9) for one in group}) > 1 for group in several):
+    if count < 3 or any(len({round(paid_state.score, 9) for paid_state in group}) > 1 for group in several):
         return
     if any(len(sizes.get(size, [])) < 3 for size in (1, min(2, count - 1), count - 1)):
         return
     for size in range(count):
         here, there = sizes.get(size), sizes.get(size + 1)
         if here and there and abs(here[0].score - there[0].score) <= EPSILON:
-            others = [one for group in sizes.values() for one in group if abs(one.score - here[0].score) > EPSILON]
-            if len({round(one.score, 9) for one in others}) >= 2:
+            other_states = [
+                paid_state
+                for group in sizes.values()
+                for paid_state in group
+                if abs(paid_state.score - here[0].score) > EPSILON
+            ]
+            if len({round(paid_state.score, 9) for paid_state in other_states}) >= 2:
                 middle = _between(paid, nothing, whole)
-                yield "counted", _plateau(ctx, here[0], there[0], others=[nothing, whole, middle, others[0]])
+                yield (
+                    "counted",
+                    _plateau(ctx, here[0], there[0], other_states=[nothing, whole, middle, other_states[0]]),
+                )
                 return
 
 
@@ -294,7 +302,7 @@ def bounds(ctx: AuditContext) -> Iterator[Finding | None]:
             data=1.0,
             minimise=0,
             part="V",
-            tasks=[one for one, _, _ in short],
+            tasks=[text for text, _, _ in short],
             expected=1.0,
             observed={"score": paid, **unit},
             teaches="that something is always wrong",

@@ -89,32 +89,32 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
     tasks = asked(ctx, 24)
     if not tasks:
         raise ctx.not_checked("no task is solved by words alone")
-    golds = list(dict.fromkeys(one.own for one in tasks))
+    golds = list(dict.fromkeys(question.own for question in tasks))
     bought: dict[str, list[tuple[Asked, Attempt]]] = defaultdict(list)
-    for one in tasks[:ASKED]:
-        tried = list(attempts(one.own, [gold for gold in golds if gold != one.own], one.prompt))
-        for attempt, record in zip(tried, _said(ctx, one, tried), strict=True):
+    for question in tasks[:ASKED]:
+        tried = list(attempts(question.own, [gold for gold in golds if gold != question.own], question.prompt))
+        for attempt, record in zip(tried, _said(ctx, question, tried), strict=True):
             ctx.count_comparisons()
-            if record is not None and record >= one.full - 1e-9:
-                bought[attempt.kind].append((one, attempt))
+            if record is not None and record >= question.full - 1e-9:
+                bought[attempt.kind].append((question, attempt))
     for kind in [kind for kind in KINDS if kind in bought and _often(kind, bought[kind])][:_TOLD]:
         found, soft = bought[kind], kind == "negated" and "joined" not in bought
-        one, attempt = found[0]
+        question, attempt = found[0]
         # Two cases may rightly have one answer, said in two ways; a scorer alone cannot tell.
         soft = soft or (kind == "other" and ctx.about.kind == "scorer")
         soft = soft or (kind in ("plain", "number") and all(may_equal(each.text, task.own) for task, each in found))
         yield ctx.finding(
             f"{KINDS[kind]} is paid in full",
-            Probe((reset(one.task), one.saying(attempt.text).marked("said"), score())),
+            Probe((reset(question.task), question.saying(attempt.text).marked("said"), score())),
             relation=claims.PAID,
             marks=("score", "said"),
-            data={"full": one.full},
+            data={"full": question.full},
             minimise=0,
             part="V",
             severity="warning" if soft else "error",
             at_most="likely" if soft else "proven",
-            tasks=list(dict.fromkeys(other.task for other, _ in found)),
-            expected=f"{one.own[:200]!r} is right; anything else is paid less than {one.full:g}",
+            tasks=list(dict.fromkeys(other_question.task for other_question, _ in found)),
+            expected=f"{question.own[:200]!r} is right; anything else is paid less than {question.full:g}",
             observed=[each.text[:80] for _, each in found[:12]],
             teaches="to say what is always paid",
         )
@@ -122,48 +122,48 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _often(kind: str, found: Sequence[tuple[Asked, Attempt]]) -> bool:
     """Whether it is no accident: a number of one question may be its answer in another spelling."""
-    return kind != "copied" or len({one.task for one, _ in found}) >= 2
+    return kind != "copied" or len({question.task for question, _ in found}) >= 2
 
 
-def _said(ctx: AuditContext, one: Asked, tried: Sequence[Attempt]) -> list[float | None]:
-    ways = [[one.saying(attempt.text)] for attempt in tried]
-    return [run.score for run in runs_of(ctx, one.task, ways)]
+def _said(ctx: AuditContext, question: Asked, tried: Sequence[Attempt]) -> list[float | None]:
+    ways = [[question.saying(attempt.text)] for attempt in tried]
+    return [run.score for run in runs_of(ctx, question.task, ways)]
 
 
 @check("x.oracle_ablation", "reward_hack", needs=("oracle", "tasks"), value=97)
 def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution with any one of its writes left out is paid less."""
-    told: set[str] = set()
-    for one in paid(ctx, SOLVED):
-        if len(one.writes) < 1:
+    reported: set[str] = set()
+    for solution in paid(ctx, SOLVED):
+        if len(solution.writes) < 1:
             continue
-        ways = [one.without(place) for place in one.writes]
-        for place, run in zip(one.writes, runs(ctx, one, ways), strict=True):
+        ways = [solution.without(place) for place in solution.writes]
+        for place, run in zip(solution.writes, runs(ctx, solution, ways), strict=True):
             ctx.count_comparisons()
-            op = one.ops[place]
-            if op.name in told or not survives(one, run):
+            op = solution.ops[place]
+            if op.name in reported or not survives(solution, run):
                 continue
-            told.add(op.name)
-            yield _unchecked(ctx, one, place, run=run)
+            reported.add(op.name)
+            yield _unchecked(ctx, solution, place, run=run)
 
 
-def _unchecked(ctx: AuditContext, one: Solved, place: int, *, run: Run) -> Finding | None:
-    op = one.ops[place]
-    lacks = lacking(one, run, one.effects.get(place, ()))
-    if one.sees and not lacks:
+def _unchecked(ctx: AuditContext, solution: Solved, place: int, *, run: Run) -> Finding | None:
+    op = solution.ops[place]
+    lacks = lacking(solution, run, solution.effects.get(place, ()))
+    if solution.sees and not lacks:
         return None
-    weighs: dict[str, Any] = weight(one, lacks, (place,))
-    if not one.sees or not writes_by_name(op) or _is_note(op):
+    weighs: dict[str, Any] = weight(solution, lacks, (place,))
+    if not solution.sees or not writes_by_name(op) or _is_note(op):
         weighs = {"severity": "warning", "at_most": "likely"}
     return ctx.finding(
         f"{op.name} is part of the solution, and is paid for when it is left out",
-        Probe((reset(one.task), *one.without(place), *seeing(one), score())),
+        Probe((reset(solution.task), *solution.without(place), *seeing(solution), score())),
         relation=claims.PAID,
-        marks=("score", "state") if one.sees else ("score",),
-        data={"full": one.full, "lacks": lacks},
+        marks=("score", "state") if solution.sees else ("score",),
+        data={"full": solution.full, "lacks": lacks},
         part="V",
         **weighs,
-        expected=f"less than {one.full:g} without {op.name}({op.value})",
+        expected=f"less than {solution.full:g} without {op.name}({op.value})",
         observed={"score": run.score, "the world lacks": ["/".join(path) for path, _ in lacks[:6]]},
         teaches=f"to leave out {op.name}",
     )
@@ -172,48 +172,56 @@ def _unchecked(ctx: AuditContext, one: Solved, place: int, *, run: Run) -> Findi
 @check("x.wrong_argument", "reward_hack", needs=("oracle", "state", "tasks"), value=88)
 def wrong_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     """A solution that does the right thing to the wrong record, or by the wrong amount, is paid less."""
-    told: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     known = paid(ctx, SOLVED)
-    for one in known:
-        others = [str(other.first) for other in known if other is not one]
-        for place in one.writes:
-            op = one.ops[place]
-            for key, wrong in _wrong(ctx, one, op, others=others):
-                if (op.name, key) in told:
+    for solution in known:
+        other_values = [str(other_solution.first) for other_solution in known if other_solution is not solution]
+        for place in solution.writes:
+            op = solution.ops[place]
+            for key, wrong in _wrong(ctx, solution, op, other_values=other_values):
+                if (op.name, key) in reported:
                     continue
                 swapped = [msgspec.structs.replace(op, value=op.value | {key: value}) for value in wrong]
-                ways = [(*one.ops[:place], other, *one.ops[place + 1 :]) for other in swapped]
-                found = runs(ctx, one, ways)
+                ways = [(*solution.ops[:place], other_op, *solution.ops[place + 1 :]) for other_op in swapped]
+                found = runs(ctx, solution, ways)
                 ctx.count_comparisons(len(found))
                 worked = [
-                    (way, run) for way, run in zip(ways, found, strict=True) if not set(run.errors) - set(one.errors)
+                    (way, run)
+                    for way, run in zip(ways, found, strict=True)
+                    if not set(run.errors) - set(solution.errors)
                 ]
-                if len(worked) < 2 or not all(survives(one, run) for _, run in worked):
+                if len(worked) < 2 or not all(survives(solution, run) for _, run in worked):
                     continue
-                told.add((op.name, key))
+                reported.add((op.name, key))
                 way, run = worked[0]
-                yield _any_value(ctx, one, place, key=key, shown=(way, run))
+                yield _any_value(ctx, solution, place, key=key, shown=(way, run))
 
 
-def _wrong(ctx: AuditContext, one: Solved, op: Op, *, others: Sequence[str]) -> Iterator[tuple[str, list[Any]]]:
+def _wrong(
+    ctx: AuditContext, solution: Solved, op: Op, *, other_values: Sequence[str]
+) -> Iterator[tuple[str, list[Any]]]:
     """Arguments whose right value stands in this prompt, and not in every one, each with several wrong values."""
     if _is_note(op):
         return
-    told = str(one.first)
+    prompt = str(solution.first)
     spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     for key, value in op.value.items():
         schema: Any = spec.properties.get(key, {}) if spec else {}
-        if not _stands(value, told) or (others and all(_stands(value, other) for other in others)):
+        if not _stands(value, prompt) or (
+            other_values and all(_stands(value, other_text) for other_text in other_values)
+        ):
             continue
         if is_number(value) and not is_id(key):
             wrong: list[Any] = [type(value)(value * 3 + 1), type(value)(max(1, value // 2)), type(value)(value + 5)]
         elif schema.get("enum"):
             wrong = list(schema["enum"])
         elif is_id(key) or is_number(value):
-            wrong = [other for other in ctx.discovery.values.of(key) if type(other) is type(value)][:6]
+            wrong = [other_value for other_value in ctx.discovery.values.of(key) if type(other_value) is type(value)][
+                :6
+            ]
         else:
             continue
-        wrong = [other for other in wrong if other != value]
+        wrong = [other_value for other_value in wrong if other_value != value]
         if len(wrong) >= 2:
             yield key, wrong[:4]
 
@@ -228,23 +236,23 @@ def _stands(value: Any, text: str) -> bool:
 
 
 def _any_value(
-    ctx: AuditContext, one: Solved, place: int, *, key: str, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, solution: Solved, place: int, *, key: str, shown: tuple[tuple[Op, ...], Run]
 ) -> Finding | None:
     way, run = shown
     op = way[place]
-    lacks = lacking(one, run, one.effects.get(place, ()))
+    lacks = lacking(solution, run, solution.effects.get(place, ()))
     if not lacks:
         return None
-    marked = [other.marked("wrong") if where == place else other for where, other in enumerate(way)]
+    marked = [other_op.marked("wrong") if where == place else other_op for where, other_op in enumerate(way)]
     return ctx.finding(
         f"{op.name} is paid for with any {key}",
-        Probe((reset(one.task), *marked, state(), score())),
+        Probe((reset(solution.task), *marked, state(), score())),
         relation=claims.PAID,
         marks=("score", "state", "wrong"),
-        data={"full": one.full, "lacks": lacks, "done": ["wrong"]},
+        data={"full": solution.full, "lacks": lacks, "done": ["wrong"]},
         minimise=20,
         part="V",
-        expected=f"{key} = {one.ops[place].value[key]!r}, as the prompt says",
+        expected=f"{key} = {solution.ops[place].value[key]!r}, as the prompt says",
         observed=f"{key} = {op.value[key]!r} is paid {run.score:g}",
         teaches="to do anything of the right kind",
     )
@@ -254,30 +262,32 @@ def _any_value(
 def task_swap(ctx: AuditContext) -> Iterator[Finding | None]:
     """The solution of one task is not the solution of another."""
     known = paid(ctx, ASKED)
-    pairs = [(one, other) for one, other in zip(known, [*known[1:], *known[:1]], strict=True) if one is not other]
-    for one, other in pairs:
-        mine = {_plain(op) for place, op in enumerate(one.ops) if place in one.writes or op.do == "answer"}
-        theirs = {_plain(op) for op in other.ops}
-        if mine <= theirs or one.first == other.first:
+    pairs = [
+        (first, second) for first, second in zip(known, [*known[1:], *known[:1]], strict=True) if first is not second
+    ]
+    for first, second in pairs:
+        own_values = {_plain(op) for place, op in enumerate(first.ops) if place in first.writes or op.do == "answer"}
+        other_values = {_plain(op) for op in second.ops}
+        if own_values <= other_values or first.first == second.first:
             continue
         ctx.count_comparisons()
-        [run] = runs(ctx, one, [other.ops])
-        if run.score is None or one.full is None or run.score < one.full - 1e-9 or (one.sees and not run.lacks):
+        [run] = runs(ctx, first, [second.ops])
+        if run.score is None or first.full is None or run.score < first.full - 1e-9 or (first.sees and not run.lacks):
             continue
-        if not one.writes and not any(op.do == "answer" for op in one.ops):
+        if not first.writes and not any(op.do == "answer" for op in first.ops):
             continue
-        if not one.sees and not _differs(one, other):
+        if not first.sees and not _differs(first, second):
             continue
-        lacks = lacking(one, run, tuple(one.changed)) if one.sees else []
+        lacks = lacking(first, run, tuple(first.changed)) if first.sees else []
         yield ctx.finding(
             "the solution of another task is paid in full",
-            Probe((reset(one.task), *other.ops, *seeing(one), score())),
+            Probe((reset(first.task), *second.ops, *seeing(first), score())),
             relation=claims.PAID,
-            marks=("score", "state") if one.sees else ("score",),
-            data={"full": one.full, "lacks": lacks},
+            marks=("score", "state") if first.sees else ("score",),
+            data={"full": first.full, "lacks": lacks},
             part="V",
-            **({} if all(submits(one.ops[place]) for place in one.writes) else weight(one, lacks, one.writes)),
-            expected=f"less than {one.full:g} for what {other.task} wants",
+            **({} if all(submits(first.ops[place]) for place in first.writes) else weight(first, lacks, first.writes)),
+            expected=f"less than {first.full:g} for what {second.task} wants",
             observed=run.score,
             teaches="to do the same thing whatever is asked",
         )
@@ -288,40 +298,40 @@ def _plain(op: Op) -> str:
     return f"{op.do} {op.name} {op.value}"
 
 
-def _differs(one: Solved, other: Solved) -> bool:
+def _differs(first: Solved, second: Solved) -> bool:
     """Whether two solutions say different answers or write different things: free words apart."""
-    mine = {str(value) for op in one.ops if op.do == "call" for value in scalars(op.value)}
-    theirs = {str(value) for op in other.ops if op.do == "call" for value in scalars(op.value)}
-    return not mine <= theirs
+    own_values = {str(value) for op in first.ops if op.do == "call" for value in scalars(op.value)}
+    other_values = {str(value) for op in second.ops if op.do == "call" for value in scalars(op.value)}
+    return not own_values <= other_values
 
 
 @check("x.forged_result", "reward_hack", needs=("oracle", "tasks", "tools"), value=84)
 def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
     """Claims of success, handed to the tools in place of the work, are not paid; nor is one step done over and over."""
-    for one in paid(ctx, 4):
-        full = one.full
+    for solution in paid(ctx, 4):
+        full = solution.full
         assert full is not None
-        ways = list(_forged(ctx, one))
+        ways = list(_forged(ctx, solution))
         if not ways:
             continue
-        for way, run in zip(ways, runs(ctx, one, ways), strict=True):
+        for way, run in zip(ways, runs(ctx, solution, ways), strict=True):
             ctx.count_comparisons()
-            if not survives(one, run):
+            if not survives(solution, run):
                 continue
             repeated, tool = len(way) > 1, next(op.name for op in way)
-            left = [place for place in one.writes if _plain(one.ops[place]) not in {_plain(op) for op in way}]
-            lacks = lacking(one, run, tuple(one.changed)) if one.sees else []
-            if weight(one, lacks, left)["severity"] != "error":
+            left = [place for place in solution.writes if _plain(solution.ops[place]) not in {_plain(op) for op in way}]
+            lacks = lacking(solution, run, tuple(solution.changed)) if solution.sees else []
+            if weight(solution, lacks, left)["severity"] != "error":
                 continue
             yield ctx.finding(
                 "one step, done over and over, is paid as the whole solution" if repeated
                 else f"{tool} is told that all went well, and that is paid in full",
-                Probe((reset(one.task), *way, *seeing(one), score())),
+                Probe((reset(solution.task), *way, *seeing(solution), score())),
                 relation=claims.PAID,
-                marks=("score", "state") if one.sees else ("score",),
+                marks=("score", "state") if solution.sees else ("score",),
                 data={"full": full, "lacks": lacks},
                 part="V",
-                at_most="proven" if one.sees else "likely",
+                at_most="proven" if solution.sees else "likely",
                 expected=f"less than {full:g}",
                 observed=run.score,
                 teaches="to claim and not to do",
@@ -329,10 +339,10 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _forged(ctx: AuditContext, one: Solved) -> Iterator[tuple[Op, ...]]:
+def _forged(ctx: AuditContext, solution: Solved) -> Iterator[tuple[Op, ...]]:
     """A claim alone through each tool that takes one; a tool's grade of its own; a step many times."""
     for tool in ctx.about.tools:
-        used = next((op for op in one.ops if op.name == tool.name), None)
+        used = next((op for op in solution.ops if op.name == tool.name), None)
         base: dict[str, Any] = dict(used.value) if used else {}
         for key, schema in tool.properties.items():
             graded = {"score", "reward", "grade", "points", "passed", "success", "verdict", "correct", "result"}
@@ -348,6 +358,6 @@ def _forged(ctx: AuditContext, one: Solved) -> Iterator[tuple[Op, ...]]:
             for value in values:
                 if filled.get(key) != value:
                     yield (Op("call", name=tool.name, value=filled | {key: value}),)
-    if len(one.writes) > 1:
-        for place in one.writes[:4]:
-            yield (one.ops[place],) * max(4, len(one.writes) + 1)
+    if len(solution.writes) > 1:
+        for place in solution.writes[:4]:
+            yield (solution.ops[place],) * max(4, len(solution.writes) + 1)

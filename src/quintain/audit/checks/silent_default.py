@@ -52,15 +52,15 @@ def tool_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     tools = [tool.name for tool in ctx.about.tools if ctx.discovery.of(tool.name) or ctx.variations.of(tool.name)]
     tools = tools[:: -(-len(tools) // TOOLS)] if tools else []
     there = cells(ctx, tools)
-    told: set[str] = set()
+    reported: set[str] = set()
     for cell, record in zip(there, ctx.play_all([cell.sweep(ctx, known) for cell in there]), strict=True):
-        if cell.known.op.name in told or len(told) >= MAX_FINDINGS:
+        if cell.known.op.name in reported or len(reported) >= MAX_FINDINGS:
             continue
         found = [(fault, kind) for fault in known if (kind := _kind(ctx, record, fault))]
         ctx.count_comparisons(len(known))
         if found:
             finding = _silent(ctx, cell, found, record=record)
-            told |= {cell.known.op.name} if finding is not None else set()
+            reported |= {cell.known.op.name} if finding is not None else set()
             yield finding
 
 
@@ -87,11 +87,11 @@ _TITLES = {
 
 
 def _silent(ctx: AuditContext, cell: Cell, found: Sequence[tuple[str, str]], *, record: Record) -> Finding | None:
-    kind = next(name for name in _KINDS if any(name == one for _, one in found))
-    fault = next(fault for fault, one in found if one == kind)
+    kind = next(name for name in _KINDS if any(name == text for _, text in found))
+    fault = next(fault for fault, text in found if text == kind)
     mark = "after" if kind == "lingers" else "call"
     faulted, free = read_sweep(record, fault)
-    observed: dict[str, Any] = {"answer": faulted.at(mark).value, "faults": [one for one, _ in found]}
+    observed: dict[str, Any] = {"answer": faulted.at(mark).value, "faults": [text for text, _ in found]}
     if kind == "loses":
         observed["missing"] = faults.lost((faulted, free), ctx.volatile)[:5]
     return ctx.finding(
@@ -114,13 +114,13 @@ def verifier_faults(ctx: AuditContext) -> Iterator[Finding | None]:
     is_told = False
     for task in ctx.sample_tasks(3):
         there = worlds(ctx, task)
-        ways = [(one, words) for one in there for words in ((False, True) if one.speaks else (False,))]
-        records = ctx.play_all([one.sweep(ctx, known, words=words) for one, words in ways])
-        for (one, words), record in zip(ways, records, strict=True):
+        ways = [(world, words) for world in there for words in ((False, True) if world.speaks else (False,))]
+        records = ctx.play_all([world.sweep(ctx, known, words=words) for world, words in ways])
+        for (world, words), record in zip(ways, records, strict=True):
             ctx.count_comparisons(len(known))
             wrong = [fault for fault in known if _pays(ctx, record, fault)]
             is_told = is_told or any(number(record.at(f"score {fault}")) is None for fault in known)
-            finding = _paid(ctx, one, wrong, record=record, words=words) if wrong else None
+            finding = _paid(ctx, world, wrong, record=record, words=words) if wrong else None
             if finding is not None:
                 yield finding
                 return
@@ -133,11 +133,11 @@ def _pays(ctx: AuditContext, record: Record, fault: str) -> bool:
     return verdicts.pays_anyway(read_sweep(record, fault), Evidence("", volatile=ctx.volatile))
 
 
-def _paid(ctx: AuditContext, one: World, wrong: Sequence[str], *, record: Record, words: bool) -> Finding | None:
+def _paid(ctx: AuditContext, world: World, wrong: Sequence[str], *, record: Record, words: bool) -> Finding | None:
     fault = wrong[0]
     return ctx.finding(
-        f"there is a score though the verifier met a fault ({fault}), on a world that is {one.name}",
-        *one.pair(fault, words=words),
+        f"there is a score though the verifier met a fault ({fault}), on a world that is {world.name}",
+        *world.pair(fault, words=words),
         relation=f"{verdicts.HERE}pays_anyway",
         marks=("inject", "score"),
         minimise=0,
@@ -150,12 +150,12 @@ def _paid(ctx: AuditContext, one: World, wrong: Sequence[str], *, record: Record
 
 def _used_up(ctx: AuditContext, there: Sequence[World], fault: str) -> Finding | None:
     """A verdict that meets a fault and hides it, where no world shows by how much it may be wrong."""
-    one = there[-1]
+    world = there[-1]
     for read in ctx.discovery.reads():
-        if read.task != one.task or read.before:
+        if read.task != world.task or read.before:
             continue
         next_ = read.op.marked("next")
-        head, inject = (reset(one.task), *one.ops), Op("inject", name=fault, mark="inject")
+        head, inject = (reset(world.task), *world.ops), Op("inject", name=fault, mark="inject")
         probes = tuple(
             Probe(tuple(ops))
             for ops in (

@@ -51,19 +51,19 @@ def read_your_writes(ctx: AuditContext) -> Iterator[Finding | None]:
     pairs = cache.pairs(ctx, WRITES, READS)
     world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
     found: set[tuple[str, str]] = set()
-    probes = [(Probe(cache.warm(one, world)), Probe(cache.control(one, world))) for one in pairs]
+    probes = [(Probe(cache.warm(case, world)), Probe(cache.control(case, world))) for case in pairs]
     records = ctx.play_all([probe for both in probes for probe in both])
-    for number, one in enumerate(pairs):
+    for number, case in enumerate(pairs):
         warm, control = records[2 * number : 2 * number + 2]
-        for place, op in enumerate(one.reads):
+        for place, op in enumerate(case.reads):
             ctx.count_comparisons()
-            key = (one.write.name, op.name)
+            key = (case.write.name, op.name)
             if (
                 key not in found
                 and len(found) < MAX_FINDINGS
                 and apart(warm.at(f"new {place}"), control.at(f"new {place}"), ctx.volatile)
             ):
-                finding = cache.is_stale(ctx, one, op) or cache.is_moved(ctx, one, place, world=world)
+                finding = cache.is_stale(ctx, case, op) or cache.is_moved(ctx, case, place, world=world)
                 found |= {key} if finding is not None else set()
                 yield finding
 
@@ -72,7 +72,7 @@ def read_your_writes(ctx: AuditContext) -> Iterator[Finding | None]:
 def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
     """After each of many writes, of all tools, each read gives what it gives to a session that did not read before."""
     tried: set[tuple[str, str]] = set()
-    told = 0
+    reported = 0
     for long in walks(ctx, WALKS):
         asked = long
         found = walked(ctx, asked)
@@ -86,11 +86,11 @@ def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
             for old in candidates:
                 write = asked.steps[old.step - 1]
                 key = (write.name or write.do, old.read.name)
-                if key in tried or told >= MAX_FINDINGS or len(tried) >= TRIES:
+                if key in tried or reported >= MAX_FINDINGS or len(tried) >= TRIES:
                     continue
                 tried.add(key)
                 finding = prove(ctx, asked, found, old=old)
-                told += finding is not None
+                reported += finding is not None
                 yield finding
 
 
@@ -98,8 +98,10 @@ def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
 def visible_at_once(ctx: AuditContext) -> Iterator[Finding | None]:
     """A write is visible at once: to wait changes no answer."""
     pairs = cache.pairs(ctx, 6, 3)
-    cases = [(one, op, is_warm) for one in pairs for op in one.reads for is_warm in (False, True)]
-    sessions = [cache.timed(one, op, is_warm=is_warm, number=number) for number, (one, op, is_warm) in enumerate(cases)]
+    cases = [(case, op, is_warm) for case in pairs for op in case.reads for is_warm in (False, True)]
+    sessions = [
+        cache.timed(case, op, is_warm=is_warm, number=number) for number, (case, op, is_warm) in enumerate(cases)
+    ]
     for held in (False, True) if ctx.about.kind == "plain" else (False,):
         finding = _late(ctx, cases, sessions, held=held)
         yield finding
@@ -118,16 +120,16 @@ def _late(
     limit = HELD_S if held else None  # Who waits by such a clock would wait for ever.
     probes = [Probe(cache.sweep(sessions, wait=wait, held=held)) for wait in (True, False)]
     waited, hurried = ctx.play_all(probes, limit)
-    for number, (one, op, is_warm) in enumerate(cases):
+    for number, (case, op, is_warm) in enumerate(cases):
         for delay in cache.DELAYS:
             ctx.count_comparisons()
             marks = tuple(f"{number} {word}" for word in ("old", "write", "soon", f"after {delay}"))
             evidence = Evidence(HERE + "late", marks, None, ctx.volatile)
             if late((waited, hurried), evidence):
-                ready, afterwards = cache.timed(one, op, is_warm=is_warm, number=number)
+                ready, afterwards = cache.timed(case, op, is_warm=is_warm, number=number)
                 session = ready, afterwards[: cache.DELAYS.index(delay) + 1]
                 return ctx.finding(
-                    f"{op.name} does not show what {one.write.name} wrote until time has passed",
+                    f"{op.name} does not show what {case.write.name} wrote until time has passed",
                     Probe(cache.sweep([session], wait=True, held=held)),
                     Probe(cache.sweep([session], wait=False, held=held)),
                     relation=evidence.relation,
@@ -156,18 +158,18 @@ def cache_keys(ctx: AuditContext) -> Iterator[Finding | None]:
             ctx.count_comparisons(len(row))
             # Between two calls of one turn stands any of their order, so that each comes after each in some turn.
             wrong = [
-                (other, op)
-                for op, other in itertools.permutations(row, 2)
+                (other_op, op)
+                for op, other_op in itertools.permutations(row, 2)
                 if any(apart(record.at(op.mark), first[op.mark], ctx.volatile) for record in records)
                 and any(
-                    not apart(record.at(op.mark), first[other.mark], ctx.volatile)
+                    not apart(record.at(op.mark), first[other_op.mark], ctx.volatile)
                     for record in records
                     if apart(record.at(op.mark), first[op.mark], ctx.volatile)
                 )
             ]
-            for other, op in wrong[:tries]:
+            for other_op, op in wrong[:tries]:
                 tries -= 1
-                finding = cache.confused(ctx, (reset(task), bare(other)), (reset(task), bare(op)), same_session=True)
+                finding = cache.confused(ctx, (reset(task), bare(other_op)), (reset(task), bare(op)), same_session=True)
                 if finding is not None:
                     yield finding
                     break
@@ -179,20 +181,22 @@ def cache_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     found: set[str] = set()
     searches = broad(ctx)[:8]
     for task in ctx.sample_tasks(2):
-        for other in others(ctx, task, 2):
-            known = [bare(one.op) for one in ctx.discovery.calls if one.task == task and not one.before]
+        for other_task in others(ctx, task, 2):
+            known = [bare(call.op) for call in ctx.discovery.calls if call.task == task and not call.before]
             acts = [op for op in doing(ctx, task) if op.do == "call"]
             calls = cache.distinct((*reads(ctx, task, 30, each=2), *searches, *known, *acts))
-            theirs = (reset(other), *marked(calls, tag="first "))
-            mine = (reset(task), *marked(calls, tag="second "))
-            alone = ctx.play(*(op.moved("b") for op in mine))
+            other_ops = (reset(other_task), *marked(calls, tag="first "))
+            own_ops = (reset(task), *marked(calls, tag="second "))
+            alone = ctx.play(*(op.moved("b") for op in own_ops))
             for on in ("b", "a"):
-                mixed = ctx.play(*theirs, *(op.moved(on) for op in mine))
+                mixed = ctx.play(*other_ops, *(op.moved(on) for op in own_ops))
                 for place, op in enumerate(calls):
                     ctx.count_comparisons()
                     mark = f"second {place}"
                     if op.name not in found and apart(mixed.at(mark), alone.at(mark), ctx.volatile):
-                        finding = cache.confused(ctx, (reset(other), op), (reset(task), op), same_session=on == "a")
+                        finding = cache.confused(
+                            ctx, (reset(other_task), op), (reset(task), op), same_session=on == "a"
+                        )
                         found |= {op.name} if finding is not None else set()
                         yield finding
 
@@ -231,11 +235,11 @@ def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
 def read_after_restore(ctx: AuditContext) -> Iterator[Finding | None]:
     """Back at an earlier moment a read gives what it gave there, whatever was read and written since."""
     world = Op(state_op(ctx), mark="step world")
-    for one in walks(ctx, 2):
-        ops = reads(ctx, one.task, READS, each=2)
+    for walk in walks(ctx, 2):
+        ops = reads(ctx, walk.task, READS, each=2)
         keep, back = Op("snapshot", name="kept", mark="step keep"), Op("restore", name="kept", mark="step back")
         asked = marked(ops, tag="step read ")
-        mixed = (reset(one.task, mark="step 0"), keep, *ops, *one.steps, *ops, *ops, back, *asked, world)
+        mixed = (reset(walk.task, mark="step 0"), keep, *ops, *walk.steps, *ops, *ops, back, *asked, world)
         records = ctx.play_all([Probe(mixed), Probe(alone(mixed))])
         ctx.count_comparisons(len(asked))
         for op in asked:
@@ -252,19 +256,19 @@ def read_after_restore(ctx: AuditContext) -> Iterator[Finding | None]:
 def concurrent_reads(ctx: AuditContext) -> Iterator[Finding | None]:
     """With 8 and 64 sessions at the same time each reads what it wrote itself."""
     pairs = cache.pairs(ctx, 4, 3)
-    alone = ctx.play_all([Probe(cache.session(one)) for one in pairs])
+    alone = ctx.play_all([Probe(cache.session(case)) for case in pairs])
     for count in MANY:
         mixed = ctx.play(*cache.interleaved(pairs, count))
         for number in range(count):
-            one, clean = pairs[number % len(pairs)], alone[number % len(pairs)]
-            ctx.count_comparisons(len(one.reads))
+            case, clean = pairs[number % len(pairs)], alone[number % len(pairs)]
+            ctx.count_comparisons(len(case.reads))
             finding = cache.beside(ctx, pairs, number, mixed=mixed, clean=clean)
             if finding is not None:
                 yield finding
                 return
-        for one, clean in list(zip(pairs, alone, strict=True))[: 1 if count > MANY[0] else len(pairs)]:
+        for case, clean in list(zip(pairs, alone, strict=True))[: 1 if count > MANY[0] else len(pairs)]:
             ctx.count_comparisons()
-            finding = cache.in_threads(ctx, one, clean, count=count)
+            finding = cache.in_threads(ctx, case, clean, count=count)
             if finding is not None:
                 yield finding
                 return
@@ -276,10 +280,10 @@ def read_orders(ctx: AuditContext) -> Iterator[Finding | None]:
     known = writes(ctx, 40, each=4)
     if not known:
         raise NotChecked("no call is known to write")
-    tasks = [one.task for one in known]
+    tasks = [call.task for call in known]
     task = max(dict.fromkeys(tasks), key=tasks.count)
-    acts = [bare(one.op) for one in known if one.task == task]
-    looks = cache.distinct(op for one in known if one.task == task for op in around(ctx, one, 6).reads)
+    acts = [bare(call.op) for call in known if call.task == task]
+    looks = cache.distinct(op for call in known if call.task == task for op in around(ctx, call, 6).reads)
     for _ in range(4):
         sequence = [ctx.rng.choice(acts if ctx.rng.random() < 0.4 else looks or acts) for _ in range(14)]
         yield from cache.ordered(ctx, task, sequence)

@@ -40,9 +40,9 @@ def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
     if not known and all(fact.solution == "none" for fact in facts(ctx).values()):
         raise ctx.not_checked("no task has a solution")
     top = max([TOP, *(fact.full for fact in known.values() if fact.full is not None)])
-    others = beyond(ctx)
-    ctx.count_comparisons(len(ctx.tasks) + len(others))
-    known |= {task: fact for task, fact in others.items() if fact.solution == "known"}
+    other_fields = beyond(ctx)
+    ctx.count_comparisons(len(ctx.tasks) + len(other_fields))
+    known |= {task: fact for task, fact in other_fields.items() if fact.solution == "known"}
     poor = [task for task, fact in known.items() if _too_little(fact.full, top)]
     faults: dict[str, list[tuple[str, tuple[Op, ...], Record]]] = defaultdict(list)
     for task, ops, record in _again(ctx, poor):
@@ -87,7 +87,7 @@ def _unpaid(
         expected=f"a reward of {top:g}",
         observed={"score": seen.value if seen.fine else seen.raised, "first error": _first_error(ops, record)},
         teaches="nothing: whoever does it right is punished, and gradients come from what is wrong",
-        where=next((one.where for one in record.seen if one.how == "crashed"), ""),
+        where=next((result.where for result in record.seen if result.how == "crashed"), ""),
     )
 
 
@@ -96,10 +96,10 @@ def _why(ops: Sequence[Op], record: Record, top: float) -> str:
     paid = number(seen)
     if paid is not None and not paid < top - 1e-9:
         return ""
-    for op, one in zip(ops, record.seen[1:], strict=False):
-        if one.how == "crashed":
-            return f"crashes in {op.name or op.do} ({one.raised.partition(':')[0]})"
-        if one.is_error:
+    for op, result in zip(ops, record.seen[1:], strict=False):
+        if result.how == "crashed":
+            return f"crashes in {op.name or op.do} ({result.raised.partition(':')[0]})"
+        if result.is_error:
             return f"is refused by {op.name or op.do}"
     if seen.how:
         return f"ends in a score that {'never comes' if seen.how == 'hung' else 'crashes'}"
@@ -107,9 +107,9 @@ def _why(ops: Sequence[Op], record: Record, top: float) -> str:
 
 
 def _first_error(ops: Sequence[Op], record: Record) -> str:
-    for op, one in zip(ops, record.seen[1:], strict=False):
-        if one.is_error:
-            return f"{op.name or op.do}: {_told(one)}"[:500]
+    for op, result in zip(ops, record.seen[1:], strict=False):
+        if result.is_error:
+            return f"{op.name or op.do}: {_told(result)}"[:500]
     return "none"
 
 
@@ -239,14 +239,14 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
             "there is no task at all", part="T", expected="at least one task", observed="tasks() is empty"
         )
         return
-    told = "prompt" in ctx.offers
+    has_prompt = "prompt" in ctx.offers
     see = next((name for name in ("digest", "state") if name in ctx.offers), "")
     hides = "hidden" in ctx.offers
     probes = [
         Probe(
             (
                 reset(task, mark="first"),
-                *((Op("prompt", name=task, mark="told"),) if told else ()),
+                *((Op("prompt", name=task, mark="told"),) if has_prompt else ()),
                 *((Op(see, mark="state"),) if see else ()),
                 *((Op("hidden", name=task, mark="hidden"),) if hides else ()),
             )
@@ -256,7 +256,7 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
     by_sight: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for task, probe, record in zip(ctx.sample_tasks(20), probes, ctx.play_all(probes), strict=True):
         ctx.count_comparisons()
-        marks = ("first", "told") if told else ("first",)
+        marks = ("first", "told") if has_prompt else ("first",)
         is_spoken_to = ctx.about.kind != "scorer"  # A case need not tell the scorer what was asked.
         if is_spoken_to and claims.says_nothing([record], _evidence(marks)):
             yield ctx.finding(
@@ -274,22 +274,22 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
         truth = repr(record.at("hidden").content()) if hides else repr(ctx.oracle(task))
         by_sight[sight].append((task, truth))
     for alike in by_sight.values():
-        paid = [one for one in alike if _is_paid(ctx, one[0])]
+        paid = [pair for pair in alike if _is_paid(ctx, pair[0])]
         if len(paid) > 1 and len({truth for _, truth in paid}) > 1:
             yield _contradiction(ctx, paid)
 
 
 def _contradiction(ctx: AuditContext, alike: Sequence[tuple[str, str]]) -> Finding | None:
     """Two of them, of which one's solution reads the same in the other, and is not paid there."""
-    first, *others = [task for task, _ in alike]
-    mine = ctx.oracle(first) or ()
+    first, *other_values = [task for task, _ in alike]
+    own_ops = ctx.oracle(first) or ()
     sees = bool({"digest", "state"} & ctx.offers)
-    marked = tuple(op.marked(f"said {place}") for place, op in enumerate(mine))
-    for other in others:
-        probes = (solves(other, marked), solves(first, marked), solves(other, ctx.oracle(other) or ()))
+    marked = tuple(op.marked(f"said {place}") for place, op in enumerate(own_ops))
+    for other_task in other_values:
+        probes = (solves(other_task, marked), solves(first, marked), solves(other_task, ctx.oracle(other_task) or ()))
         marks = ("score", *(op.mark for op in marked))
         evidence = Evidence(claims.CONTRADICTS, marks, None, ctx.volatile)
-        if mine and claims.contradicts(ctx.play_all(probes), evidence):
+        if own_ops and claims.contradicts(ctx.play_all(probes), evidence):
             return ctx.finding(
                 "two tasks look the same to the agent and want different things",
                 *probes,
@@ -298,8 +298,8 @@ def _contradiction(ctx: AuditContext, alike: Sequence[tuple[str, str]]) -> Findi
                 minimise=0,
                 part="T",
                 # Where the world cannot be seen, it may hold what tells them apart.
-                severity="error" if sees and len(mine) > 1 else "warning",
-                at_most="proven" if sees and len(mine) > 1 else "likely",
+                severity="error" if sees and len(own_ops) > 1 else "warning",
+                at_most="proven" if sees and len(own_ops) > 1 else "likely",
                 tasks=[task for task, _ in alike],
                 expected="what is wanted can be told from the prompt and the world",
                 observed=[truth[:300] for _, truth in alike][:2],
