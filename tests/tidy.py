@@ -1,6 +1,6 @@
-"""The style laws: each is a function from sources to the violations it sees, in words that say what to do.
+"""Laws of structure: each law is a function from sources to violations, and a violation says what to do.
 
-`tests/test_tidy.py` runs them over this repository, and shows for each one that it catches an offender.
+`tests/test_tidy.py` runs the laws over this repository, and shows for each law a source that it catches.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 CORE: tuple[tuple[str, ...], ...] = (
     # A module of layers 0-4 may import those of lower layers, and those before it in its own.
-    ("codec", "errors", "config"),  # 0 ground
+    ("codec", "errors", "config"),  # 0 foundation
     ("resource", "layered", "table", "state", "trace", "tools"),  # 1 the world and its record
-    ("noise", "task", "harness", "verifier"),  # 2 the letters that ask, drive and judge
+    ("noise", "task", "harness", "verifier"),  # 2 the components that ask, drive and score
     ("environment",),  # 3 the equation
     (
         "deadline",
@@ -40,18 +40,18 @@ CORE: tuple[tuple[str, ...], ...] = (
         "rollouts",
     ),  # 4 play
 )
-ROOT = "__init__"  # the public names; trades and surface may import it
-TRADES = (  # 5: each may import the core, and nothing of another trade
+ROOT = "__init__"  # the public names; extensions and applications may import it
+EXTENSIONS = (  # 5: each may import the core, and nothing of another extension
     "resources", "harnesses", "models", "judges", "tasks", "audit", "serve", "train", "adapters", "distributed",
     "studio", "testing", "plugins",
 )  # fmt: skip
-DOOR = "serve"  # the one trade of which the root has a public name, `connect`; it loads nothing until it is called
-REGISTRY = "plugins"  # the one trade that the others may import: it finds by name what they offer
-SURFACE = ("environments", "cli", "__main__")  # 6: in this order
+CLIENT = "serve"  # the only extension with a public name in the root, `connect`, which loads nothing until a call
+REGISTRY = "plugins"  # the only extension that the others may import: it finds plugins by name
+APPLICATIONS = ("environments", "cli", "__main__")  # 6: in this order
 
 ASYNC = {"deadline", "rollouts"}  # the core's only modules that know an event loop
 THIRD_PARTY = {"msgspec"}  # the core's only dependency
-BANNED = {  # in the core: what makes a replay differ, and what to use
+BANNED = {  # in the core: calls that make a replay differ, and their replacements
     "copy.deepcopy": "State.copy()",
     "random": "the world's rng",
     "time.time": "the world's clock",
@@ -60,7 +60,7 @@ BANNED = {  # in the core: what makes a replay differ, and what to use
     "uuid.uuid4": "new_id()",
 }
 
-FILE_LINES = 600
+FILE_LINES = 600  # aim at 200
 FUNCTION_LINES = 50
 LINE_COLUMNS = 120
 POSITIONAL = 3
@@ -68,16 +68,16 @@ CORE_LINES = 3000
 PUBLIC_NAMES = 30
 
 RATCHET: dict[str, int] = {
-    # Old sinners: "path", "path::function" or "layers 0-4" -> its size. They may shrink, and this
-    # table with them, never grow.
+    # Exceptions: "path", "path::function", "path::public names" or "layers 0-4" -> its size. A size may shrink,
+    # and this table with it, never grow.
 }
 
 # --- a source ---
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Source:
-    """One Python file of the repository."""
+    """One Python file of the repository; it is parsed once for all laws."""
 
     path: str
     """From the repository's root, with forward slashes."""
@@ -87,19 +87,37 @@ class Source:
     def tree(self) -> ast.Module:
         return ast.parse(self.text, self.path)
 
-    @property
+    @functools.cached_property
+    def docstring(self) -> str:
+        return ast.get_docstring(self.tree) or ""
+
+    @functools.cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """All nodes of the tree, each before its children."""
+        return tuple(ast.walk(self.tree))
+
+    @functools.cached_property
+    def functions(self) -> tuple[tuple[str, Function, bool], ...]:
+        """(qualified name, node, True if the first parameter is self or cls) of each function, outermost first."""
+        return tuple(_functions(self.tree))
+
+    @functools.cached_property
+    def tokens(self) -> tuple[tokenize.TokenInfo, ...]:
+        return tuple(tokenize.generate_tokens(io.StringIO(self.text).readline))
+
+    @functools.cached_property
     def lines(self) -> list[str]:
         return self.text.splitlines()
 
-    @property
+    @functools.cached_property
     def unit(self) -> str | None:
-        """What the layers speak of: the module or folder directly in the package; None outside it."""
+        """Name of the module or folder directly in the package, which has a layer; None outside the package."""
         top, _, rest = self.path.partition("src/quintain/")
         return rest.partition("/")[0].removesuffix(".py") if rest and not top else None
 
     @property
     def package(self) -> tuple[str, ...]:
-        """The package that a relative import starts from."""
+        """Names of the package that a relative import starts from."""
         return tuple(self.path.removeprefix("src/").split("/")[:-1])
 
     @property
@@ -115,7 +133,7 @@ ORDER = {unit: place for place, unit in enumerate(unit for layer in CORE for uni
 
 
 def sources(root: Path) -> list[Source]:
-    """Every Python file that the laws are about."""
+    """Returns every Python file below `src`, `tests` and `bench`."""
     paths = (path for folder in ("src", "tests", "bench") for path in sorted((root / folder).rglob("*.py")))
     return [Source(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
 
@@ -124,14 +142,14 @@ def sources(root: Path) -> list[Source]:
 
 
 def listed(tree: Sequence[Source]) -> Iterator[str]:
-    """Every module and folder of the package has its place in the layers."""
-    known = {*ORDER, ROOT, *TRADES, *SURFACE}
+    """Yields each module and folder of the package that has no place in the layers."""
+    known = {*ORDER, ROOT, *EXTENSIONS, *APPLICATIONS}
     for unit in sorted({source.unit for source in tree if source.unit} - known):
-        yield f"src/quintain/{unit}: has no layer yet; add it to CORE, TRADES or SURFACE in tests/tidy.py"
+        yield f"src/quintain/{unit}: has no layer yet; add it to CORE, EXTENSIONS or APPLICATIONS in tests/tidy.py"
 
 
 def downward(tree: Sequence[Source]) -> Iterator[str]:
-    """Imports go strictly downward, and no trade knows another."""
+    """Yields each import that goes up the layers, or from one extension into another."""
     for source in tree:
         for node, target in _own_imports(source):
             if source.unit and not _may_import(source.unit, target):
@@ -139,7 +157,7 @@ def downward(tree: Sequence[Source]) -> Iterator[str]:
 
 
 def third_party(tree: Sequence[Source]) -> Iterator[str]:
-    """The core imports the standard library and msgspec."""
+    """Yields each import of the core that is neither of the standard library nor msgspec."""
     allowed = sys.stdlib_module_names | THIRD_PARTY | {"quintain"}
     for source in _core(tree):
         for node, name in _foreign_names(source):
@@ -148,7 +166,7 @@ def third_party(tree: Sequence[Source]) -> Iterator[str]:
 
 
 def event_loop(tree: Sequence[Source]) -> Iterator[str]:
-    """In the core only the modules that wait know asyncio."""
+    """Yields each use of asyncio in a module of the core that is not in `ASYNC`."""
     for source in _core(tree):
         for node, name in _foreign_names(source):
             if name.partition(".")[0] == "asyncio" and source.unit not in ASYNC:
@@ -156,7 +174,7 @@ def event_loop(tree: Sequence[Source]) -> Iterator[str]:
 
 
 def banned(tree: Sequence[Source]) -> Iterator[str]:
-    """Nothing that makes a replay differ."""
+    """Yields each call of the core that makes a replay differ."""
     for source in _core(tree):
         for node, name in _foreign_names(source):
             for thing, instead in BANNED.items():
@@ -172,15 +190,15 @@ def _may_import(unit: str, target: str) -> bool:
     if unit in ORDER:
         return target in ORDER and ORDER[target] < ORDER[unit]
     if unit == ROOT:
-        return target in {*ORDER, DOOR}
-    if unit in SURFACE:
-        return target not in SURFACE or SURFACE.index(target) <= SURFACE.index(unit)
+        return target in {*ORDER, CLIENT}
+    if unit in APPLICATIONS:
+        return target not in APPLICATIONS or APPLICATIONS.index(target) <= APPLICATIONS.index(unit)
     return target in ORDER or target in {ROOT, unit, REGISTRY}
 
 
 def _own_imports(source: Source) -> Iterator[tuple[ast.AST, str]]:
-    """(where, unit) for everything that a source imports of this package."""
-    for node in ast.walk(source.tree):
+    """Yields (node, unit) for each import from this package."""
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             modules = [tuple(alias.name.split(".")) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -191,13 +209,13 @@ def _own_imports(source: Source) -> Iterator[tuple[ast.AST, str]]:
             continue
         for package, *rest in modules:
             if package == "quintain":
-                yield node, rest[0] if rest and rest[0] in {*ORDER, *TRADES, *SURFACE} else ROOT
+                yield node, rest[0] if rest and rest[0] in {*ORDER, *EXTENSIONS, *APPLICATIONS} else ROOT
 
 
 def _foreign_names(source: Source) -> Iterator[tuple[ast.AST, str]]:
-    """(where, dotted name) for everything that a source imports absolutely, or reaches through such an import."""
+    """Yields (node, dotted name) for each absolute import, and for each attribute of an imported module."""
     aliases: dict[str, str] = {}
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
@@ -205,7 +223,7 @@ def _foreign_names(source: Source) -> Iterator[tuple[ast.AST, str]]:
                 yield node, alias.name
         elif isinstance(node, ast.ImportFrom) and not node.level:
             yield from ((node, f"{node.module}.{alias.name}") for alias in node.names)
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in aliases:
             yield node, f"{aliases[node.value.id]}.{node.attr}"
 
@@ -214,15 +232,15 @@ def _foreign_names(source: Source) -> Iterator[tuple[ast.AST, str]]:
 
 
 def file_size(tree: Sequence[Source]) -> Iterator[str]:
-    """A file fits into one head."""
+    """Yields each file that is longer than `FILE_LINES`."""
     for source in tree:
         yield from _ratchet(source.path, source.path, len(source.lines), FILE_LINES)
 
 
 def function_size(tree: Sequence[Source]) -> Iterator[str]:
-    """A function fits onto one screen."""
+    """Yields each function that is longer than `FUNCTION_LINES`."""
     for source in tree:
-        for name, node, _ in _functions(source.tree):
+        for name, node, _ in source.functions:
             length = (node.end_lineno or node.lineno) - node.lineno + 1
             yield from _ratchet(
                 f"{source.path}::{name}", f"{source.path}:{node.lineno}: {name}", length, FUNCTION_LINES
@@ -230,7 +248,7 @@ def function_size(tree: Sequence[Source]) -> Iterator[str]:
 
 
 def line_length(tree: Sequence[Source]) -> Iterator[str]:
-    """A line needs no scrolling."""
+    """Yields each line that is longer than `LINE_COLUMNS`."""
     for source in tree:
         for number, line in enumerate(source.lines, 1):
             if len(line) > LINE_COLUMNS:
@@ -238,9 +256,12 @@ def line_length(tree: Sequence[Source]) -> Iterator[str]:
 
 
 def positional(tree: Sequence[Source]) -> Iterator[str]:
-    """What comes in number has names. A tool's arguments always do, and pytest passes fixtures by name."""
+    """Yields each function with too many positional parameters.
+
+    Tools are left out, because a call of a tool names its arguments, and tests, because pytest does the same.
+    """
     for source in tree:
-        for name, node, is_method in _functions(source.tree):
+        for name, node, is_method in source.functions:
             count = len(node.args.posonlyargs) + len(node.args.args) - is_method
             if source.unit and count > POSITIONAL and "tool" not in _decorators(node):
                 yield source.at(
@@ -249,36 +270,35 @@ def positional(tree: Sequence[Source]) -> Iterator[str]:
 
 
 def core_size(tree: Sequence[Source]) -> Iterator[str]:
-    """Layers 0-4 can be read in an afternoon. Lines of code count; to explain them costs nothing."""
+    """Yields the size of layers 0-4 where it is above `CORE_LINES` lines of code, without comments and docstrings."""
     total = sum(_code_lines(source) for source in _core(tree))
     yield from _ratchet("layers 0-4", "layers 0-4 together", total, CORE_LINES)
 
 
 def _code_lines(source: Source) -> int:
-    """Lines that hold a token of code: neither blank, nor comment, nor docstring."""
+    """Returns the number of lines that hold a token of code: neither blank, nor comment, nor docstring."""
     silent = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
     held: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO("\n".join(source.lines) + "\n").readline):
+    for token in source.tokens:
         if token.type not in silent:
             held |= set(range(token.start[0], token.end[0] + 1))
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             held -= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
     return len(held)
 
 
-def _ratchet(key: str, place: str, size: int, limit: int) -> Iterator[str]:
+def _ratchet(key: str, place: str, size: int, limit: int, unit: str = "lines") -> Iterator[str]:
     granted = RATCHET.get(key)
     if granted is None and size > limit:
-        yield f"{place}: {size} lines, at most {limit} are allowed"
+        yield f"{place}: {size} {unit}, at most {limit} are allowed"
     if granted is not None and size > granted:
-        yield f"{place}: {size} lines, grew beyond its {granted} in RATCHET"
+        yield f"{place}: {size} {unit}, grew beyond its {granted} in RATCHET"
     if granted is not None and size < granted:
-        yield f"{place}: {size} lines; " + (f"lower RATCHET to {size}" if size > limit else "take it out of RATCHET")
+        yield f"{place}: {size} {unit}; " + (f"lower RATCHET to {size}" if size > limit else "take it out of RATCHET")
 
 
 def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function, bool]]:
-    """(qualified name, node, whether its first parameter is self or cls), outermost first."""
     for child in ast.iter_child_nodes(node):
         name = f"{prefix}{child.name}" if isinstance(child, Function | ast.ClassDef) else ""
         if isinstance(child, Function):
@@ -287,7 +307,7 @@ def _functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function,
 
 
 def _decorators(node: Function) -> set[str]:
-    """The last words of a function's decorators: {"tool"} for `@qn.tool(role="user")`."""
+    """Returns the last names of a function's decorators: {"tool"} for `@qn.tool(role="user")`."""
     called = (item.func if isinstance(item, ast.Call) else item for item in node.decorator_list)
     return {ast.unparse(item).rpartition(".")[2] for item in called}
 
@@ -296,11 +316,8 @@ def _decorators(node: Function) -> set[str]:
 
 
 def namespace(tree: Sequence[Source]) -> Iterator[str]:
-    """The root is a list of at most 30 public names, each written `x as x`, and does nothing else."""
+    """Yields each statement of the root that is not an import written `x as x`."""
     for source in (source for source in tree if source.unit == ROOT):
-        names = public_names(source)
-        if len(names) > PUBLIC_NAMES:
-            yield f"{source.path}: {len(names)} public names, at most {PUBLIC_NAMES} are allowed"
         for node in source.tree.body:
             if isinstance(node, ast.ImportFrom):
                 plain = [alias.name for alias in node.names if alias.asname != alias.name]
@@ -309,25 +326,41 @@ def namespace(tree: Sequence[Source]) -> Iterator[str]:
                 yield source.at(node, "nothing but public names may happen when the package is imported")
 
 
+def publicity(tree: Sequence[Source]) -> Iterator[str]:
+    """Yields each package of `src` that has more than `PUBLIC_NAMES` public names."""
+    for source in tree:
+        if source.unit and source.path.endswith("/__init__.py"):
+            key = f"{source.path}::public names"
+            yield from _ratchet(key, source.path, len(public_names(source)), PUBLIC_NAMES, "public names")
+
+
 def public_names(source: Source) -> list[str]:
-    """What a source offers by `x as x`."""
-    imports = (node for node in source.tree.body if isinstance(node, ast.ImportFrom))
-    return [alias.name for node in imports for alias in node.names if alias.asname == alias.name]
+    """Returns the names that a source imports as `x as x`, and those that it defines without an underscore."""
+    names: list[str] = []
+    for node in source.tree.body:
+        if isinstance(node, ast.ImportFrom):
+            names += [alias.name for alias in node.names if alias.asname == alias.name]
+        elif isinstance(node, Function | ast.ClassDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names += [target.id for target in targets if isinstance(target, ast.Name)]
+    return [name for name in names if not name.startswith("_")]
 
 
 def words(tree: Sequence[Source]) -> Iterator[str]:
-    """What is left to do stands in an issue, not in a comment."""
-    for source in tree:
-        for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
-            found = re.search(r"\b(TODO|FIXME|XXX|HACK)\b", token.string) if token.type == tokenize.COMMENT else None
-            if found:
+    """Yields each comment that leaves something to do, which belongs in an issue."""
+    left = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    for source in (source for source in tree if left.search(source.text)):
+        for token in source.tokens:
+            if token.type == tokenize.COMMENT and (found := left.search(token.string)):
                 yield f"{source.path}:{token.start[0]}: {found[0]} in a comment; do it, or open an issue"
 
 
 def handlers(tree: Sequence[Source]) -> Iterator[str]:
-    """No error is swallowed."""
+    """Yields each handler that swallows an error."""
     for source in tree:
-        for node in (node for node in ast.walk(source.tree) if isinstance(node, ast.ExceptHandler)):
+        for node in (node for node in source.nodes if isinstance(node, ast.ExceptHandler)):
             if node.type is None:
                 yield source.at(node, "a bare except catches Ctrl-C too; name what you expect")
             if all(isinstance(line, ast.Pass) or _is_docstring(line) for line in node.body):
@@ -345,5 +378,5 @@ def _is_version(node: ast.AST) -> bool:
 LAWS: Iterable[Law] = (
     listed, downward, third_party, event_loop, banned,
     file_size, function_size, line_length, positional, core_size,
-    namespace, words, handlers,
+    namespace, publicity, words, handlers,
 )  # fmt: skip
