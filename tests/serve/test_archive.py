@@ -256,14 +256,3 @@ def test_a_folder_of_another_version_is_refused(tmp_path: Path) -> None:
     done = subprocess.run([*command, "--out", tmp_path / "out"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "cannot be continued by this one" in done.stderr
-
-
-@pytest.mark.slow
-def test_each_of_several_processes_has_a_folder(tmp_path: Path) -> None:
-    with serving(tmp_path, "--workers", "2") as (served, _):
-        for _ in range(8):
-            with httpx.Client(base_url=served.url, timeout=30) as one:
-                one.post(f"{begin(one)}/answer", json={"text": "Done."}).raise_for_status()
-    assert sum(len(records(tmp_path, f"counter-{number}")) for number in range(2)) == 8
-    for number in range(2):
-        replays(tmp_path, f"counter-{number}")

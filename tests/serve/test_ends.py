@@ -274,7 +274,12 @@ def test_an_end_comes_once() -> None:
         record = live.trace.to_bytes()
         await live.end("more than enough")
         assert (live.trace.reason, live.trace.to_bytes()) == ("enough", record)
-        assert host.counts.ended["counter", "valid"] == 1
+        assert (
+            host.counts.registry.get_sample_value(
+                "quintain_episodes_ended_total", {"environment": "counter", "validity": "valid"}
+            )
+            == 1
+        )
         host.crew.close()
 
     asyncio.run(play())

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from quintain.serve.app import build
-from quintain.serve.asgi import GONE, App, Event, Scope
+from quintain.serve.asgi import App, Event, Scope
 from quintain.serve.door import Open
 from quintain.serve.episodes.host import Host
 from tests.serve.environments import counter
@@ -48,7 +48,6 @@ def asking(app: App) -> Ask:
 
         headers = [(b"host", b"127.0.0.1"), *([(b"x-session-id", session.encode())] if session else [])]
         scope: Scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
-        scope["extensions"] = {GONE: lambda: False}
         await app(scope, receive, send)
         told = dict(events[0]["headers"])
         sent = b"".join(event["body"] for event in events[1:])

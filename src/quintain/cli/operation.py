@@ -18,13 +18,11 @@ from quintain.harness import Agent
 from .folders import Manifest, opened
 
 if TYPE_CHECKING:
-    from quintain.serve.common import Common
     from quintain.serve.door import Door
     from quintain.serve.episodes.archive import Archive
     from quintain.serve.episodes.host import Host
     from quintain.serve.journal.database import Past
     from quintain.serve.limits import Limits
-    from quintain.serve.shard import Shard
 
 
 class Offer(NamedTuple):
@@ -56,7 +54,7 @@ class Operation(msgspec.Struct, kw_only=True):
     out: Path | None
     journal: Path | None
     sync: bool
-    workers: int
+    shard: str
     drain: float
 
     @classmethod
@@ -77,54 +75,38 @@ class Operation(msgspec.Struct, kw_only=True):
             requests_per_s=self.rate,
         )
 
-    def check(self, offer: Offer) -> None:
-        """See whether there can be a journal and folders for records, where there are to be any.
-
-        Raises:
-            UsageError: There cannot.
-        """
-        from quintain.serve.journal.database import agree
-
-        if self.journal is not None:
-            agree(self.journal, self.workers)
-        elif self.sync:
-            raise UsageError("--sync says how the journal is written: name one with --journal DIR")
-        for number in range(self.workers) if self.out is not None else ():
-            with self.archive(offer, number):
-                continue
-
     @contextlib.contextmanager
-    def host(self, offer: Offer, shard: Shard, common: Common) -> Generator[tuple[Host, Sequence[Past]]]:
-        """What one process serves, and the episodes that it has from the one before.
+    def host(self, offer: Offer) -> Generator[tuple[Host, Sequence[Past]]]:
+        """Opens what is served, and the episodes that were open when the process before ended.
 
         Raises:
             UsageError: The journal cannot be used, or the folder of records.
         """
         from quintain.serve.episodes.host import Host
-        from quintain.serve.journal.database import Journal
+        from quintain.serve.journal.database import Journal, agree
         from quintain.serve.journal.entries import Forgetful
 
         with contextlib.ExitStack() as held:
-            archive = held.enter_context(self.archive(offer, shard.number)) if self.out is not None else None
+            archive = held.enter_context(self.archive(offer)) if self.out is not None else None
             more: dict[str, Any] = {
                 "limits": self.limits(),
                 "user": offer.user,
-                "shard": shard,
+                "shard": self.shard,
                 "archive": archive,
-                "common": common,
             }
             if self.journal is None:
                 yield Host(offer.envs, log=Forgetful(), **more), ()
                 return
-            journal = held.enter_context(contextlib.closing(Journal(self.journal, number=shard.number, sync=self.sync)))
+            agree(self.journal, 1)
+            journal = held.enter_context(contextlib.closing(Journal(self.journal, sync=self.sync)))
             pasts = journal.pasts()
             if archive is not None:
                 archive.recover(pasts)
             yield Host(offer.envs, log=journal, **more), pasts
 
     @contextlib.contextmanager
-    def archive(self, offer: Offer, number: int) -> Generator[Archive]:
-        """Where one process, by its number, keeps the records of its episodes.
+    def archive(self, offer: Offer) -> Generator[Archive]:
+        """Opens the run folders of ended episodes.
 
         Raises:
             UsageError: A folder holds another run, or cannot be written.
@@ -133,10 +115,9 @@ class Operation(msgspec.Struct, kw_only=True):
         from quintain.serve.episodes.archive import Archive
 
         assert self.out is not None
-        suffix = f"-{number}" if self.workers > 1 else ""
         with contextlib.ExitStack() as held:
             folders = {
-                manifest.name: held.enter_context(opened(self.out / f"{manifest.name}{suffix}", manifest, resume=True))
+                manifest.name: held.enter_context(opened(self.out / manifest.name, manifest, resume=True))
                 for manifest in offer.manifests
             }
             yield Archive(folders)
@@ -157,13 +138,27 @@ class Operation(msgspec.Struct, kw_only=True):
         return Open()
 
 
+def _no_workers(_context: click.Context, _option: click.Parameter, given: str | None) -> None:
+    """Refuses an option of earlier versions.
+
+    Raises:
+        UsageError: The option was given.
+    """
+    if given is not None:
+        raise UsageError(
+            f"--workers {given} is not supported: start a server per port with --shard NAME, behind a proxy, as in "
+            "docs/how-to/serve-several-processes.md"
+        )
+
+
 def operated(command: Any) -> Any:
     """Add them to a command."""
     for option in (
         click.option("--drain", type=click.FloatRange(min=1), default=20.0, show_default=True, metavar="SECONDS",
                      help="Time that running calls get at shutdown."),
-        click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, metavar="N",
-                     help="Processes behind the port; each has its own episodes."),
+        click.option("--workers", hidden=True, expose_value=False, callback=_no_workers),
+        click.option("--shard", default="", metavar="NAME",
+                     help="Name of this server among several behind one proxy: ids begin with it."),
         click.option("--sync", is_flag=True, help="With --journal: a call waits for the disk, so that nothing is lost "
                      "with the power."),
         click.option("--out", type=click.Path(file_okay=False, path_type=Path), metavar="DIR",
@@ -205,16 +200,15 @@ def serve(offer: Offer, wish: Operation, *, address: str, port: int) -> int:
     Raises:
         UsageError: The address is not available, or an option is invalid.
     """
-    from quintain.serve.common import Common
     from quintain.serve.door import Places
-    from quintain.serve.names import named, reachable
-    from quintain.serve.server import Place, listen, run
-    from quintain.serve.shard import Shard
-    from quintain.serve.workers import Berth, Workers
+    from quintain.serve.names import Ids, named, reachable
+    from quintain.serve.server import listen, run
 
     door, places = wish.door(address), Places(address, names=wish.names, origins=wish.origins)
-    reachable(named(offer.envs))  # Once, before the other processes start.
-    wish.check(offer)
+    reachable(named(offer.envs))
+    Ids(wish.shard)
+    if wish.sync and wish.journal is None:
+        raise UsageError("--sync says how the journal is written: name one with --journal DIR")
     try:
         line, url = listen(address, port)
     except OSError as error:
@@ -222,19 +216,14 @@ def serve(offer: Offer, wish: Operation, *, address: str, port: int) -> int:
         if error.errno == errno.EADDRINUSE:
             why = "something listens there already; choose another --port, or 0 for any free one"
         raise UsageError(f"cannot listen on {address}:{port}: {why}") from error
-    common = Common.of(wish.workers, len(offer.envs))
-
-    def work(berth: Berth) -> None:
-        common.join(berth.shard.number)
-        place = Place(line=berth.line, orphaned=berth.orphaned, drain_s=wish.drain)
-        with wish.host(offer, berth.shard, common) as (host, pasts):
-            run(host, door, places, place=place, ready=berth.ready, pasts=pasts)
-
-    def ready() -> None:
-        click.echo(f"listening on {url}")
-
-    with contextlib.closing(common):
-        if wish.workers == 1:
-            work(Berth(Shard(), line, ready, None))
-            return 0
-        return Workers(wish.workers, line, work).run(ready)
+    with line, wish.host(offer) as (host, pasts):
+        run(
+            host,
+            door,
+            places,
+            line=line,
+            ready=lambda: click.echo(f"listening on {url}"),
+            pasts=pasts,
+            drain_s=wish.drain,
+        )
+    return 0

@@ -41,7 +41,11 @@ def serve(
     ENV is a registered name, package.module:attr or path/to/file.py:attr. Prints one line when it is ready, and
     episodes that fail on stderr; ends in order, with status 0, on SIGTERM.
     """
-    missing = [name for name in ("httptools", "mcp", "uvicorn", "uvloop", "websockets") if find_spec(name) is None]
+    missing = [
+        name
+        for name in ("httptools", "mcp", "prometheus_client", "starlette", "uvicorn", "uvloop", "websockets")
+        if find_spec(name) is None
+    ]
     if missing:
         raise UsageError(f"serving needs {', '.join(missing)}: pip install 'quintain[serve]'")
 

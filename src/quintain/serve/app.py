@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import asyncio
+import logging
+import re
+from typing import Protocol
 
 from quintain import codec
 
@@ -10,33 +13,32 @@ from .asgi import JSON, App, Receive, Request, Scope, Send, again_headers
 from .control.app import Control
 from .door import NOBODY, Door, Keyed, Paces, Places
 from .episodes.host import Host
-from .errors import ServeError
+from .errors import ServeError, Unavailable
 from .keys import Caller
 from .mcp import Mcp
 from .names import CONTROL, reachable
 from .openenv import OpenEnv
 from .ors import Ors
-from .shard import ELSEWHERE
-from .siblings import Elsewhere, told
 
-_NOTHING: dict[str, Any] = {}
+_SECRET = re.compile(r"^(/+[em]/+)[^/]+")
+_log = logging.getLogger(__name__)
 
 
 class Mount(Protocol):
     """A protocol."""
 
     async def handle(self, request: Request, caller: Caller) -> None:
-        """Answer a request; for a WebSocket the scope's type says so."""
+        """Answers a request; for a WebSocket the type of the scope is "websocket"."""
         ...
 
 
 def build(host: Host, door: Door, places: Places | None = None) -> App:
-    """The application.
+    """Returns the ASGI application.
 
     Args:
-        host: What is served.
-        door: Who may ask.
-        places: From where; None for what serves on loopback.
+        host: The environments and episodes.
+        door: Admits callers.
+        places: Checks hosts and origins; None for a server on loopback.
 
     Raises:
         UsageError: The name of an environment is a path of the server's own.
@@ -46,56 +48,57 @@ def build(host: Host, door: Door, places: Places | None = None) -> App:
 
 
 class _Front:
-    """Where all requests come in."""
+    """Entry of all requests."""
 
     def __init__(self, host: Host, door: Door, places: Places) -> None:
         rate = host.limits.requests_per_s
         self._host = host
         self._door = door
         self._places = places
-        self._paces = None if rate is None else Paces(rate, host.common.held)
+        self._paces = None if rate is None else Paces(rate)
         self._root: Mount = Ors(host)
         self._mounts: dict[str, Mount] = {"openenv": OpenEnv(host)}
         self._mcp = Mcp(host)
         self._control = Control(host, keyed=isinstance(door, Keyed))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, as an ASGI application does."""
+        """Answers a request, as an ASGI application."""
         if scope["type"] == "lifespan":
             return
         request = Request(scope, receive, send)
         try:
             self._places.check(request)
-            if (number := scope.get("state", _NOTHING).get(ELSEWHERE)) is not None:
-                await self._host.siblings.forward(request, number)
-            else:
-                await self._route(request)
+            await self._route(request)
         except ServeError as error:
-            if _first(request) in CONTROL:
-                await self._control.refuse(request, error)
-                return
-            body = codec.json({"detail": str(error)})
-            await request.answer(error.status, body, [JSON, *again_headers(error)])
+            await self._refuse(request, error)
+        except asyncio.CancelledError:  # The server ends before its calls; the client may ask its successor.
+            if not request.started:
+                await self._refuse(request, Unavailable("Service Unavailable", retry_after_s=1))
+        except Exception:  # noqa: BLE001  # Logged; uvicorn would answer in plain text, and log the secret address.
+            _log.exception("%s %s", request.method, _shown(request.path))
+            if not request.started:
+                await request.reply({"detail": "Internal Server Error"}, 500)
+
+    async def _refuse(self, request: Request, error: ServeError) -> None:
+        if _first(request) in CONTROL:
+            await self._control.refuse(request, error)
+            return
+        await request.answer(error.status, codec.json({"detail": str(error)}), [JSON, *again_headers(error)])
 
     async def _route(self, request: Request) -> None:
         first = _first(request)
-        if first == "e":  # Below this, an address is leave enough.
+        if first == "e":  # Below this, the address itself is the credential.
             owner = self._host.owner("".join(request.segments[1:2]))
             if owner is not None:
                 _pace(self._paces, request, owner.name)
             await self._mcp.handle(request)
-        elif first in CONTROL:  # It has its own words for who is refused.
+        elif first in CONTROL:  # The control plane has refusals of its own format.
             await self._control.enter(request, self._admit)
         else:
             caller = self._admit(request)
-            try:
-                await self._mounts.get(first, self._root).handle(request, caller)
-            except Elsewhere as elsewhere:
-                await self._host.siblings.forward(request, elsewhere.number, caller)
+            await self._mounts.get(first, self._root).handle(request, caller)
 
     def _admit(self, request: Request) -> Caller:
-        if (known := told(request)) is not None:
-            return known
         caller = self._door.admit(request)
         if caller is not NOBODY:
             _pace(self._paces, request, caller.name)
@@ -103,15 +106,20 @@ class _Front:
 
 
 def _first(request: Request) -> str:
-    """The part of the path that says whose protocol is spoken."""
+    """Returns the path segment that selects the protocol."""
     return request.path[1:].partition("/")[0]
 
 
+def _shown(path: str) -> str:
+    """Returns a path for the log, without the secret of an episode's address."""
+    return _SECRET.sub(r"\1***", path)
+
+
 def _pace(paces: Paces | None, request: Request, name: str) -> None:
-    """Hold somebody to the rate at which he may ask.
+    """Holds a caller to the rate limit.
 
     Raises:
-        Full: He asks too often.
+        Full: The caller is over the limit.
     """
     if paces is not None:
         paces.take(name)

@@ -1,6 +1,6 @@
-"""The part of HTTP that all protocols share: a request and its body within bounds, JSON, and server-sent events.
+"""Requests, bodies within bounds, JSON, and server-sent events: the ASGI code that all protocols share.
 
-A framework's routing and wrapping costs as much as an episode's step; what is needed of it is a page.
+The paths of calls stay below a framework, because its routing and wrapping costs as much as an episode's step.
 """
 
 from __future__ import annotations
@@ -8,16 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import urllib.parse
-from collections.abc import (
-    AsyncGenerator,
-    Awaitable,
-    Callable,
-    Coroutine,
-    Generator,
-    Hashable,
-    Iterable,
-    MutableMapping,
-)
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Iterable, MutableMapping
 from typing import Any, Generic, TypeVar, cast
 
 import msgspec
@@ -36,36 +27,38 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = Iterable[tuple[bytes, bytes]]
 
 JSON = (b"content-type", b"application/json")
-GONE = "dev.quintain/gone"
-"""Name of the extension of ASGI by which our own connections tell whether their client has left."""
+DISCONNECT = "http.disconnect"
 
 
 class Request:
-    """One HTTP request.
+    """One HTTP request, or the request that opens a WebSocket.
 
     Attributes:
         method: In capitals.
         path: Decoded, without the server's prefix.
-        scope: As ASGI gives it.
+        scope: The ASGI scope.
+        started: True once a part of the answer was passed to the server.
     """
 
-    __slots__ = ("_body", "method", "path", "receive", "scope", "send")
+    __slots__ = ("_body", "_has_left", "_send", "method", "path", "receive", "scope", "started")
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.scope = scope
         self.receive = receive
-        self.send = send
         self.method: str = scope.get("method", "GET")
         self.path: str = scope["path"]
+        self.started = False
+        self._send = send
         self._body: bytes | None = None
+        self._has_left = False
 
     @property
     def segments(self) -> list[str]:
-        """The path's parts, without empty ones."""
+        """The parts of the path, without empty ones."""
         return [part for part in self.path.split("/") if part]
 
     def header(self, name: bytes) -> str:
-        """A header by its lower-case name, stripped; empty where it is absent."""
+        """Returns the first header of a lower-case name, stripped; empty if absent."""
         for known, value in self.scope["headers"]:
             if known == name:
                 found: str = value.decode("latin-1").strip()
@@ -73,85 +66,94 @@ class Request:
         return ""
 
     def query(self, name: str) -> str:
-        """The first value of a parameter; empty where it is absent."""
+        """Returns the first value of a query parameter; empty if absent."""
         values = urllib.parse.parse_qs(self.scope.get("query_string", b"").decode("latin-1")).get(name)
         return values[0] if values else ""
 
-    async def parts(self) -> AsyncGenerator[bytes]:
-        """The body as it comes, or whole where it was read already."""
-        event: Event = {"body": self._body} if self._body is not None else await self.receive()
-        yield event.get("body", b"")
-        while event.get("more_body"):
-            event = await self.receive()
-            yield event.get("body", b"")
-
     async def body(self, most: int) -> bytes:
-        """The whole body.
+        """Returns the whole body.
 
         Args:
             most: Bytes.
 
         Raises:
-            TooLarge: It is longer.
-            Refused: The client left before its end.
+            TooLarge: The body is longer.
+            Refused: The client left before the end of the body.
         """
         if self._body is not None:
             return self._body
         event = await self.receive()
         data: bytes = event.get("body", b"")
-        if event["type"] == "http.request" and not event.get("more_body"):
-            if len(data) > most:
-                raise TooLarge(f"the body is longer than {most} bytes")
-            self._body = data
-            return data
-        parts, size = [data], len(data)
-        while event.get("more_body"):
-            if size > most:
-                raise TooLarge(f"the body is longer than {most} bytes")
-            event = await self.receive()
-            parts.append(event.get("body", b""))
-            size += len(parts[-1])
+        if event.get("more_body"):
+            parts, size = [data], len(data)
+            while event.get("more_body") and size <= most:
+                event = await self.receive()
+                parts.append(event.get("body", b""))
+                size += len(parts[-1])
+            data = b"".join(parts)
         if event["type"] != "http.request":
             raise Refused("the client left before the end of its request")
-        if size > most:
+        if len(data) > most:
             raise TooLarge(f"the body is longer than {most} bytes")
-        self._body = b"".join(parts)
-        return self._body
+        self._body = data
+        return data
 
     async def json(self, type: type[T], most: int) -> T:
-        """The body as JSON of a type.
+        """Returns the body as JSON of a type.
 
         Raises:
             TooLarge, Refused: As for `body`.
-            msgspec.DecodeError: It is none; a ValidationError where it is JSON that does not fit.
+            msgspec.DecodeError: The body is not JSON; a ValidationError if it is JSON of another type.
         """
         return parsed(await self.body(most), type)
 
     def gone(self) -> bool:
-        """Whether the client has left already. What ASGI itself has for that would have to be waited for."""
-        return bool(self.scope["extensions"][GONE]())
+        """True if the client has left, which is known from when the body was read until the answer is complete.
+
+        ASGI offers no such question, so `receive` is begun and dropped again if it would wait.
+        """
+        if self._has_left:
+            return True
+        asking = cast("Coroutine[Any, Any, Event]", self.receive())
+        try:
+            asking.send(None)
+        except StopIteration as end:
+            self._has_left = end.value["type"] == DISCONNECT
+        else:
+            asking.close()
+        return self._has_left
+
+    def send(self, event: Event) -> Awaitable[None]:
+        """Passes an event to the server."""
+        self.started = True
+        return self._send(event)
+
+    async def deliver(self, data: bytes) -> bool:
+        """Sends a part of the body, of which others follow; False if the client has left instead."""
+        await self.send({"type": "http.response.body", "body": data, "more_body": True})
+        return not self.gone()
 
     async def answer(self, status: int, body: bytes, headers: Headers = (JSON,)) -> None:
-        """Send a whole answer; to one who wants to open a WebSocket it is a refusal."""
+        """Sends a whole answer; the opening of a WebSocket is refused with it."""
         kind = "websocket.http" if self.scope["type"] == "websocket" else "http"
         length = (b"content-length", str(len(body)).encode())
         await self.send({"type": f"{kind}.response.start", "status": status, "headers": [*headers, length]})
         await self.send({"type": f"{kind}.response.body", "body": body})
 
     async def reply(self, value: Any, status: int = 200, headers: Headers = (JSON,)) -> None:
-        """Send a value as JSON."""
+        """Sends a value as JSON."""
         await self.answer(status, codec.json(value), headers)
 
 
 def parsed(data: bytes, type: type[T]) -> T:
-    """JSON of a type.
+    """Returns JSON as a value of a type.
 
     Raises:
-        msgspec.DecodeError: It is none, or does not fit; a lone surrogate or bytes that are no UTF-8 are neither.
+        msgspec.DecodeError: The data are not JSON or not of the type, have a lone surrogate or bytes outside UTF-8.
     """
     try:
         if not data.isascii():
-            data.decode()  # What is kept as it came, to be read later, is looked at by nobody else.
+            data.decode()  # msgspec.Raw keeps its bytes unread, and no later reader checks them.
         return cast(T, _decoder(cast(Hashable, type)).decode(data))
     except (UnicodeDecodeError, RecursionError) as error:
         raise msgspec.DecodeError(f"JSON is malformed: {error}") from error
@@ -163,7 +165,7 @@ def _decoder(type: Any) -> msgspec.json.Decoder[Any]:
 
 
 def again_headers(error: ServeError) -> list[tuple[bytes, bytes]]:
-    """What tells a client when to come again, or with what, where that helps."""
+    """Returns the headers of a refusal that say when to retry, or with which credentials."""
     if isinstance(error, Denied):
         return [(b"www-authenticate", b'Bearer realm="quintain"')] if error.status == 401 else []
     if isinstance(error, Starting | Full | Unavailable):
@@ -173,19 +175,19 @@ def again_headers(error: ServeError) -> list[tuple[bytes, bytes]]:
 
 
 async def abreast() -> None:
-    """Let all others who can go on come to where they wait or end, before this goes on.
+    """Yields to all other requests that can run, so that concurrent requests pass each stage together.
 
-    So what came together goes through the parts of its answer together. It costs a fifth less than one after the
-    other: each part finds its code in the processor's caches, and a driver of many sessions is woken once for all.
+    This costs a fifth less CPU than one request after the other: each stage finds its code in the processor's caches,
+    and a client with many sessions is woken once for all of them.
     """
     await asyncio.sleep(0)
 
 
 class Events:
-    """A stream of server-sent events, kept alive by comments while nothing else is sent.
+    """A stream of server-sent events, with comments as keep-alive while no event is sent.
 
     Args:
-        request: What it answers.
+        request: The request that the stream answers.
         ping_s: Seconds between comments.
     """
 
@@ -203,21 +205,21 @@ class Events:
         self._is_closed = False
 
     async def open(self, first: bytes) -> None:
-        """Send the headers and the first frame."""
+        """Sends the headers and the first frame."""
         send = self._request.send
         await send({"type": "http.response.start", "status": 200, "headers": self._HEADERS})
         await send({"type": "http.response.body", "body": first, "more_body": True})
 
     def during(self, work: Coroutine[Any, Any, T]) -> Awaitable[T]:
-        """The work, to be awaited, with comments sent while it takes its time."""
-        return _Kept(work, self._ping_s, self._ping)
+        """Returns the work as an awaitable that sends comments while the work waits."""
+        return _Accompanied(work, self._ping_s, self._ping)
 
-    async def send(self, data: bytes) -> None:
-        """Send frames, of which others follow."""
-        await self._request.send({"type": "http.response.body", "body": data, "more_body": True})
+    async def send(self, data: bytes) -> bool:
+        """Sends frames, of which others follow; False if the client has left instead."""
+        return await self._request.deliver(data)
 
     async def close(self, data: bytes = b"") -> None:
-        """Send the last frames."""
+        """Sends the last frames."""
         self._is_closed = True
         await self._request.send({"type": "http.response.body", "body": data})
 
@@ -227,12 +229,12 @@ class Events:
         ping.add_done_callback(self._pings.discard)
 
     async def _live(self) -> None:
-        if not self._is_closed:  # Since this was called for.
-            await self.send(b": ping\r\n\r\n")
+        if not self._is_closed:  # Since this was scheduled.
+            await self._request.send({"type": "http.response.body", "body": b": ping\r\n\r\n", "more_body": True})
 
 
-class _Kept(Generic[T]):
-    """Work beside which something is done at intervals. What never waits needs no timer, which would cost more."""
+class _Accompanied(Generic[T]):
+    """Work with a callback at intervals. Work that never waits sets no timer, which would cost more than the work."""
 
     def __init__(self, work: Coroutine[Any, Any, T], seconds: float, beat: Callable[[], None]) -> None:
         self._work = work
@@ -242,20 +244,20 @@ class _Kept(Generic[T]):
 
     def __await__(self) -> Generator[Any, Any, T]:
         resume: Callable[[Any], Any] = self._work.send
-        what: Any = None
+        sent: Any = None
         try:
             while True:
                 try:
-                    wish = resume(what)
+                    awaited = resume(sent)
                 except StopIteration as end:
                     return end.value  # type: ignore[no-any-return]  # what the work returned
                 if self._timer is None:
                     self._again()
                 try:
-                    what = yield wish
+                    sent = yield awaited
                     resume = self._work.send
                 except BaseException as error:  # noqa: BLE001  # thrown in from outside, and meant for the work
-                    resume, what = self._work.throw, error
+                    resume, sent = self._work.throw, error
         finally:
             if self._timer is not None:
                 self._timer.cancel()

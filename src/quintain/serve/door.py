@@ -6,6 +6,7 @@ import asyncio
 import ipaddress
 import math
 import re
+import time
 import urllib.parse
 from collections.abc import Collection
 from typing import Protocol
@@ -15,7 +16,6 @@ from quintain.errors import UsageError
 from .asgi import Event, Receive, Request
 from .errors import Denied, Full
 from .keys import ANYONE, Caller, Keys
-from .tally import Tally
 
 FREE = frozenset({"health", "healthz", "readyz"})
 """What is told to anybody, for it says nothing of an episode."""
@@ -139,43 +139,48 @@ class Open:
 
 
 class Paces:
-    """How often each may ask.
+    """Rate limit of each key; twice the rate may be saved up.
 
     Args:
-        rate: Requests per second of one key; messages of a WebSocket count like requests, and so does what is asked at
-            the secret addresses of the key's episodes.
-        tally: Where it is counted.
+        rate: Requests per second. Messages of a WebSocket count like requests, and so do requests to the secret
+            addresses of the key's episodes.
     """
 
-    def __init__(self, rate: float, tally: Tally) -> None:
+    def __init__(self, rate: float) -> None:
         self._rate = rate
-        self._tally = tally
+        self._full: dict[str, float] = {}
+        """When all will be saved up again, by key."""
 
     def take(self, name: str) -> None:
-        """Somebody asks.
+        """Counts a request.
 
         Raises:
-            Full: Too often.
+            Full: The key is over its rate.
         """
-        wait = self._tally.pace(f"asks/{name}", self._rate)
+        wait = self._wait(name)
         if wait:
             raise Full(f"more than {self._rate:g} requests per second", retry_after_s=math.ceil(wait))
+        self._count(name)
 
     def slowed(self, name: str, receive: Receive) -> Receive:
-        """The same messages, no faster than they may come: one that is early is not refused, but read later.
-
-        So is one that cannot be counted, because too many others are.
-        """
+        """Returns a `receive` that reads messages no faster than the rate, so that early ones wait."""
 
         async def receive_in_time() -> Event:
-            try:
-                wait = self._tally.pace(f"asks/{name}", self._rate, on_credit=True)
-            except Full as error:
-                wait = error.retry_after_s
+            wait = self._wait(name)
+            self._count(name)
             await asyncio.sleep(wait)
             return await receive()
 
         return receive_in_time
+
+    def _wait(self, name: str) -> float:
+        """Returns the seconds until a key may ask again."""
+        now = time.monotonic()
+        full = max(now, self._full.get(name, 0.0))
+        return max(0.0, full + 1 / self._rate - now - max(1.0, 2 * self._rate) / self._rate)
+
+    def _count(self, name: str) -> None:
+        self._full[name] = max(time.monotonic(), self._full.get(name, 0.0)) + 1 / self._rate
 
 
 def is_loopback(name: str) -> bool:

@@ -1,9 +1,9 @@
-"""How much of a server its callers may use."""
+"""Limits of what a server's callers may use."""
 
 from __future__ import annotations
 
 import contextlib
-import logging
+from collections import Counter
 from collections.abc import Generator
 
 import msgspec
@@ -11,16 +11,13 @@ import msgspec
 from quintain.config import Config
 
 from .errors import Full
-from .tally import Tally
-
-_log = logging.getLogger(__name__)
 
 GRACE_S = 5.0
-"""Beyond a tool's own time limit, before its thread is given up."""
+"""Seconds beyond a tool's own time limit before its thread is given up."""
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a server its callers may use, however many processes it has; only `threads` are of each.
+    """Limits of what a server's callers may use.
 
     Attributes:
         episodes: Open at once.
@@ -42,38 +39,33 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def patience_s(config: Config, calls: int) -> float | None:
-    """Seconds that the calls of a reply may take together; None for any time."""
+    """Returns the seconds that the calls of a reply may take together; None for any time."""
     return None if config.tool_timeout_s is None else config.tool_timeout_s * max(1, calls) + GRACE_S
 
 
 class Room:
-    """How many episodes and sessions are open, in all processes.
+    """Number of open episodes and sessions, of the server and of each key."""
 
-    Args:
-        limits: How many may be.
-        tally: Where they are counted.
-    """
-
-    def __init__(self, limits: Limits, tally: Tally) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._tally = tally
+        self._open: Counter[str] = Counter()
 
     def enter(self, what: str, key: str) -> None:
-        """Count one more, such as one of the "episodes" of a key.
+        """Counts one more of "episodes" or "sessions".
 
         Raises:
-            Full: There are as many as may be, of the server or of the key.
+            Full: The server or the key has as many as it may.
         """
         most, each = self._limits.episodes, self._limits.episodes_per_key
-        full = self._tally.take((what, most), (f"{what}/{key}", each))
-        if full == what:
+        if self._open[what] >= most:
             raise Full(f"all {most} {what} of this server are open", retry_after_s=5)
-        if full:
+        if self._open[f"{what}/{key}"] >= each:
             raise Full(f"all {each} {what} of this key are open", retry_after_s=5)
+        self.add(what, key, 1)
 
     @contextlib.contextmanager
     def entered(self, what: str, key: str) -> Generator[None]:
-        """The same, unless what is done now fails."""
+        """Counts one more, unless the block raises."""
         self.enter(what, key)
         try:
             yield
@@ -82,29 +74,12 @@ class Room:
             raise
 
     def add(self, what: str, key: str, number: int) -> None:
-        """Count some that are there anyhow, or that are there no more.
-
-        Raises:
-            Full: There are too many keys to count, and nothing is.
-        """
-        if not number:
-            return
-        self._tally.add(f"{what}/{key}", number)
-        try:
-            self._tally.add(what, number)
-        except Full:
-            self._tally.add(f"{what}/{key}", -number)
-            raise
-
-    def has(self, what: str, key: str) -> bool:
-        """Count one that is there anyhow; False, and a line in the log, where there are too many keys to count."""
-        try:
-            self.add(what, key, 1)
-        except Full as error:
-            _log.warning("one of the %s of %r is not counted, and takes no place of others: %s", what, key, error)
-            return False
-        return True
+        """Counts some that are open whatever the limits, or that are closed."""
+        for name in (what, f"{what}/{key}"):
+            self._open[name] += number
+            if not self._open[name]:
+                del self._open[name]
 
     def open(self, what: str) -> int:
-        """How many there are."""
-        return int(self._tally.sum(what))
+        """Returns how many are open."""
+        return self._open[what]

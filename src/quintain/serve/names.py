@@ -1,7 +1,9 @@
-"""Under which names environments are served."""
+"""Names: of environments, under which they are served, and of episodes, which a proxy can route by."""
 
 from __future__ import annotations
 
+import re
+import secrets
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,16 +11,45 @@ from quintain.environment import Environment
 from quintain.errors import UsageError
 
 CONTROL = frozenset({"healthz", "metrics", "readyz", "v1"})
-"""Where paths of the control plane begin."""
+"""First path segments of the control plane."""
 OWN = CONTROL | {"e", "openenv"}
-"""Where paths begin that are no environment's."""
+"""First path segments that no environment can have."""
+
+
+class Ids:
+    """Ids and secret addresses of episodes, with the name of the server in front, if it has one.
+
+    Args:
+        shard: Name of this server among several behind one proxy: 1 to 16 lower-case letters and digits; empty for a
+            server alone.
+
+    Raises:
+        UsageError: The name has other characters.
+    """
+
+    def __init__(self, shard: str = "") -> None:
+        if shard and not re.fullmatch("[a-z0-9]{1,16}", shard):
+            raise UsageError(f"--shard {shard!r} is not a name of 1 to 16 lower-case letters and digits, such as 2")
+        self._prefix = f"{shard}-" if shard else ""
+
+    def new(self) -> str:
+        """Returns an unguessable id."""
+        return f"{self._prefix}{secrets.token_hex(16)}"
+
+    def named(self, digest: str) -> str:
+        """Returns the id that always stands for the same digest."""
+        return f"{self._prefix}{digest}"
+
+    def token(self) -> str:
+        """Returns a secret name, by which an episode is played without a key."""
+        return f"{self._prefix}{secrets.token_urlsafe(30)}"
 
 
 def named(environments: Iterable[Environment[Any]]) -> dict[str, Environment[Any]]:
-    """Environments by their names in lower case, in their order.
+    """Returns environments by their names in lower case, in their order.
 
     Raises:
-        UsageError: There is none, or there are two of one name.
+        UsageError: No environment, or two of one name.
     """
     found: dict[str, Environment[Any]] = {}
     for env in environments:
@@ -37,7 +68,7 @@ def named(environments: Iterable[Environment[Any]]) -> dict[str, Environment[Any
 
 
 def reachable(names: Iterable[str]) -> None:
-    """Make sure that environments of these names have paths of their own.
+    """Checks that environments of these names have paths of their own.
 
     Raises:
         UsageError: One has not.

@@ -1,11 +1,11 @@
-"""One process that serves: uvicorn, the line that says it is ready, and an end in order."""
+"""The process that serves: uvicorn, the line that announces it, and an orderly end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import gc
+import logging
 import os
 import resource
 import signal
@@ -15,8 +15,6 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from quintain.errors import EpisodeError
 
 from .app import build
@@ -25,48 +23,37 @@ from .door import Door, Places
 from .episodes.host import Host
 from .journal.database import Past
 from .keys import ANYONE
-from .pinned import accept, pinned
-from .workers import AT_ONCE
+from .limits import Limits
 
 if TYPE_CHECKING:
     import uvicorn
 
 REAP_S = 5.0
-"""Seconds between looks for episodes that nobody has asked for in a while, and for threads that nobody needs."""
+"""Seconds between two searches for idle episodes and threads."""
 LOOK_S = 0.05
-"""Seconds between looks whether calls still run."""
+"""Seconds between two looks whether calls still run."""
 BACKLOG = 4096
 """Connections that may wait to be taken."""
 DRAIN_S = 20.0
 """Seconds that running calls get once the server is told to end."""
 IDLE_S = 75
-"""Seconds that a connection is kept without a request. Longer than clients keep theirs, so that it is they who close
-it: a request that meets a closing connection looks to them like a broken server."""
-
-
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a process serves.
-
-    Attributes:
-        line: On which it listens.
-        orphaned: A descriptor that can be read when the process is to end at once; None where there is none.
-        drain_s: Seconds that running calls get once it is told to end.
-    """
-
-    line: socket.socket
-    orphaned: int | None = None
-    drain_s: float = DRAIN_S
+"""Seconds that a connection is kept without a request. Clients keep theirs for less, so that the client closes it: a
+request that meets a closing connection looks like a broken server."""
+HEADER_BYTES = 64 << 10
+"""Longest header of a request that opens a WebSocket: secrets come in one."""
+SPARE = 256
+"""Descriptors that are left for files, when connections take all others."""
 
 
 def listen(address: str, port: int) -> tuple[socket.socket, str]:
-    """A line to listen on, and its URL.
+    """Returns a listening socket, and its URL.
 
     Args:
         address: Of this machine.
-        port: 0 for any that is free.
+        port: 0 for any free one.
 
     Raises:
-        OSError: Nothing can listen there.
+        OSError: The address cannot be listened on.
     """
     family, _, _, _, where = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     line = socket.create_server(where[:2], family=family, backlog=BACKLOG)
@@ -79,99 +66,94 @@ def run(
     door: Door,
     places: Places,
     *,
-    place: Place,
+    line: socket.socket,
     ready: Callable[[], None],
     pasts: Iterable[Past] = (),
+    drain_s: float = DRAIN_S,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; a second one ends it at once. SIGHUP has the keys read again.
+    """Serves until SIGTERM or SIGINT; a second one ends the process at once. SIGHUP reads the keys again.
 
     Args:
-        host: What.
-        door: To whom.
-        places: From where they may ask.
-        place: Where.
+        host: The environments and episodes.
+        door: Admits callers.
+        places: Checks hosts and origins.
+        line: The listening socket.
         ready: Called once requests are taken.
         pasts: Episodes that were open when the process before ended.
+        drain_s: Seconds that running calls get at the end.
 
     Raises:
-        SystemExit: It was told a second time.
+        SystemExit: A second signal came.
     """
     import uvicorn
-
-    mail = host.common.mail
 
     class Server(uvicorn.Server):
         @contextlib.contextmanager
         def capture_signals(self) -> Generator[None]:
-            """Leave signals to us: uvicorn raises them again at its end, and an orderly end has status 0."""
+            """Leaves signals to `Leaving`: uvicorn raises them again at its end, and an orderly end has status 0."""
             yield
 
         async def startup(self, sockets: list[Any] | None = None) -> None:
             await super().startup(sockets)
-            if mail is not None:
-                mail.watch(host.shard.number, asyncio.get_running_loop(), functools.partial(accept, self))
             if not self.should_exit:
                 ready()
 
-    _allow_many_connections()
-    config = _config(build(host, door, places), host, place)
+    config = _config(build(host, door, places), host.limits, drain_s)
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     _collect_rarely()
-    with asyncio.Runner(loop_factory=_loop) as runner:
-        runner.run(_served(Server(config), host, door, place=place, pasts=pasts))
+    with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
+        runner.run(_served(Server(config), host, door, line=line, pasts=pasts, drain_s=drain_s))
 
 
-def _config(app: App, host: Host, place: Place) -> uvicorn.Config:
+def _config(app: App, limits: Limits, drain_s: float) -> uvicorn.Config:
+    os.environ.setdefault("WEBSOCKETS_MAX_LINE_LENGTH", str(HEADER_BYTES))  # Read when `websockets` is loaded.
     import uvicorn
-
-    from .http import Http
-    from .websocket import WebSocket
 
     return uvicorn.Config(
         app,
-        loop="none",
-        http=Http if host.common.mail is None else pinned(host.shard, host.common.mail),
-        ws=WebSocket,
+        loop="uvloop",
+        http="httptools",
+        ws="websockets-sansio",
         lifespan="off",
         log_level="warning",
         access_log=False,
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        ws_max_size=4 * host.limits.body_bytes,  # Longer than allowed is told in a frame; far longer ends the socket.
+        ws_max_size=4 * limits.body_bytes,  # Up to here a frame that is too long gets an answer.
         ws_per_message_deflate=False,  # It costs more than a step.
         ws_ping_timeout=120.0,  # A trainer whose event loop computes for a minute keeps its sockets.
         timeout_keep_alive=IDLE_S,
-        timeout_graceful_shutdown=max(1, int(place.drain_s / 2)),
+        timeout_graceful_shutdown=max(1, int(drain_s / 2)),
+        limit_concurrency=_most_connections(),
         backlog=BACKLOG,
     )
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """False for what uvicorn logs of clients that break a protocol, of refused WebSockets, and of answers cut short."""
+    return not str(record.msg).startswith(("Invalid ", "ASGI callable returned without completing"))
+
+
 def _collect_rarely() -> None:
-    """Look for garbage a tenth as often as Python would, which saves a tenth of a call."""
+    """Collects garbage a tenth as often as Python would, which saves a tenth of a call."""
     gc.collect()
-    gc.freeze()  # Nothing that is loaded by now will ever go.
+    gc.freeze()  # What is loaded by now is never freed.
     gc.set_threshold(10_000, 10, 10)
 
 
-def _loop() -> asyncio.AbstractEventLoop:
-    import uvloop
-
-    return uvloop.new_event_loop()
-
-
-async def _served(server: Any, host: Host, door: Door, *, place: Place, pasts: Iterable[Past]) -> None:
+async def _served(
+    server: Any, host: Host, door: Door, *, line: socket.socket, pasts: Iterable[Past], drain_s: float
+) -> None:
     loop = asyncio.get_running_loop()
-    leaving = Leaving(server, host, place.drain_s)
+    leaving = Leaving(server, host, drain_s)
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, leaving.told if place.orphaned is None else leaving.begin, number)
-    loop.add_signal_handler(AT_ONCE, leaving.at_once, AT_ONCE)
+        loop.add_signal_handler(number, leaving.signalled, number)
     loop.add_signal_handler(signal.SIGHUP, door.look)
-    if place.orphaned is not None:
-        loop.add_reader(place.orphaned, os._exit, 1)
     await host.recover(pasts)
     reaping = asyncio.create_task(_reap(host))
     try:
-        await server.serve(sockets=[place.line])
+        await server.serve(sockets=[line])
     finally:
         reaping.cancel()
         await _leave(host)
@@ -181,15 +163,15 @@ async def _served(server: Any, host: Host, door: Door, *, place: Place, pasts: I
 
 
 class Leaving:
-    """An end in order: no new episodes, then the calls that run, then all connections.
+    """An orderly end: no new episodes, then the calls that run, then all connections.
 
     Args:
         server: uvicorn's.
-        host: Whose episodes.
+        host: The episodes.
         seconds: At most, one half for calls, the other for connections.
 
     Attributes:
-        status: Of the process.
+        status: Exit status of the process.
     """
 
     def __init__(self, server: Any, host: Host, seconds: float) -> None:
@@ -199,42 +181,35 @@ class Leaving:
         self._seconds = seconds
         self._waiting: asyncio.Task[None] | None = None
 
-    def told(self, number: int) -> None:
-        """A signal has come; the second one ends it at once."""
-        if self._waiting is None:
-            self.begin(number)
-        else:
-            self.at_once(number)
-
-    def begin(self, _number: int) -> None:
-        """A signal has come, to one of several processes, which may hear it more than once."""
+    def signalled(self, number: int) -> None:
+        """Begins the end at the first signal, and ends at once at the second."""
         if self._waiting is None:
             self._host.draining = True
             self._waiting = asyncio.create_task(self._wait())
-
-    def at_once(self, number: int) -> None:
-        """End without waiting for anything."""
-        self.status = 128 + number
-        self._server.should_exit = self._server.force_exit = True
+        else:
+            self.status = 128 + number
+            self._server.should_exit = self._server.force_exit = True
 
     async def _wait(self) -> None:
         most = self._seconds / 2
         if calls := self._host.busy:
             line = f"ending: waiting up to {most:g} s for {calls} call{'s' * (calls > 1)}\n"
-            print(line, end="", file=sys.stderr, flush=True)  # noqa: T201  # Who has pressed Ctrl-C wants to know.
+            print(line, end="", file=sys.stderr, flush=True)  # noqa: T201  # Feedback to Ctrl-C.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(most):
-                while self._host.busy:  # noqa: ASYNC110  # calls end without telling anybody
+                while self._host.busy:  # noqa: ASYNC110  # a call's end sets no event
                     await asyncio.sleep(LOOK_S)
         self._server.should_exit = True
 
 
-def _allow_many_connections() -> None:
-    """Have as many descriptors as this process may: each idle client needs one."""
+def _most_connections() -> int | None:
+    """Raises the limit of descriptors as far as allowed; returns the connections that it leaves room for."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        with contextlib.suppress(ValueError, OSError):  # What may be had is not always what is said.
+        with contextlib.suppress(ValueError, OSError):  # Some systems allow less than they report.
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else max(soft // 2, soft - SPARE)
 
 
 async def _reap(host: Host) -> None:
@@ -245,7 +220,7 @@ async def _reap(host: Host) -> None:
 
 
 async def expire(host: Host) -> None:
-    """Close what nobody has asked for in a while. Where something is being done, somebody waits for it."""
+    """Closes idle episodes. One in which something runs is not idle."""
     seconds = host.limits.idle_s
     why = EpisodeError(f"nobody asked for it for {seconds:g} s", part="C", kind="session_expired")
     for live in host.lives(ANYONE):
@@ -256,9 +231,9 @@ async def expire(host: Host) -> None:
 
 
 async def _leave(host: Host) -> None:
-    """Close what does not outlive the process, and keep what is to be kept.
+    """Closes what does not outlive the process, and keeps what is to be kept.
 
-    Nobody is there any more to hear of what still runs. So it ends here, and no record waits for it.
+    No client is left to read the result of what still runs, so it ends here, and no record waits for it.
     """
     for task in asyncio.all_tasks() - host.closing.tasks - {asyncio.current_task()}:
         task.cancel()

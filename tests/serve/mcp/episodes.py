@@ -16,7 +16,6 @@ from quintain.serve.app import build
 from quintain.serve.door import Open
 from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.episodes.live import Live
-from quintain.serve.http import Http
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
 
@@ -45,7 +44,7 @@ async def served(
     *environments: qn.Environment[Any], limits: Limits | None = None, user: Agent | None = None
 ) -> AsyncGenerator[Served]:
     host = Host(environments, limits=limits, user=user)
-    config = uvicorn.Config(build(host, Open()), port=0, lifespan="off", log_level="error", http=Http)
+    config = uvicorn.Config(build(host, Open()), port=0, lifespan="off", log_level="error", http="httptools")
     server = uvicorn.Server(config)
     listening = asyncio.create_task(server.serve())
     await until(lambda: server.started)

@@ -17,12 +17,10 @@ pytest.importorskip("uvicorn", reason="pip install 'quintain[serve]'")
 pytest.importorskip("websockets", reason="pip install 'quintain[serve]'")
 
 import httpx
-import psutil  # type: ignore[import-untyped]  # it has no types
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 
-from quintain.serve import unread, websocket
 from quintain.serve.app import build
 from quintain.serve.asgi import Request
 from quintain.serve.door import Open
@@ -51,7 +49,7 @@ Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r
 @contextlib.contextmanager
 def limited(**limits: Any) -> Generator[tuple[str, Host]]:
     host = Host([counter], limits=Limits(**limits))
-    with serving(build(host, Open()), ws=websocket.WebSocket) as url:
+    with serving(build(host, Open())) as url:
         yield url, host
     host.crew.close()
 
@@ -255,22 +253,3 @@ def test_a_server_ends_in_order_while_sockets_are_open(tmp_path: Path) -> None:
                 wire.receive()
             assert closed.value.rcvd
             assert closed.value.rcvd.code == 1012
-
-
-def test_a_client_that_never_reads_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unread, "READ_S", 0.2)
-    with limited() as (url, host), sockets.create_connection(("127.0.0.1", int(url.rpartition(":")[2]))) as deaf:
-        deaf.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 4096)
-        deaf.sendall(HANDSHAKE)
-        assert deaf.recv(1000).startswith(b"HTTP/1.1 101")
-        step = {"tool_name": "repeat", "arguments": {"text": "x" * 1000, "times": 5000}}
-        for frame in ({"type": "reset"}, *[{"type": "step", "data": step}] * 20):
-            deaf.sendall(Frame(Opcode.TEXT, json.dumps(frame).encode()).serialize(mask=True))
-        until(lambda: host.open == 1)
-        (live,) = host.lives(ANYONE)
-        until(lambda: host.open == 0)
-        # What was asked and could not be told any more was not done.
-        assert 0 < len(live.trace.turns) < 5
-        # And its connection is not kept for it, though it stays.
-        port = deaf.getsockname()[1]
-        until(lambda: all(one.raddr[1:] != (port,) for one in psutil.Process().net_connections("tcp")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -17,9 +16,9 @@ LATE = {"split": "train", "index": 1}
 Answer = tuple[int, dict[str, str], bytes]
 
 
-@pytest.fixture(params=[1, 2])
-def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
-    with serve("gated", folder=tmp_path, options=("--workers", str(request.param))) as server:
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with serve("gated", folder=tmp_path) as server:
         yield server
         server.gates.open("start")
 
@@ -36,16 +35,8 @@ def closed(served: Served, session: str) -> bytes:
     return ask(served.port, "POST", "/openenv/gated/mcp", body=body, headers={"x-session-id": session})[2]
 
 
-def elsewhere(served: Served, name: str) -> str:
-    """A session of a process to which the name does not lead, if there is one."""
-    while True:
-        session = reset(served, task={"split": "train", "index": 0})[1]["x-session-id"]
-        if zlib.crc32(session.encode()) % 2 != zlib.crc32(name.encode()) % 2:
-            return session
-
-
 def test_two_resets_at_once_with_one_name_are_one_episode_and_a_conflict(served: Served) -> None:
-    another = elsewhere(served, "mine")
+    another = reset(served, task={"split": "train", "index": 0})[1]["x-session-id"]
     with ThreadPoolExecutor() as pool:
         first: Future[Answer] = pool.submit(reset, served, "mine")
         until(lambda: served.gates.entered("start") == 1)

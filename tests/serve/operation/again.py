@@ -140,13 +140,6 @@ class Mortal:
         return found
 
     @property
-    def workers(self) -> list[int]:
-        """The processes behind its port, when there are several."""
-        assert self.process
-        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=True)
-        return [int(pid) for pid in found.stdout.split()]
-
-    @property
     def said(self) -> str:
         return (self.folder / "stderr").read_text()
 

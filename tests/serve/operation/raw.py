@@ -25,6 +25,16 @@ def rest(line: socket.socket) -> bytes:
     return b"".join(parts)
 
 
+def until_end(line: socket.socket, last: bytes) -> bytes:
+    """Returns what comes until the bytes that an answer ends with."""
+    answer = b""
+    while not answer.endswith(last):
+        part = line.recv(65536)
+        assert part, answer
+        answer += part
+    return answer
+
+
 def ask(
     port: int, method: str, path: str, *, body: Any = None, headers: dict[str, str] | None = None
 ) -> tuple[int, dict[str, str], bytes]:

@@ -121,7 +121,9 @@ def records(folder: Path) -> list[Trace]:
 
 
 def ended(host: Host) -> dict[str, float]:
-    return {validity: number for (_, validity), number in host.counts.ended.items() if number}
+    (family,) = (one for one in host.counts.registry.collect() if one.name == "quintain_episodes_ended")
+    counted = [one for one in family.samples if one.name.endswith("_total")]
+    return {one.labels["validity"]: one.value for one in counted if one.value}
 
 
 def test_closed_while_it_is_played_again_it_is_kept_once_and_whole(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from collections.abc import Iterator
 
@@ -13,17 +12,15 @@ from quintain.errors import UsageError
 from quintain.serve.asgi import Event, Request
 from quintain.serve.door import Places, is_loopback
 from quintain.serve.errors import Denied
-from tests.serve.operation.raw import ask, dial, rest
+from tests.serve.operation.raw import ask, dial
 from tests.serve.serving import Served, serve
-
-HASTY = "import quintain.serve.http as http\nhttp.HEAD_S = http.LINGER_S = 0.4\nhttp.BODY_S = 0.6"
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("door")
     options = ("--name", "lab.example", "--origin", "https://pages.example/", "--body", "4096")
-    with serve("counter", folder=folder, options=options, before=HASTY) as server:
+    with serve("counter", folder=folder, options=options) as server:
         yield server
 
 
@@ -148,107 +145,6 @@ def test_a_body_that_lies_about_its_length_is_refused(served: Served) -> None:
     chunks = b"1000\r\n" + b" " * 4096 + b"\r\n"
     head = b"POST /counter/tasks HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: chunked\r\n\r\n"
     assert spoken(served.port, head + 3 * chunks) == 413
-
-
-def test_a_long_head_is_refused(served: Served) -> None:
-    for text in (b"a: " + b"x" * 70_000, b"\r\n".join(b"a%d: x" % n for n in range(9000)), b"a: " + b"x" * 2_000_000):
-        with dial(served.port) as line:
-            try:
-                line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n" + text + b"\r\n\r\n")
-            except (BrokenPipeError, ConnectionResetError):
-                continue  # It did not even listen to the end.
-            assert status(rest(line)) in (431, 0)
-    with dial(served.port) as line:
-        line.sendall(b"GET /" + b"x" * 70_000 + b" HTTP/1.1\r\n\r\n")
-        assert status(rest(line)) == 431
-
-
-def test_a_head_of_the_usual_length_is_not(served: Served) -> None:
-    text = b"GET /health HTTP/1.1\r\nhost: localhost\r\na: " + b"x" * 60_000 + b"\r\n\r\n"
-    assert spoken(served.port, text) == 200
-    with dial(served.port) as line:  # Nor are many requests of one connection, sent without waiting.
-        line.sendall(3000 * b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n" + b"GET /health HTTP/1.0\r\n\r\n")
-        assert rest(line).count(b"HTTP/1.1 200") == 3001
-
-
-@pytest.mark.parametrize(
-    "text", [b"\0\1\2\r\n\r\n", b"GET\r\n\r\n", b"HELO\r\n\r\n", b"\x16\x03\x01\x02\0\1", b"GET / HTTP/9.9\r\n\r\n"]
-)
-def test_what_is_no_request_is_told_so(served: Served, text: bytes) -> None:
-    with dial(served.port) as line:
-        line.sendall(text)
-        assert status(rest(line)) == 400
-
-
-# --- how long
-
-
-def test_a_connection_that_says_nothing_is_closed(served: Served) -> None:
-    with dial(served.port) as line:
-        assert rest(line) == b""
-
-
-@pytest.mark.parametrize("drip", [b"a", b"a: b\r\n"])
-def test_a_head_that_drips_is_not_waited_for(served: Served, drip: bytes) -> None:
-    with dial(served.port) as line:
-        line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\nx-")
-        line.settimeout(0.05)
-        assert status(_drip(line, drip)) == 408
-
-
-def test_a_body_that_drips_is_not_waited_for(served: Served) -> None:
-    with dial(served.port) as line:
-        line.sendall(b"POST /counter/tasks HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4000\r\n\r\n")
-        line.settimeout(0.05)
-        assert status(_drip(line, b" ")) == 408
-
-
-def test_a_body_that_nobody_reads_is_not_listened_to_for_ever(served: Served) -> None:
-    with dial(served.port) as line:
-        line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4000\r\n\r\n")
-        said = line.recv(65536)
-        while not said.endswith(b"}"):
-            said += line.recv(65536)
-        line.settimeout(0.05)
-        assert _drip(line, b" ") == b""
-
-
-def _drip(line: socket.socket, drip: bytes) -> bytes:
-    """Send a little now and then until there is an answer, and no longer than a patient server would wait."""
-    limit = time.monotonic() + 10
-    while time.monotonic() < limit:
-        try:
-            line.sendall(drip)
-            return line.recv(65536)
-        except TimeoutError:
-            continue
-        except (BrokenPipeError, ConnectionResetError):
-            return b""
-    raise AssertionError("still open")
-
-
-def test_a_slow_request_that_comes_in_time_is_answered(served: Served) -> None:
-    with dial(served.port) as line:
-        for part in (b"GET /he", b"alth HTTP/1.1\r\nho", b"st: localhost\r\n", b"\r\n"):
-            line.sendall(part)
-            time.sleep(0.03)
-        assert status(line.recv(65536)) == 200
-        time.sleep(0.6)  # Longer than a head may take: between requests there is more time.
-        line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        assert status(line.recv(65536)) == 200
-
-
-def test_those_who_linger_keep_nobody_waiting(served: Served) -> None:
-    lines = [dial(served.port) for _ in range(300)]
-    try:
-        for line in lines:
-            line.sendall(b"POST /create HTTP/1.1\r\n")
-        started = time.monotonic()
-        assert ask(served.port, "GET", "/health")[0] == 200
-        assert time.monotonic() - started < 5
-    finally:
-        for line in lines:
-            line.close()
 
 
 # --- how often

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 from websockets.frames import Frame, Opcode
 
-from quintain.serve.asgi import App, Event, Receive, Scope, Send
-from quintain.serve.exchange import Exchange
-from tests.serve.operation.raw import SECONDS, dial, rest, result
+from quintain.serve.app import build
+from quintain.serve.asgi import Event, Request
+from quintain.serve.door import Open
+from quintain.serve.episodes.host import Host
+from quintain.serve.mcp import Mcp
+from tests.serve.environments import counter
+from tests.serve.operation.raw import SECONDS, dial, rest, result, until_end
 from tests.serve.serving import Served, serve
 
 HEAD = b"host: localhost\r\ncontent-type: application/json\r\n"
@@ -24,9 +28,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield server
 
 
-def post(path: str, body: bytes, *, headers: bytes = b"", version: bytes = b"1.1") -> bytes:
+def post(path: str, body: bytes, *, headers: bytes = b"") -> bytes:
     length = b"content-length: %d\r\n\r\n" % len(body)
-    return b"POST %b HTTP/%b\r\n" % (path.encode(), version) + HEAD + headers + length + body
+    return b"POST %b HTTP/1.1\r\n" % path.encode() + HEAD + headers + length + body
 
 
 def opened(port: int, name: bytes) -> bytes:
@@ -68,15 +72,7 @@ def _unchunked(answer: bytes) -> bytes:
     return parts
 
 
-def test_a_client_of_http_1_0_reads_to_the_end_of_the_line(served: Served) -> None:
-    session = opened(served.port, b"old")
-    (answer,) = said(served.port, post("/counter/call", b'{"name":"add","input":{}}', headers=session, version=b"1.0"))
-    head, _, body = answer.partition(b"\r\n\r\n")
-    assert b"chunked" not in head
-    assert result(body)["output"]["blocks"][0]["text"] == "The count is 1."
-
-
-def test_who_asks_whether_to_send_the_body_is_told_to(served: Served) -> None:
+def test_a_client_that_expects_100_continue_gets_it(served: Served) -> None:
     session = opened(served.port, b"polite")
     head, body = post("/counter/call", b'{"name":"add","input":{}}', headers=session).split(b"\r\n\r\n")
     with dial(served.port) as line:
@@ -102,7 +98,7 @@ def test_a_connection_is_let_go_when_nothing_was_asked_on_it_in_a_while(tmp_path
         for _ in range(20):  # Longer than that in all.
             time.sleep(0.05)
             line.sendall(ping)
-            assert b"200 OK" in line.recv(65536)
+            assert until_end(line, b"}").startswith(b"HTTP/1.1 200 OK")
         answered = time.monotonic()
         assert rest(line) == b""
         assert 0.5 < time.monotonic() - answered < SECONDS / 2
@@ -114,7 +110,7 @@ def test_a_connection_that_became_a_web_socket_has_a_time_of_its_own(tmp_path: P
     key = b"sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
     with serve("counter", folder=tmp_path, before=before) as server, dial(server.port) as line:
         line.sendall(b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        assert b"200 OK" in line.recv(65536)
+        assert until_end(line, b"}").startswith(b"HTTP/1.1 200 OK")
         line.sendall(b"GET /openenv/counter/ws HTTP/1.1\r\nhost: localhost\r\n" + upgrade + key)
         assert b" 101 " in line.recv(65536)
         line.settimeout(0.9)
@@ -125,98 +121,83 @@ def test_a_connection_that_became_a_web_socket_has_a_time_of_its_own(tmp_path: P
         assert b"observation" in line.recv(65536)
 
 
-# --- an exchange by itself
+# --- the application by itself
 
 
-class Wire(asyncio.Transport):
-    """Takes what is written."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.data = b""
-        self.closed = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.data += bytes(data)
-
-    def close(self) -> None:
-        self.closed = True
+Break = Callable[[Request], Awaitable[None]]
 
 
-def exchanged(app: App, *, method: str = "GET", version: str = "1.1", path: str = "/") -> tuple[bytes, bool]:
-    """What an application's answer looks like on the wire, and whether the line was closed after it."""
-    from uvicorn.protocols.http.flow_control import FlowControl
+def answered(breaks: Break, monkeypatch: pytest.MonkeyPatch, *, path: str = "/e/hush/mcp") -> list[Event]:
+    """Returns what the application sends where a protocol does something."""
+    events: list[Event] = []
 
-    wire = Wire()
+    async def handle(_mcp: Mcp, request: Request) -> None:
+        await breaks(request)
+
+    async def receive() -> Event:
+        return {"type": "http.request", "body": b""}
+
+    async def send(event: Event) -> None:
+        events.append(event)
 
     async def run() -> None:
-        scope = {"type": "http", "method": method, "path": path, "http_version": version, "headers": []}
-        exchange = Exchange(scope, wire, FlowControl(wire), keep_alive=True, expects=False, on_response=lambda: None)
-        exchange.more_body = False
-        exchange.set()
-        await exchange.run(app)
+        host = Host([counter])
+        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": []}
+        await build(host, Open())(scope, receive, send)
+        host.crew.close()
 
+    monkeypatch.setattr(Mcp, "handle", handle)
     asyncio.run(run())
-    return wire.data, wire.closed
+    return events
 
 
-def answering(*events: Event) -> App:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        for event in events:
-            await send(event)
-
-    return app
-
-
-START: Event = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
-
-
-def test_the_answer_to_head_has_no_body() -> None:
-    app = answering(START, {"type": "http.response.body", "body": b"ab"})
-    assert exchanged(app, method="HEAD") == (b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n", False)
-
-
-@pytest.mark.parametrize("parts", [[b"a"], [b"abc"], [b"ab", b"c"], [b""]])
-def test_a_body_of_another_length_than_was_said_closes_the_line(parts: list[bytes]) -> None:
-    last = len(parts) - 1
-    bodies: list[Event] = [
-        {"type": "http.response.body", "body": part, "more_body": place < last} for place, part in enumerate(parts)
-    ]
-    assert exchanged(answering(START, *bodies))[1]
-
-
-@pytest.mark.parametrize(
-    "events", [(), ({"type": "http.response.body", "body": b""},), ({**START, "headers": [(b"x", b"a\r\nb: c")]},)]
-)
-def test_no_answer_and_one_that_is_none_are_a_server_error(events: tuple[Event, ...]) -> None:
-    data, _ = exchanged(answering(*events))
-    assert data.startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
-    assert data.endswith(b'\r\n\r\n{"detail":"Internal Server Error"}')
-
-
-def test_who_is_not_answered_before_the_end_may_come_again(caplog: pytest.LogCaptureFixture) -> None:
-    async def waits(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] == "POST":
-            await send(START)
+def test_a_request_that_the_end_of_the_server_cuts_may_come_again(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def waits(_request: Request) -> None:
         task = asyncio.current_task()
         assert task is not None
         task.cancel()  # As the server does with all, when its time is over.
         await asyncio.sleep(0)
 
-    data, _ = exchanged(waits)
-    assert data.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
-    assert b"\r\nretry-after: 1\r\n" in data
-    assert exchanged(waits, method="POST") == (b"", True)
+    async def begins(request: Request) -> None:
+        await request.send({"type": "http.response.start", "status": 200, "headers": []})
+        await waits(request)
+
+    start, _ = answered(waits, monkeypatch)
+    assert start["status"] == 503
+    assert (b"retry-after", b"1") in start["headers"]
+    assert [event["type"] for event in answered(begins, monkeypatch)] == ["http.response.start"]
     assert not caplog.messages
 
 
-@pytest.mark.parametrize("path", ["/e/hush/mcp", "//e//hush/mcp", "/m/hush/v1/models", "/e/hush"])
-def test_what_breaks_is_logged_without_the_secret_of_an_address(path: str, caplog: pytest.LogCaptureFixture) -> None:
-    async def breaks(scope: Scope, receive: Receive, send: Send) -> None:
+@pytest.mark.parametrize("path", ["/e/hush/mcp", "/e//hush/mcp", "/e/hush"])
+def test_an_error_is_logged_without_the_secret_of_an_address(
+    path: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def breaks(_request: Request) -> None:
         raise RuntimeError("broken")
 
-    exchanged(breaks, path=path)
-    exchanged(answering(), path=path)
-    assert len(caplog.messages) == 2
-    assert all("***" in said and "hush" not in said for said in caplog.messages)
+    start, body = answered(breaks, monkeypatch, path=path)
+    assert (start["status"], body["body"]) == (500, b'{"detail":"Internal Server Error"}')
+    (said,) = caplog.messages
+    assert "***" in said
+    assert "hush" not in said
     assert "broken" in caplog.text
+
+
+@pytest.mark.parametrize("left", [False, True])
+def test_a_request_is_gone_when_its_client_has_left(left: bool) -> None:
+    async def receive() -> Event:
+        if not left:
+            await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+    async def send(_event: Event) -> None:
+        return
+
+    async def ask() -> None:
+        request = Request({"type": "http", "path": "/"}, receive, send)
+        assert [request.gone(), await request.deliver(b"x"), request.gone()] == [left, not left, left]
+
+    asyncio.run(ask())

@@ -16,7 +16,6 @@ from quintain.serve.episodes.host import Host
 from quintain.serve.episodes.request_secrets import HEADER, brought
 from quintain.serve.errors import Finished, ServeError, Unknown, Void
 from quintain.serve.keys import Caller
-from quintain.serve.siblings import Elsewhere
 
 from .asking import Create
 from .once import Once, Said
@@ -69,13 +68,7 @@ class Control:
         """
         try:
             caller = NOBODY if self.is_open(request) else admit(request)
-            try:
-                answer = await self._answer(request, caller)
-            except Elsewhere as elsewhere:
-                status = await self._host.siblings.forward(request, elsewhere.number, caller)
-                if elsewhere.instead and status >= HTTPStatus.BAD_REQUEST:
-                    self._host.siblings.passed.drop(elsewhere.instead)
-                return
+            answer = await self._answer(request, caller)
         except Exception as error:  # noqa: BLE001  # each has its status, and what nobody thought of is logged
             await self.refuse(request, error)
             return

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from quintain import codec
 from quintain.environment import Environment
-from quintain.serve.asgi import JSON
 from quintain.serve.episodes import task_lists as lists
 from quintain.serve.errors import Unknown
-from quintain.serve.siblings import is_inner
 from quintain.task import Task
 
 from . import metrics, telling
 from .once import Said
 from .routes import Asked
-from .wire import EnvironmentsTold, EnvironmentTold, EpisodesTold, Health, Status, TasksTold, TaskTold
+from .wire import EnvironmentsTold, EnvironmentTold, EpisodesTold, Health, TasksTold, TaskTold
 
 
 async def list_environments(asked: Asked) -> EnvironmentsTold:
@@ -42,24 +39,9 @@ async def list_tasks(asked: Asked) -> TasksTold:
 
 async def list_episodes(asked: Asked) -> EpisodesTold:
     """The caller's episodes; an admin's are all."""
-    host, caller, query = asked.host, asked.caller, asked.query
-    lives = host.lives(caller)
-    counts = {host.shard.number: len(lives)}
-    if not is_inner(asked.request):
-        others = await host.siblings.all("/v1/episodes?limit=1", EpisodesTold, caller)
-        counts |= {number: told.count for number, told in others.items() if told is not None}
-    found: list[Status] = []
-    before = 0
-    for number, count in sorted(counts.items()):
-        part = range(count)[max(0, query.offset - before) : max(0, query.offset + query.limit - before)]
-        before += count
-        if number == host.shard.number:
-            found += [telling.status(live, caller) for live in lives[part.start : part.stop]]
-        elif part:
-            path = f"/v1/episodes?offset={part.start}&limit={len(part)}"
-            told = await host.siblings.one(number, path, type=EpisodesTold, caller=caller)
-            found += told.episodes if told is not None else ()
-    return EpisodesTold(before, tuple(found))
+    query, lives = asked.query, asked.host.lives(asked.caller)
+    part = lives[query.offset : query.offset + query.limit]
+    return EpisodesTold(len(lives), tuple(telling.status(live, asked.caller) for live in part))
 
 
 async def get_health(asked: Asked) -> Health:
@@ -74,13 +56,8 @@ async def get_readiness(asked: Asked) -> Health:
 
 
 async def get_metrics(asked: Asked) -> Said:
-    """Counters and gauges for Prometheus, of all processes of the server together."""
-    own = metrics.part(asked.host)
-    if is_inner(asked.request):
-        return Said(200, codec.json(own), (JSON,))
-    others = await asked.host.siblings.all("/metrics", metrics.Part, asked.caller)
-    parts = [own, *(one for one in others.values() if one is not None)]
-    return Said(200, metrics.text(asked.host, parts).encode(), ((b"content-type", metrics.TYPE.encode()),))
+    """Counters and gauges for Prometheus."""
+    return Said(200, metrics.text(asked.host), ((b"content-type", metrics.TYPE.encode()),))
 
 
 def _told(asked: Asked, env: Environment[Any]) -> EnvironmentTold:

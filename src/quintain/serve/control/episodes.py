@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
@@ -38,8 +37,6 @@ async def create_episode(asked: Asked) -> Detail:
         asked.need("trainer", "to play all roles, or by a harness or a configuration of one's own,")
     if (made := await _made(asked)) is not None:
         return await _shown(asked, made)
-    if body.after is not None:  # Its world is there, and so this episode will be.
-        asked.host.siblings.belongs(body.after, instead=_id(asked), request=asked.digest)
     after = asked.host.get(body.after, asked.caller) if body.after is not None else None
     wanted = Wanted(
         environment=body.environment,
@@ -278,8 +275,7 @@ def _id(asked: Asked) -> str:
     if not asked.name:
         return ""
     whole = f"{asked.caller.name}/{asked.name}"
-    ids = (codec.digest(f"{whole}/{number}".encode() if number else whole.encode()) for number in itertools.count())
-    return next(name for name in ids if asked.host.shard.owns(name))
+    return asked.host.ids.named(codec.digest(whole.encode()))
 
 
 async def _created(asked: Asked, wanted: Wanted, *, secrets: Secrets, twin: Episode[Any] | None = None) -> Detail:
@@ -295,8 +291,6 @@ async def _made(asked: Asked) -> Live | None:
     if not asked.name:
         return None
     name = _id(asked)
-    if asked.host.siblings.passed.request(name) not in (None, asked.digest):
-        raise Conflict(USED)
     try:
         live = asked.host.get(name, asked.caller)
     except Unknown:

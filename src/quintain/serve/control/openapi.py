@@ -25,10 +25,10 @@ _SECURE = {
     "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
 }
 _BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
-_ALWAYS = (400, 403, 405, 408, 422, 429, 431, 500, 503)
+_ALWAYS = (400, 403, 405, 422, 429, 500, 503)
 """Of these, 403 is for pages of others, and 500 where an author's code breaks outside of an episode's own calls."""
-_UNREAD = (400, 408, 431, 503)
-"""Said where a request cannot be read, or brought to its process, so that nobody knows yet what it asks for."""
+_UNREAD = (400, 503)
+"""Answers of the HTTP server, to a request that cannot be read or a connection too many, in plain text."""
 _OWN = {"properties": {"role": {"const": "assistant"}, "call_id": {"type": "null"}}}
 """What a model itself says is nobody else's, and answers no call."""
 
@@ -158,8 +158,7 @@ def _refusal(status: int) -> dict[str, Any]:
         headers["WWW-Authenticate"] = {"schema": {"type": "string"}, "description": "How to say who asks."}
     content: dict[str, Any] = {REFUSED: {"schema": {"$ref": _REF.format(name="Problem")}}}
     if status in _UNREAD:
-        said = {"type": "object", "properties": {"detail": {"type": "string"}}, "required": ["detail"]}
-        content["application/json"] = {"schema": said}
+        content["text/plain"] = {"schema": {"type": "string"}}
     return {"description": HTTPStatus(status).phrase, "content": content} | ({"headers": headers} if headers else {})
 
 

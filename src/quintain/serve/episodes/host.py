@@ -19,7 +19,6 @@ from quintain.episode import BROKEN, Episode
 from quintain.errors import EpisodeError, UsageError
 from quintain.harness import Agent, Model
 from quintain.serve.closing import Closing
-from quintain.serve.common import Common
 from quintain.serve.counts import Counts
 from quintain.serve.errors import Conflict, Refused, Unavailable, Unknown
 from quintain.serve.journal.database import Past
@@ -27,9 +26,7 @@ from quintain.serve.journal.entries import FORGETFUL, Created, Log
 from quintain.serve.journal.user_model_log import Kept
 from quintain.serve.keys import Caller
 from quintain.serve.limits import Limits, Room
-from quintain.serve.names import named
-from quintain.serve.shard import Shard
-from quintain.serve.siblings import Siblings
+from quintain.serve.names import Ids, named
 from quintain.task import Task
 
 from .actions import LEFT, Stop, making
@@ -44,7 +41,6 @@ L = TypeVar("L", bound=Live)
 
 _log = logging.getLogger(__name__)
 
-ALONE = Shard()
 LATEST = 64
 """Tasks that are kept for the next who asks for them, with the worlds that they have made."""
 
@@ -95,9 +91,8 @@ class Host:
         limits: How much callers may use.
         user: Who plays the roles beside the agent's; None where nobody does.
         log: Where what is asked is written down first.
-        shard: Which process this is, among several.
+        shard: Name of this server among several behind one proxy, with which its ids begin; empty for one alone.
         archive: Where records are kept; None where they go with their episodes.
-        common: What it has in common with them.
 
     Raises:
         UsageError: No environment, or two of one name.
@@ -110,19 +105,16 @@ class Host:
         limits: Limits | None = None,
         user: Agent | None = None,
         log: Log = FORGETFUL,
-        shard: Shard = ALONE,
+        shard: str = "",
         archive: Archive | None = None,
-        common: Common | None = None,
     ) -> None:
         self.environments = named(environments)
         self.limits = limits or Limits()
         self.crew = Crew(self.limits.threads)
-        self.common = common or Common.of(1, len(self.environments))
-        self.room = Room(self.limits, self.common.held)
-        self.counts = Counts([env.name for env in self.environments.values()], self.common.counted, archive)
-        self.siblings = Siblings(shard, self.common.mail, log)
+        self.room = Room(self.limits)
+        self.counts = Counts([env.name for env in self.environments.values()], archive)
+        self.ids = Ids(shard)
         self.draining = False
-        self.shard = shard
         self._user = user
         self.log = log
         self._lives: dict[str, Live] = {}
@@ -263,12 +255,12 @@ class Host:
                 environment=env.name,
                 split=split,
                 task=task.id,
-                id=wanted.id or self.shard.new_id(),
+                id=wanted.id or self.ids.new(),
                 config=wanted.config or env.config,
                 secrets=secrets.names,
                 member=self.counts.member(env.name, task.id, wanted.member),
             )
-            token = self.shard.new_token(wanted.id)
+            token = self.ids.token()
             live = self._live(Live, env, task, token=token, wanted=wanted, owner=caller, twin=twin, secrets=secrets)
             if self.log.keeps:
                 self.log.write(Created(wanted.id, token, caller, env.fingerprint, codec.dumps(wanted)))
@@ -312,7 +304,7 @@ class Host:
             self._lives[live.id] = self._tokens[live.token] = live
             if known["lost"] and past.settled is None:
                 self.counts.end(live.id, live.trace)
-            live.is_counted = self.room.has("episodes", created.owner.name)
+            self.room.add("episodes", created.owner.name, 1)
 
     def _live(
         self,
@@ -390,7 +382,7 @@ class Host:
         """
         live = self.get(id, caller)
         del self._lives[live.id], self._tokens[live.token]
-        self.room.add("episodes", live.owner.name, -1 if live.is_counted else 0)
+        self.room.add("episodes", live.owner.name, -1)
         await self.closing.close(live, why)
 
     def _others(self, task: Task[Any], wanted: Wanted) -> Model | None:

@@ -197,13 +197,11 @@ class Shown:
             know that it is there.
         broken: Key of the call over which it failed; empty where there is none.
         request: Digest of the request by whose key it has its name; empty where it has it otherwise.
-        is_counted: Whether it takes one of the places that episodes have.
     """
 
     is_new: bool = False
     broken: str = ""
     request: str = ""
-    is_counted: bool = True
     id: str
     env: Environment[Any]
     owner: Caller

@@ -74,9 +74,12 @@ class Answers:
         if says and not self._request.gone():
             for key, _ in self._calls:
                 unheard.heard(self._live, key)
-        await self._request.send(event)
-        if says:
-            self._settle(is_told=not self._request.gone())
+        if not says:
+            await self._request.send(event)
+            return
+        self._settle(is_told=await self._request.deliver(event["body"]))
+        if not event.get("more_body"):
+            await self._request.send({"type": "http.response.body"})
 
     def end(self) -> None:
         """Nothing more is sent."""

@@ -10,7 +10,6 @@ from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
 from quintain.errors import UsageError
-from quintain.serve.unread import Reader
 
 from .endpoint import Paths
 
@@ -84,7 +83,6 @@ async def opened() -> AsyncGenerator[Door]:
 def _server(paths: Paths) -> Any:
     try:
         import uvicorn
-        from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
     except ModuleNotFoundError as error:
         raise UsageError("programs as agents need an extra: pip install 'quintain[serve]'") from error
 
@@ -97,7 +95,7 @@ def _server(paths: Paths) -> Any:
     config = uvicorn.Config(
         paths,
         loop="none",
-        http=type("Line", (Reader, HttpToolsProtocol), {}),
+        http="httptools",
         ws="none",
         lifespan="off",
         log_config=None,

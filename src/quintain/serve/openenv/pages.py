@@ -23,7 +23,6 @@ from quintain.serve.episodes.views import Answer
 from quintain.serve.errors import Refused, ServeError, TooLarge, Unknown, Void
 from quintain.serve.keys import Caller
 from quintain.serve.problems import problems
-from quintain.serve.siblings import is_inner
 from quintain.task import Task
 
 from . import schemas, wire
@@ -134,14 +133,13 @@ class Asked(NamedTuple):
         """The session that the request names.
 
         Raises:
-            Elsewhere: It is another process's.
             Refused: It names none.
             Unknown: There is none of that name.
         """
         if id:
             return await self.all.sessions.find(id, self.env, self.caller)
         if label:
-            return await self.all.sessions.labelled(label, self.env, self.caller, here=is_inner(self.request))
+            return await self.all.sessions.labelled(label, self.env, self.caller)
         raise Refused("which episode? send the X-Session-ID that /reset answered with, or its episode_id")
 
     async def answer(self, body: bytes, session: Session) -> None:
@@ -223,12 +221,10 @@ async def _reset(asked: Asked) -> None:
     secrets = brought(asked.request, {})
     sessions, named = asked.all.sessions, asked.request.header(SESSION) or wanted.session_id or ""
     old = await asked.session(named, "") if named else None
-    if wanted.episode_id and old is None:  # Whoever chooses the same name at the same time is sent to the same process.
-        sessions.siblings.belongs(wanted.episode_id)
     session = old or sessions.open(asked.env, asked.caller)
     label = wanted.episode_id
     try:
-        async with sessions.labels.taken(label, session) if label else contextlib.nullcontext():
+        with sessions.labels.taken(label, session) if label else contextlib.nullcontext():
             session.secrets = secrets if secrets.names else session.secrets
             live = await session.reset(wanted)
             if session in sessions:  # It may have been closed meanwhile.
@@ -275,10 +271,6 @@ async def _state(asked: Asked) -> None:
     label = asked.request.query("episode_id")
     if not named and not label:
         await asked.request.reply({"episode_id": None, "step_count": 0})  # Nobody's: as before anything begins.
-        return
-    taker = asked.all.sessions.labels.taker(label, asked.env, asked.caller) if is_inner(asked.request) else None
-    if not named and taker is not None:
-        await asked.request.reply(taker)
         return
     session = await asked.session(named, label)
     await asked.request.reply(session.state())

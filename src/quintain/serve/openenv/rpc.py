@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from typing import Any, Literal
 
 import msgspec
@@ -10,9 +9,8 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve.episodes.secrets import NOTHING, Secrets
-from quintain.serve.errors import Finished, Full, Refused, ServeError, Unavailable, Unknown, Void
+from quintain.serve.errors import Finished, Full, Refused, ServeError, Unknown, Void
 from quintain.serve.keys import Caller
-from quintain.serve.siblings import Elsewhere
 
 from . import wire
 from .session import NoEpisode, Session
@@ -103,7 +101,7 @@ class Rpc:
         self._secrets = secrets
 
     async def answer(self, data: bytes | str, *, key: str = "") -> bytes:
-        """The response to a request; raises for nothing that stands in it but Elsewhere.
+        """The response to a request; raises for nothing that stands in it.
 
         Args:
             data: JSON.
@@ -116,29 +114,11 @@ class Rpc:
             result = await self._result(ask, key)
         except Fails as failing:
             code, message, more = failing.code, str(failing), failing.data
-        except Elsewhere as elsewhere:
-            return await self._asked_there(elsewhere.number, data, request)
         except QuintainError as error:
             code, message, more = _code(error), str(error), self._about(error)
         else:
             return wire.encode({"jsonrpc": "2.0", "id": request, "result": result})
         return failed(code, message, more, id=request)
-
-    async def _asked_there(self, number: int, data: bytes | str, request: Id) -> bytes:
-        """What another process answers to a request of a socket here.
-
-        Raises:
-            Elsewhere: It did not come by a socket, so it can go there as it is.
-        """
-        if self._own is None:
-            raise Elsewhere(number)
-        path = f"/openenv/{urllib.parse.quote(self._env.name)}/mcp"
-        body = data.encode() if isinstance(data, str) else data
-        try:
-            said = await self._sessions.siblings.ask(number, "POST", path, caller=self._caller, body=body)
-        except Unavailable as error:
-            return failed(_code(error), str(error), id=request)
-        return said.body
 
     async def _result(self, ask: Ask, key: str) -> Any:
         if not bytes(ask.params).lstrip().startswith(b"{"):

@@ -10,7 +10,6 @@ from quintain.environment import Environment
 from quintain.serve.episodes.host import Host
 from quintain.serve.errors import Unavailable, Unknown
 from quintain.serve.keys import Caller
-from quintain.serve.siblings import Siblings
 
 from .labels import Labels
 from .session import Session
@@ -31,7 +30,7 @@ class Sessions:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._known: dict[str, Session] = {}
-        self.labels = Labels(host.siblings)
+        self.labels = Labels()
         self._is_sweeping = False
 
     def __contains__(self, session: Session) -> bool:
@@ -49,11 +48,6 @@ class Sessions:
     def draining(self) -> bool:
         """Whether the server is shutting down."""
         return self._host.draining
-
-    @property
-    def siblings(self) -> Siblings:
-        """The other processes."""
-        return self._host.siblings
 
     @property
     def frame_bytes(self) -> int:
@@ -75,7 +69,7 @@ class Sessions:
         if self._host.draining:
             raise Unavailable("the server is shutting down")
         self._host.room.enter("sessions", caller.name)
-        session = Session(self._host, env, caller, id=self._host.shard.new_id())
+        session = Session(self._host, env, caller, id=self._host.ids.new())
         session.attached = attached
         self._add(session)
         return session
@@ -84,10 +78,8 @@ class Sessions:
         """A session by its id; one of an earlier run of this server when its episode is there again.
 
         Raises:
-            Elsewhere: It is another process's.
             Unknown: There is none for this caller and environment.
         """
-        self._host.siblings.belongs(id)
         session = self._known.get(id) or self._resumed(id, env, caller)
         if session is None or session.env is not env or not caller.may(session.caller):
             raise Unknown(f"Unknown session_id: {id}")
@@ -95,17 +87,15 @@ class Sessions:
         await session.catch_up()
         return session
 
-    async def labelled(self, label: str, env: Environment[Any], caller: Caller, *, here: bool) -> Session:
+    async def labelled(self, label: str, env: Environment[Any], caller: Caller) -> Session:
         """A session by what its caller calls the episode.
 
         Args:
             label: That.
             env: The environment.
             caller: He.
-            here: Whether to look in this process only.
 
         Raises:
-            Elsewhere: It is another process's.
             Unknown: There is none.
         """
         session = self.labels.get(label, env, caller)
@@ -114,8 +104,6 @@ class Sessions:
             return session
         session = self._resumed(label.rpartition("-")[0], env, caller)
         if session is None or session.label != label:
-            if not here:
-                await self.labels.elsewhere(label, env, caller)
             raise Unknown(f"there is no episode {label!r}: POST /reset begins one")
         session.touch(caller)
         await session.catch_up()

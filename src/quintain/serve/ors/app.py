@@ -174,7 +174,7 @@ async def _create_session(ors: Ors, asked: Asked) -> None:
     body = await asked.request.body(ors.host.limits.body_bytes)
     if body.strip():
         parsed(body, dict[str, Any])
-    data = frames.task(ors.host.shard.new_id()) + frames.end()
+    data = frames.task(ors.host.ids.new()) + frames.end()
     headers = [(b"content-type", b"text/event-stream; charset=utf-8"), (b"cache-control", b"no-cache")]
     await asked.request.answer(200, data, headers)
 

@@ -79,8 +79,9 @@ async def call(live: Live, request: Request, *, most: int) -> None:
         await abreast()
         for part in parts:
             await events.send(part)
-        await events.close(last)
-        is_told = not request.gone()
+        # A long answer may have to wait for its client, who may leave instead of reading the end.
+        is_told = await events.send(last) if parts else not request.gone()
+        await events.close(b"" if parts else last)
     finally:
         if is_told:
             unheard.heard(live, key)
