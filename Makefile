@@ -39,13 +39,14 @@ $(VENV)/.dev: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-# Sandboxes need bubblewrap, worlds on a server PostgreSQL, tests of pages Chromium, and those of clocks that jump
-# faketime. Whatever can't be installed here is skipped, with a reason.
-SYSTEM := bubblewrap postgresql chromium faketime
+# Sandboxes need bubblewrap, worlds on a server PostgreSQL, tests of pages Chromium, those of clocks that jump faketime,
+# and those of several servers behind one address nginx. Whatever can't be installed here is skipped, with a reason.
+SYSTEM := bubblewrap postgresql chromium faketime nginx-light
 INSTALL := apt-get install --yes --no-install-recommends $(SYSTEM)
 
 $(VENV)/.system: Makefile | $(VENV)/.base
 	@if command -v bwrap >/dev/null && command -v chromium >/dev/null && command -v faketime >/dev/null \
+	&& PATH="$$PATH:/usr/sbin" command -v nginx >/dev/null \
 	&& ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		(apt-get update --quiet=2; DEBIAN_FRONTEND=noninteractive $(INSTALL) --quiet=2) >/dev/null 2>&1 \

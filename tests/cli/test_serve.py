@@ -27,7 +27,7 @@ one = qn.Environment("{name}", tasks=desk.tasks, harness=desk.harness, verifier=
         (["desk.py:lost"], ["no 'lost'", "env"]),
         (["broken.py"], ["NameError", "line 1"]),
         ([ENV, ENV], ["two environments", "'desk'"]),
-        ([ENV, "--workers", 3], ["--workers 3", "--shard NAME", "docs/how-to/serve-several-processes.md"]),
+        ([ENV, "--workers", 3], ["--workers 3", "--shard NAME", "docs/how-to/serve-behind-a-proxy.md"]),
         ([ENV, "--shard", "Two"], ["--shard 'Two'", "such as 2"]),
         ([ENV, "--host", "0.0.0.0"], ["0.0.0.0", "--keys FILE"]),
         ([ENV, "--keys", "lost.jsonl"], ["lost.jsonl", "quintain keys add lost.jsonl"]),

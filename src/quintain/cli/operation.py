@@ -147,7 +147,7 @@ def _no_workers(_context: click.Context, _option: click.Parameter, given: str | 
     if given is not None:
         raise UsageError(
             f"--workers {given} is not supported: start a server per port with --shard NAME, behind a proxy, as in "
-            "docs/how-to/serve-several-processes.md"
+            "docs/how-to/serve-behind-a-proxy.md"
         )
 
 

@@ -137,7 +137,10 @@ class RemoteEnvironment(Environment[Far]):
             **place,
             **names,
         )
-        return RemoteEpisode.of(self, await self.begun(await self.transport.post("/v1/episodes", Detail, asked)))
+        # A proxy before several servers finds the one that has the world by this header.
+        headers = {"X-Session-ID": asked.after} if asked.after else NONE
+        told = await self.transport.post("/v1/episodes", Detail, asked, headers=headers)
+        return RemoteEpisode.of(self, await self.begun(told))
 
     async def restore(self, snapshot: Snapshot, *, harness: Literal["server", "client"] = "client") -> RemoteEpisode:
         """Go on from a snapshot, of this server or another one that has the same environment.
