@@ -18,7 +18,7 @@ class Count(qn.State):
 
 
 @qn.reward
-def counted(outcome: qn.Outcome[Count]) -> float:
+def counted(outcome: qn.EpisodeView[Count]) -> float:
     """1 when the number was told."""
     return float(outcome.answer == str(outcome.state.value))
 

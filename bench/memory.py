@@ -32,7 +32,7 @@ class Counter(qn.State):
 
 
 @qn.reward
-def counted(outcome: qn.Outcome[Counter]) -> float:
+def counted(outcome: qn.EpisodeView[Counter]) -> float:
     """1 when the number is 1."""
     return float(outcome.state.value == 1)
 

@@ -54,7 +54,7 @@ class Warehouse(qn.State):
 
 
 @qn.reward
-def answered(outcome: qn.Outcome[qn.State]) -> float:
+def answered(outcome: qn.EpisodeView[qn.State]) -> float:
     """1 for the expected answer."""
     return float(outcome.answer == "done")
 

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain import codec
-from quintain.replay import elsewhere
+from quintain.replay import fresh_processes
 
 ANYTHING: Any = Any
 SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text() | st.binary(max_size=8)
@@ -88,7 +88,7 @@ BYTES = "codec.dumps([{'b': {'x', 'y', 'z', 'w'}, 'a': [None, True, 1.5]}, froze
 
 def test_bytes_are_the_same_in_every_process() -> None:
     program = f"from quintain import codec; print({BYTES}.hex(), codec.text({{'b': set('edcba'), 'a': 1}}))"
-    outputs = {done.stdout or done.stderr for done in elsewhere([sys.executable, "-c", program], [1, 2, 3])}
+    outputs = {done.stdout or done.stderr for done in fresh_processes([sys.executable, "-c", program], [1, 2, 3])}
     here = codec.dumps(
         [{"b": {"x", "y", "z", "w"}, "a": [None, True, 1.5]}, frozenset("quintain"), math.nan],
     ).hex()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -140,7 +141,7 @@ def test_a_snapshot_goes_on_alike_in_another_process(tmp_path: Path, hash_seed: 
     work = tmp_path / "work"
     work.write_bytes(msgspec.msgpack.encode(errands))
     command = [sys.executable, "-m", "tests.worlds", str(work)]
-    environ = {"PYTHONHASHSEED": str(hash_seed), "PATH": ""}
+    environ = {"PYTHONHASHSEED": str(hash_seed), "PATH": "", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         command, env=environ, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
     )
@@ -197,12 +198,12 @@ def test_a_rewrite_starts_a_branch_only_where_it_changes_what_is_recorded() -> N
     async def law() -> None:
         episode = await begun([])
         session = episode.session
-        session.rewrite([Message("system", "s"), *session.messages])
+        session.set_context([Message("system", "s"), *session.messages])
         first = await session.step(worlds.says(text="one"))
-        session.rewrite([*session.messages, Message("user", "more")])
+        session.set_context([*session.messages, Message("user", "more")])
         second = await session.step(worlds.says(text="two"))
-        session.rewrite([Message("system", "s"), Message("user", "a summary")])
-        session.rewrite([Message("system", "s"), Message("user", "a better summary")])
+        session.set_context([Message("system", "s"), Message("user", "a summary")])
+        session.set_context([Message("system", "s"), Message("user", "a better summary")])
         third = await session.step(worlds.says(text="three"))
         assert [turn.branch for turn in (first, second, third)] == [0, 0, 1]
         assert [turn.keep for turn in (first, second, third)] == [None, None, 1]

@@ -29,7 +29,7 @@ class Desk(qn.State):
 
 
 @qn.reward
-def took_one(outcome: qn.Outcome[Desk]) -> float:
+def took_one(outcome: qn.EpisodeView[Desk]) -> float:
     return float(outcome.state.drawer.pens == 1)
 
 

@@ -88,8 +88,8 @@ def test_ending_twice_changes_nothing_and_failing_outweighs() -> None:
     assert (episode.trace.end, episode.trace.reason) == (End.TERMINATED, "first")
     asyncio.run(episode.verify())
     assert episode.trace.validity == "valid"
-    episode.fail(ValueError("a"), part="H", kind="agent_run_error")
-    episode.fail(ValueError("b"), part="S", kind="quintain:tool_bug")
+    episode.fail(ValueError("a"), component="H", kind="agent_run_error")
+    episode.fail(ValueError("b"), component="S", kind="quintain:tool_bug")
     episode.terminate("third")
     assert (episode.trace.end, episode.trace.reason) == (End.FAILED, "agent_run_error")
     assert episode.trace.failure is not None
@@ -138,14 +138,14 @@ def test_a_turn_that_was_broken_off_fails_the_episode() -> None:
 
     trace = play(single(Slow(), harness=Impatient()), one_by_one(call("work")))
     assert trace.failure is not None
-    assert (trace.failure.part, trace.failure.kind, trace.turns) == ("H", "cancelled", [])
+    assert (trace.failure.component, trace.failure.kind, trace.turns) == ("H", "cancelled", [])
 
 
 @pytest.mark.parametrize("words", ["\ud800", 5, None, ["list"]])
 def test_a_harness_cannot_put_into_the_record_what_it_cannot_hold(words: Any) -> None:
     class Tells(msgspec.Struct, frozen=True):
         async def play(self, session: Session, model: Model) -> None:
-            session.tell(Message("user", words))
+            session.append(Message("user", words))
             await session.step(await model(session.request()))
 
     class Ends(msgspec.Struct, frozen=True):
@@ -155,14 +155,14 @@ def test_a_harness_cannot_put_into_the_record_what_it_cannot_hold(words: Any) ->
     for harness in (Tells(), Ends()):
         trace = play(environment(harness=harness), script())
         assert trace.failure is not None
-        assert (trace.failure.part, trace.failure.kind) == ("H", "agent_run_error")
+        assert (trace.failure.component, trace.failure.kind) == ("H", "agent_run_error")
 
 
 def test_what_is_told_is_recorded_as_a_reader_will_find_it() -> None:
     class Shows(msgspec.Struct, frozen=True):
         async def play(self, session: Session, model: Model) -> None:
             blocks: Any = [Text("look"), Image("image/png", b"\x89PNG")]
-            session.tell(Message("user", blocks))
+            session.append(Message("user", blocks))
             await session.step(await model(session.request()))
 
     trace = play(environment(harness=Shows()), script())
@@ -232,13 +232,13 @@ def test_no_weather_over_calls_that_reach_no_tool() -> None:
 
 def test_a_session_shows_one_roles_side() -> None:
     episode = begun(environment(temperature=0.5, top_p=0.9, max_reply_tokens=7))
-    user = episode.session.join("user", Message("user", "hi"))
+    user = episode.session.add_actor("user", Message("user", "hi"))
     assert [message.text for message in user.messages] == ["You are the user.", "hi"]
     assert {tool.name for tool in user.tools} == {"nod", "leave"}
     assert "leave" not in {tool.name for tool in episode.session.tools}
     request = user.request()
     assert (request.role, request.temperature, request.top_p, request.max_tokens) == ("user", 0.5, 0.9, 7)
-    stranger = episode.session.join("stranger")
+    stranger = episode.session.add_actor("stranger")
     assert (stranger.messages, list(stranger.tools)) == ((), [])
     assert request.seed != episode.session.request().seed != stranger.request().seed
     asyncio.run(user.step(says(call("leave"))))

@@ -78,22 +78,22 @@ def test_a_stopped_run_shows_its_report(report: str, says: str) -> None:
         (ModelError("x", kind="transport_timeout"), "model", "transport_timeout"),
         (JudgeError("x"), "V", "judge_failed"),
         (JudgeError("x", kind="judge_unparseable"), "V", "judge_unparseable"),
-        (EpisodeError("x", part="S", kind="quintain:state_bug"), "S", "quintain:state_bug"),
+        (EpisodeError("x", component="S", kind="quintain:state_bug"), "S", "quintain:state_bug"),
         (ValueError("x"), "H", "agent_run_error"),
     ],
 )
 def test_an_episode_error_brings_its_own_blame(error: Exception, part: str, kind: str) -> None:
-    failure = blame(error, part="H", kind="agent_run_error", stage="agent", turn=2)
-    assert (failure.part, failure.kind, failure.stage, failure.turn) == (part, kind, "agent", 2)
+    failure = blame(error, component="H", kind="agent_run_error", stage="agent", turn=2)
+    assert (failure.component, failure.kind, failure.stage, failure.turn) == (part, kind, "agent", 2)
     assert (failure.type, failure.message) == (type(error).__name__, "x")
 
 
 def test_a_kind_is_one_of_the_vocabulary() -> None:
     assert WALL_CLOCK_KINDS < KINDS
     with pytest.raises(ValueError, match=r"kind must be one of \['agent_command_not_allowed', .*, got 'broken'"):
-        EpisodeError("x", part="S", kind="broken")
+        EpisodeError("x", component="S", kind="broken")
     with pytest.raises(ValueError, match="got 'broken'"):
-        Failure(part="S", kind="broken", stage="agent", type="x", message="", turn=0)
+        Failure(component="S", kind="broken", stage="agent", type="x", message="", turn=0)
 
 
 def raised(words: str) -> Exception:
@@ -105,7 +105,7 @@ def raised(words: str) -> Exception:
 
 @given(st.text() | st.binary().map(lambda data: data.decode(errors="surrogateescape")))
 def test_any_message_fits_into_a_record(words: str) -> None:
-    failure = blame(Exception(words), part="S", kind="quintain:tool_bug", stage="agent", turn=0)
+    failure = blame(Exception(words), component="S", kind="quintain:tool_bug", stage="agent", turn=0)
     assert len(failure.message) <= 2000
     assert codec.loads(codec.dumps(failure), Failure) == failure
     assert msgspec.json.decode(codec.json(failure), type=Failure) == failure
@@ -114,16 +114,19 @@ def test_any_message_fits_into_a_record(words: str) -> None:
 def test_where_an_object_lies_in_memory_is_not_recorded() -> None:
     one, two = object(), object()
     messages = {
-        blame(Exception(f"{thing!r} broke"), part="S", kind="quintain:tool_bug", stage="agent", turn=0).message
+        blame(Exception(f"{thing!r} broke"), component="S", kind="quintain:tool_bug", stage="agent", turn=0).message
         for thing in (one, two)
     }
     assert messages == {"<object object at 0x…> broke"}
-    assert blame(Exception("a" * 5000), part="S", kind="quintain:tool_bug", stage="agent", turn=0).message == "a" * 2000
+    assert (
+        blame(Exception("a" * 5000), component="S", kind="quintain:tool_bug", stage="agent", turn=0).message
+        == "a" * 2000
+    )
 
 
 def test_a_traceback_digest_names_the_way_through_the_code() -> None:
     def digest(error: BaseException) -> str:
-        return blame(error, part="S", kind="quintain:tool_bug", stage="agent", turn=0).traceback_digest
+        return blame(error, component="S", kind="quintain:tool_bug", stage="agent", turn=0).traceback_digest
 
     assert digest(raised("a")) == digest(raised("b"))
     assert len(digest(raised("a"))) == 16

@@ -15,7 +15,7 @@ import msgspec
 import quintain as qn
 from quintain import environment
 from quintain.harness import Dialogue, Model
-from quintain.replay import elsewhere
+from quintain.replay import fresh_processes
 from quintain.trace import Level
 from quintain.verifier import Criterion
 from tests.test_environment import Bigger, Loop, desk, make, tasks, took_one
@@ -30,7 +30,7 @@ def other_judge(outcome: Any) -> float:
 
 
 def judged_by(judge: Any, **fields: Any) -> qn.Verifier[Any]:
-    parts: dict[str, Any] = {"name": "c", "level": Level.TRAJECTORY, "judge": judge}
+    parts: dict[str, Any] = {"name": "c", "level": Level.TRAJECTORY, "fn": judge}
     return qn.Verifier(Criterion(**parts | fields))
 
 
@@ -106,7 +106,7 @@ def test_every_difference_shows() -> None:
 
 def test_fingerprints_are_the_same_in_every_process() -> None:
     program = "from tests.test_fingerprint import *; print(fingerprints())"
-    done = elsewhere([sys.executable, "-c", program], [1, 2])
+    done = fresh_processes([sys.executable, "-c", program], [1, 2])
     assert {(one.stdout, one.stderr) for one in done} == {(f"{fingerprints()}\n", "")}
 
 
@@ -175,7 +175,7 @@ SOURCE = """
         part: Part
 
     @qn.reward
-    def judge(outcome: qn.Outcome[World]) -> float:
+    def judge(outcome: qn.EpisodeView[World]) -> float:
         return {score} if outcome.answer in {{"a", "b", "c"}} else float(any(n for n in [{inner}]))
 
     def tasks(split: str) -> list[qn.Task[World]]:
@@ -208,7 +208,7 @@ def test_code_without_a_source_counts_as_it_was_compiled() -> None:
 
 def test_compiled_code_is_the_same_in_every_process() -> None:
     program = f"names = {{}}; exec({source()!r}, names); print(names['env'].fingerprint)"
-    done = elsewhere([sys.executable, "-c", program], [1, 2, 3])
+    done = fresh_processes([sys.executable, "-c", program], [1, 2, 3])
     assert {(one.stdout, one.stderr) for one in done} == {(f"{executed(source())}\n", "")}
 
 

@@ -23,7 +23,9 @@ def traces(failed: int, episodes: int) -> list[Trace]:
     """So many episodes, of which the last ones failed."""
     made = [blank(ENV, first_task(ENV)) for _ in range(episodes)]
     for trace in made[episodes - failed :]:
-        trace.failure = Failure(part="S", kind="quintain:tool_bug", stage="agent", type="KeyError", message="x", turn=0)
+        trace.failure = Failure(
+            component="S", kind="quintain:tool_bug", stage="agent", type="KeyError", message="x", turn=0
+        )
     return made
 
 
@@ -128,7 +130,7 @@ def test_the_report_names_letter_kind_and_task() -> None:
     (other,) = traces(1, 1)
     other.task = "t2"
     assert other.failure is not None
-    other.failure = Failure(part="H", kind="agent_timeout", stage="agent", type="X", message="slow", turn=0)
+    other.failure = Failure(component="H", kind="agent_timeout", stage="agent", type="X", message="slow", turn=0)
     gate.observe(other)
     assert gate.report().splitlines() == [
         "  S  quintain:tool_bug: 3, in test-0 (3); e.g. KeyError: x",

@@ -32,17 +32,17 @@ class Paper:
     def request(self) -> Request:
         return Request(messages=tuple(self.messages), tools=self.tools, role=self.role)
 
-    def tell(self, *messages: Message) -> None:
+    def append(self, *messages: Message) -> None:
         self.messages = [*self.messages, *messages]
 
-    def rewrite(self, messages: Sequence[Message]) -> None:
+    def set_context(self, messages: Sequence[Message]) -> None:
         self.messages = list(messages)
 
     async def step(self, reply: Reply) -> Turn:
         assert not self.ended, "nobody plays on after the end"
         steps = tuple(Step(call, f"did {call.name}") for call in reply.message.calls)
         turn = Turn(index=0, role=self.role, reply=reply, steps=steps)
-        self.tell(*turn.produced())
+        self.append(*turn.produced())
         self.host.left -= 1
         if not self.host.left:
             self.host.terminate("max_turns")
@@ -51,7 +51,7 @@ class Paper:
     def terminate(self, reason: str) -> None:
         self.host.reason = self.host.reason or reason
 
-    def join(self, role: str, *messages: Message) -> Paper:
+    def add_actor(self, role: str, *messages: Message) -> Paper:
         script = Message("system", f"You are the {role}.")
         self.joined.append(Paper(script, *messages, role=role, host=self.host))
         return self.joined[-1]

@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain.config import Config
-from quintain.noise import FAULTS, Fault, weather
+from quintain.noise import FAULTS, Fault, sample_fault
 from quintain.trace import Image, Text
 
 CALLS = 20_000
 
 
 def storm(rate: float, *, seed: int = 0, task: str = "t") -> list[Fault | None]:
-    return [weather(Config(noise_rate=rate), seed=seed, task=task, call=call) for call in range(CALLS)]
+    return [sample_fault(Config(noise_rate=rate), seed=seed, task=task, call=call) for call in range(CALLS)]
 
 
 @pytest.mark.parametrize("rate", [0.01, 0.1, 0.5, 0.99])
@@ -40,18 +40,18 @@ def test_no_noise_is_none() -> None:
 
 @given(st.floats(0, 0.99), st.integers(), st.text(), st.integers(0, 10**6))
 def test_the_weather_depends_on_its_arguments_alone(rate: float, seed: int, task: str, call: int) -> None:
-    one, two = (weather(Config(noise_rate=rate, max_turns=n), seed=seed, task=task, call=call) for n in (1, 600))
+    one, two = (sample_fault(Config(noise_rate=rate, max_turns=n), seed=seed, task=task, call=call) for n in (1, 600))
     assert one == two
 
 
 @given(st.floats(0, 0.98), st.floats(0, 0.01), st.integers(0, 100), st.integers(0, 100))
 def test_more_noise_only_adds_faults(rate: float, more: float, seed: int, call: int) -> None:
-    calm = weather(Config(noise_rate=rate), seed=seed, task="t", call=call)
-    rough = weather(Config(noise_rate=rate + more), seed=seed, task="t", call=call)
+    calm = sample_fault(Config(noise_rate=rate), seed=seed, task="t", call=call)
+    rough = sample_fault(Config(noise_rate=rate + more), seed=seed, task="t", call=call)
     assert calm is None or rough == calm
 
 
-def test_seeds_and_tasks_have_their_own_weather() -> None:
+def test_seeds_and_tasks_have_their_own_next_fault() -> None:
     storms = [storm(0.5, seed=seed, task=task) for seed in (0, 1) for task in ("t", "u")]
     assert len({tuple(one) for one in storms}) == 4
 
@@ -86,11 +86,11 @@ def test_the_weather_is_golden() -> None:
 )
 def test_what_an_actor_reads_instead(kind: str, text: str, is_error: bool, runs: bool) -> None:
     (fault,) = (fault for fault in FAULTS if fault.kind == kind)
-    assert fault.spoil("01234567") == (text, is_error)
+    assert fault.corrupt("01234567") == (text, is_error)
     assert fault.runs == runs
-    assert fault.spoil("")[1] == is_error
+    assert fault.corrupt("")[1] == is_error
 
 
 def test_pictures_are_spoiled_as_words() -> None:
     (truncated,) = (fault for fault in FAULTS if fault.kind == "truncated")
-    assert truncated.spoil((Text("ab"), Image("image/png", b"12"))) == ("ab\n[image/p", False)
+    assert truncated.corrupt((Text("ab"), Image("image/png", b"12"))) == ("ab\n[image/p", False)

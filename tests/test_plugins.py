@@ -18,7 +18,7 @@ from quintain.harness import ToolLoop
 from quintain.models import OpenAI, Scripted
 from quintain.state import State
 from quintain.task import Task
-from quintain.verifier import Outcome, Verifier, reward
+from quintain.verifier import EpisodeView, Verifier, reward
 
 SOURCE = """
 from pathlib import Path
@@ -26,7 +26,7 @@ from quintain.environment import Environment
 from quintain.harness import ToolLoop
 from quintain.state import State
 from quintain.task import Task
-from quintain.verifier import Outcome, Verifier, reward
+from quintain.verifier import EpisodeView, Verifier, reward
 
 DATA = Path(__file__).with_name("data.txt")
 
@@ -34,7 +34,7 @@ class Desk(State):
     note: str = ""
 
 @reward
-def right(outcome: Outcome[Desk]) -> float:
+def right(outcome: EpisodeView[Desk]) -> float:
     return 1.0
 
 def tasks(split):
@@ -53,7 +53,7 @@ class Desk(State):
 
 
 @reward
-def right(outcome: Outcome[Desk]) -> float:
+def right(outcome: EpisodeView[Desk]) -> float:
     return 1.0
 
 

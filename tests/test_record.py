@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import quintain as qn
 from quintain.episode import blank
 from quintain.errors import TraceError, UsageError
-from quintain.record import PersistenceError, Rollout, RunFolder, read_traces
+from quintain.record import EpisodeRecord, PersistenceError, RunFolder, read_traces
 from quintain.trace import Timing, Trace
 
 from .worlds import environment, first_task, script
@@ -30,10 +30,10 @@ ROOT = Path(__file__).parents[1]
 ENV = environment()
 
 
-def finished(number: int, *, size: int = 0) -> Rollout:
+def finished(number: int, *, size: int = 0) -> EpisodeRecord:
     trace = blank(ENV, first_task(ENV))
     trace.task, trace.reason = f"t{number}", "x" * size
-    return Rollout(trace, Timing(total_s=float(number)))
+    return EpisodeRecord(trace, Timing(total_s=float(number)))
 
 
 def filled(path: Path, count: int) -> list[Trace]:

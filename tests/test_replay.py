@@ -20,7 +20,7 @@ import quintain as qn
 from quintain.errors import ModelError, ReplayDivergence, UsageError
 from quintain.harness import Dialogue
 from quintain.record import read_traces
-from quintain.replay import Recorded, elsewhere, find_divergence, rebuild
+from quintain.replay import ReplayModel, find_divergence, fresh_processes, rebuild
 from quintain.trace import End, Step, Trace
 
 from .golden.environment import Folding, environment_of
@@ -81,7 +81,7 @@ def test_an_episode_can_be_rebuilt_at_every_turn(name: str) -> None:
         for turn in trace.turns[turns:]:
             for one in (episode, twin):
                 session = next(session for session in one.sessions if session.context.thread == turn.thread)
-                session.rewrite(trace.context(turn.index))
+                session.set_context(trace.context(turn.index))
                 plain = msgspec.structs.replace(turn.reply, tokens=None)
                 assert (await session.step(plain)).state_digest == turn.state_digest
         for one in (episode, twin):
@@ -185,7 +185,7 @@ def test_a_replay_elsewhere_finds_every_kind(tool: str, tmp_path: Path) -> None:
     trace = play(MOODY, script(says(), says(call(tool))))
     trace = play(MOODY, script(says(call(tool))))
     (tmp_path / "trace").write_bytes(trace.to_json())
-    results = elsewhere([sys.executable, "-m", "tests.test_replay", str(tmp_path / "trace")], [1, 2])
+    results = fresh_processes([sys.executable, "-m", "tests.test_replay", str(tmp_path / "trace")], [1, 2])
     assert [result.returncode for result in results] == [1, 1]
     field = "state_digest" if tool == "by_secret" else "step 0, observation"
     assert all(result.stdout.startswith(f"turn 0, {field}: ") for result in results)
@@ -194,7 +194,7 @@ def test_a_replay_elsewhere_finds_every_kind(tool: str, tmp_path: Path) -> None:
 
 def test_elsewhere_has_the_hash_seeds_it_was_asked_for() -> None:
     code = "import os; print(os.environ['PYTHONHASHSEED'], 'x' * 200_000)"
-    results = elsewhere([sys.executable, "-c", code], [3, 4, 5])
+    results = fresh_processes([sys.executable, "-c", code], [3, 4, 5])
     assert [result.stdout[0] for result in results] == ["3", "4", "5"]
 
 
@@ -209,7 +209,7 @@ def test_processes_do_not_outlive_an_interrupt(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(subprocess.Popen, "communicate", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        elsewhere([sys.executable, "-c", "import time; time.sleep(60)"], [1])
+        fresh_processes([sys.executable, "-c", "import time; time.sleep(60)"], [1])
     monkeypatch.undo()
     started[0].communicate(timeout=20)
     assert started[0].returncode == -9
@@ -261,10 +261,10 @@ def test_replies_go_to_their_roles_with_their_whole_prompts() -> None:
     (trace,) = (one for one in read_traces(GOLDEN) if one.agent == "talking")
 
     async def law() -> None:
-        recorded = Recorded(trace)
+        recorded = ReplayModel(trace)
         env = environment_of("talking")
         episode = await qn.Episode[Any].begin(env, first_task(env))
-        user = episode.session.join("user")
+        user = episode.session.add_actor("user")
         agent = [await recorded(episode.session.request()) for _ in range(2)]
         spoken = [await recorded(user.request()) for _ in range(2)]
         assert [reply.message for reply in agent] == [

@@ -74,7 +74,7 @@ class Endpoint:
 def test_a_failure_of_the_model_replays(error: BaseException, harness: Any) -> None:
     env = single(Fragile(), harness=harness)
     trace = play(env, Endpoint(error, after=2))
-    assert blamed(trace).part == "model"
+    assert blamed(trace).component == "model"
     assert again(env, trace).to_bytes() == trace.to_bytes()
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from quintain.cli.summary import to_dict
 from quintain.episode import blank
 from quintain.errors import Failure
-from quintain.record import Rollout
+from quintain.record import EpisodeRecord
 from quintain.report import SOLVED, Summary, indistinguishable
 from quintain.trace import End, Message, Reply, Step, Timing, Turn, Usage
 
@@ -26,7 +26,7 @@ SCORES = st.one_of(st.none(), st.sampled_from([0.0, 0.5, 1.0]), st.floats(0, 1))
 GROUPS = st.lists(st.lists(SCORES, min_size=1, max_size=5), max_size=6)
 
 
-def play(score: float | None, *, turns: int = 1, tags: dict[str, str] | None = None, kind: str = "") -> Rollout:
+def play(score: float | None, *, turns: int = 1, tags: dict[str, str] | None = None, kind: str = "") -> EpisodeRecord:
     """An episode with this score; None is a failed one."""
     trace = blank(ENV, first_task(ENV))
     step = Step(call("nod"), "ok")
@@ -36,8 +36,10 @@ def play(score: float | None, *, turns: int = 1, tags: dict[str, str] | None = N
     trace.score, trace.end = score, End.TERMINATED
     if score is None:
         trace.end = End.FAILED
-        trace.failure = Failure(part="H", kind=kind or "agent_timeout", stage="agent", type="X", message="", turn=0)
-    return Rollout(trace, Timing(model_s=1.0, total_s=2.0))
+        trace.failure = Failure(
+            component="H", kind=kind or "agent_timeout", stage="agent", type="X", message="", turn=0
+        )
+    return EpisodeRecord(trace, Timing(model_s=1.0, total_s=2.0))
 
 
 def summary(*groups: Sequence[float | None]) -> Summary:

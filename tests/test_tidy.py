@@ -14,9 +14,9 @@ from tests import language, maps, tidy
 ROOT = Path(__file__).parents[1]
 
 PUBLIC = """
-    Config DefinitionError Effect Environment Episode Failure Group Harness Outcome Reward Score Session State Table
-    Task Tasks ToolError ToolLoop Trace Trajectory Transition Verifier connect phase replay reward rollout rollouts tool
-    trajectories
+    Config DefinitionError Environment Episode EpisodeView Failure Group Harness Reward Score Session State StepView
+    Table Task Tasks ToolError ToolLoop Trace Trajectory TurnView Verifier connect phase replay reward rollout rollouts
+    tool trajectories
 """
 
 
@@ -94,6 +94,7 @@ LONG = "def f() -> None:\n" + "    f()\n" * 60
         (tidy.publicity, "src/quintain/models/__init__.py", "".join(f"X{n} = {n}\n" for n in range(31)), "31 public"),
         (tidy.namespace, TOP, "from .task import Task", "write `Task as Task`"),
         (tidy.namespace, TOP, "print('hello')", "nothing but public names"),
+        (tidy.namespace, TOP, "if not TYPE_CHECKING:\n    print('hello')", "nothing but public names"),
         (tidy.words, "tests/test_x.py", "x = 1  # TODO: y", "TODO in a comment"),
         (tidy.handlers, CORE, "try:\n    f()\nexcept:\n    g()", "bare except"),
         (tidy.handlers, CORE, "try:\n    f()\nexcept ValueError:\n    pass", "swallowed"),

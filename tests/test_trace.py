@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from quintain import codec
 from quintain.config import Config
 from quintain.errors import KINDS, Failure, TraceError
-from quintain.replay import elsewhere
+from quintain.replay import fresh_processes
 from quintain.trace import (
     SCHEMA,
     End,
@@ -87,7 +87,7 @@ TURNS = st.builds(
 )
 FAILURES = st.builds(
     Failure,
-    part=st.sampled_from(["T", "H", "V", "S", "C", "model"]),
+    component=st.sampled_from(["T", "H", "V", "S", "C", "model"]),
     kind=st.sampled_from(sorted(KINDS)),
     stage=st.sampled_from(["admission", "seed", "agent", "verification", "cleanup"]),
     type=WORDS,
@@ -260,7 +260,7 @@ def test_bytes_are_the_same_in_every_process() -> None:
         "import sys; from quintain.trace import Trace; print(Trace.from_json(sys.argv[1].encode()).to_bytes().hex())"
     )
     trace = msgspec.structs.replace(SAMPLE, tags={"b": "1", "a": "2", "c": "3"})
-    done = elsewhere([sys.executable, "-c", program, trace.to_json().decode()], [1, 2])
+    done = fresh_processes([sys.executable, "-c", program, trace.to_json().decode()], [1, 2])
     assert {(one.stdout, one.stderr) for one in done} == {(trace.to_bytes().hex() + "\n", "")}
 
 
@@ -300,7 +300,7 @@ GOLDEN = (
         (
             {
                 "end": End.FAILED,
-                "failure": Failure(part="S", kind="cancelled", stage="agent", type="", message="", turn=0),
+                "failure": Failure(component="S", kind="cancelled", stage="agent", type="", message="", turn=0),
             },
             "invalid",
         ),

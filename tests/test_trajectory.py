@@ -25,7 +25,7 @@ from .test_context import PLAYS
 from .worlds import environment, first_task
 
 ENV = environment()
-DOWN = Failure(part="model", kind="transport_timeout", stage="agent", type="X", message="", turn=0)
+DOWN = Failure(component="model", kind="transport_timeout", stage="agent", type="X", message="", turn=0)
 
 
 def trace(*turns: Turn, score: float | None = 1.0, failure: Failure | None = None, member: int = 0) -> Trace:
@@ -200,7 +200,7 @@ class Long(msgspec.Struct, frozen=True):
         turns = 0
         while not session.ended:
             if self.fold and turns and turns % self.fold == 0:
-                session.rewrite([session.messages[0], Message("user", "what happened so far")])
+                session.set_context([session.messages[0], Message("user", "what happened so far")])
             await session.step(await model(session.request()))
             turns += 1
 

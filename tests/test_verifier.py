@@ -22,7 +22,7 @@ Judged = Criterion[Any]
 
 
 def criterion(name: str = "c", level: Level = Level.TRAJECTORY, **fields: Any) -> Judged:
-    return Criterion(name=name, level=level, judge=lambda view: 1.0, **fields)
+    return Criterion(name=name, level=level, fn=lambda view: 1.0, **fields)
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-2, 1e6), st.floats(0, 1), st.booleans())
@@ -52,7 +52,7 @@ def test_a_verdict_outside_its_range_is_a_failure_and_never_clipped(raw: float, 
         with pytest.raises(EpisodeError) as raised:
             one.reward(raw)
         assert str(raised.value) == f"criterion 'c' returned {raw}, outside its range [{low}, {high}]"
-        assert (raised.value.part, raised.value.kind) == ("V", "quintain:reward_out_of_range")
+        assert (raised.value.component, raised.value.kind) == ("V", "quintain:reward_out_of_range")
 
 
 @pytest.mark.parametrize("raw", [math.nan, math.inf, -math.inf, 10**400])
@@ -114,19 +114,19 @@ def test_an_int_is_the_float_it_stands_for() -> None:
 
 def test_decorators_take_names_and_fields_from_what_they_decorate() -> None:
     @qn.reward
-    def plain(outcome: qn.Outcome[qn.State]) -> float:
+    def plain(outcome: qn.EpisodeView[qn.State]) -> float:
         return 1.0
 
     @qn.reward(level="step", weight=0.5, low=-1, normalize=True)
-    def fancy(effect: qn.Effect[qn.State]) -> float:
+    def fancy(effect: qn.StepView[qn.State]) -> float:
         return 1.0
 
     @qn.reward(level="turn")
-    def at_turn(transition: qn.Transition[qn.State]) -> float:
+    def at_turn(transition: qn.TurnView[qn.State]) -> float:
         return 1.0
 
     @qn.phase(after="first", weight=2)
-    def second(transition: qn.Transition[qn.State]) -> bool:
+    def second(transition: qn.TurnView[qn.State]) -> bool:
         return True
 
     assert [(c.name, c.level, c.weight) for c in (plain, fancy, at_turn, second)] == [
@@ -182,7 +182,7 @@ def test_a_product_ignores_what_was_skipped(rewards: list[Reward]) -> None:
 def test_no_verdict_is_no_score(rewards: list[Reward]) -> None:
     with pytest.raises(EpisodeError, match="every trajectory-level criterion was skipped") as raised:
         qn.Verifier(criterion()).total(rewards)
-    assert (raised.value.part, raised.value.kind) == ("V", "verifier_error")
+    assert (raised.value.component, raised.value.kind) == ("V", "verifier_error")
 
 
 def test_a_score_is_finite() -> None:
@@ -245,6 +245,6 @@ def test_the_answer_is_what_the_agent_said_last() -> None:
 
     trace = Trace(environment="e", fingerprint="", tools_digest="", task="t", task_digest="", seed=0, config=Config())
     task = qn.Task(id="t", prompt="p", start=qn.State())
-    assert qn.Outcome(task, qn.State(), qn.State(), trace).answer == ""
+    assert qn.EpisodeView(task, qn.State(), qn.State(), trace).answer == ""
     trace.turns = [said("first", 0), said("last", 0), said("a user's", 1)]
-    assert qn.Outcome(task, qn.State(), qn.State(), trace).answer == "last"
+    assert qn.EpisodeView(task, qn.State(), qn.State(), trace).answer == "last"

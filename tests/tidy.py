@@ -28,7 +28,7 @@ CORE: tuple[tuple[str, ...], ...] = (
     (
         "deadline",
         "context",
-        "jury",
+        "scoring",
         "episode",
         "gate",
         "record",
@@ -36,7 +36,7 @@ CORE: tuple[tuple[str, ...], ...] = (
         "trajectory",
         "rollout",
         "replay",
-        "day",
+        "chain",
         "rollouts",
     ),  # 4 play
 )
@@ -316,14 +316,23 @@ def _decorators(node: Function) -> set[str]:
 
 
 def namespace(tree: Sequence[Source]) -> Iterator[str]:
-    """Yields each statement of the root that is not an import written `x as x`."""
+    """Yields each statement of the root that is not an import written `x as x`, and does not rename."""
     for source in (source for source in tree if source.unit == ROOT):
         for node in source.tree.body:
+            if _is_renaming(node):
+                continue
             if isinstance(node, ast.ImportFrom):
                 plain = [alias.name for alias in node.names if alias.asname != alias.name]
                 yield from (source.at(node, f"write `{name} as {name}`: that makes it public") for name in plain)
             elif not _is_docstring(node) and not _is_version(node):
                 yield source.at(node, "nothing but public names may happen when the package is imported")
+
+
+def _is_renaming(node: ast.AST) -> bool:
+    """True for what lets names of the version before be imported, unseen by type checkers."""
+    if isinstance(node, ast.If) and ast.unparse(node.test) == "not TYPE_CHECKING":
+        return [getattr(line, "name", "") for line in node.body] == ["__getattr__"] and not node.orelse
+    return ast.unparse(node) == "from typing import TYPE_CHECKING"
 
 
 def publicity(tree: Sequence[Source]) -> Iterator[str]:

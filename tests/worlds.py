@@ -153,29 +153,29 @@ class Yard(qn.State):
 
 
 @qn.reward
-def noted(outcome: qn.Outcome[Yard]) -> float:
+def noted(outcome: qn.EpisodeView[Yard]) -> float:
     return min(1.0, len(outcome.state.notes) / 4)
 
 
 @qn.reward(level="turn", low=-10, high=10)
-def progress(transition: qn.Transition[Yard]) -> float:
+def progress(transition: qn.TurnView[Yard]) -> float:
     return float(min(10, len(transition.after.notes) - len(transition.before.notes)))
 
 
 @qn.reward(level="step", normalize=True, high=4)
-def cheap(effect: qn.Effect[Yard]) -> qn.Score:
+def cheap(effect: qn.StepView[Yard]) -> qn.Score:
     if effect.step.is_error:
         return qn.Score(None, "it was refused")
     return qn.Score(min(4.0, float(effect.after.vault.gold - effect.before.vault.gold)), "gold")
 
 
 @qn.phase()
-def began(transition: qn.Transition[Yard]) -> bool:
+def began(transition: qn.TurnView[Yard]) -> bool:
     return bool(transition.after.notes)
 
 
 @qn.phase(after="began")
-def stocked(transition: qn.Transition[Yard]) -> bool:
+def stocked(transition: qn.TurnView[Yard]) -> bool:
     return len(transition.after.items) > 0
 
 
@@ -220,7 +220,7 @@ def single(state: Any, *criteria: Any, harness: Any = None, **config: Any) -> qn
 
 
 @qn.reward
-def fine(outcome: qn.Outcome[Any]) -> float:
+def fine(outcome: qn.EpisodeView[Any]) -> float:
     return 1.0
 
 
@@ -293,13 +293,13 @@ async def act(episode: qn.Episode[Any], op: Op) -> None:
     """One move of whoever drives an episode; without effect when it has ended."""
     kind, *rest = op
     if kind == "join":
-        episode.session.join(rest[0], Message("user", "hello"))
+        episode.session.add_actor(rest[0], Message("user", "hello"))
         return
     session = episode.sessions[rest[0] % len(episode.sessions)]
     if kind == "tell":
-        session.tell(Message("user", rest[1]))
+        session.append(Message("user", rest[1]))
     elif kind == "rewrite":
-        session.rewrite([*session.messages[: rest[1]], *(Message("user", text) for text in rest[2])])
+        session.set_context([*session.messages[: rest[1]], *(Message("user", text) for text in rest[2])])
     elif not episode.ended:
         calls = tuple(ToolCall(f"c{n}", name, arguments) for n, (name, arguments) in enumerate(rest[1]))
         message = Message("assistant", rest[2], calls=calls)

@@ -31,7 +31,7 @@ class Desk(qn.State):
 
 
 @qn.reward
-def booked_as_asked(outcome: qn.Outcome[Desk]) -> float:
+def booked_as_asked(outcome: qn.EpisodeView[Desk]) -> float:
     return float(outcome.state.booked == {outcome.task.truth["code"]: outcome.task.truth["seats"]})
 
 

@@ -195,9 +195,7 @@ def verdict(fate: Fate, env: qn.Environment[Any], change: Callable[[float], floa
 
         return said
 
-    criteria = [
-        msgspec.structs.replace(c, judge=judged(c.judge)) if c.name in DONE else c for c in env.verifier.criteria
-    ]
+    criteria = [msgspec.structs.replace(c, fn=judged(c.fn)) if c.name in DONE else c for c in env.verifier.criteria]
     twin = env.replace(verifier=qn.Verifier(*criteria, combine="product"))
     twin.fingerprint = env.fingerprint  # the same code, on a bad day
     return twin

@@ -1,5 +1,7 @@
 """Training grounds for language agents: E = {T, H, V, S, C}."""
 
+from typing import TYPE_CHECKING
+
 from .config import Config as Config
 from .environment import Environment as Environment
 from .episode import Episode as Episode
@@ -23,12 +25,24 @@ from .trace import Reward as Reward
 from .trace import Trace as Trace
 from .trajectory import Trajectory as Trajectory
 from .trajectory import trajectories as trajectories
-from .verifier import Effect as Effect
-from .verifier import Outcome as Outcome
+from .verifier import EpisodeView as EpisodeView
 from .verifier import Score as Score
-from .verifier import Transition as Transition
+from .verifier import StepView as StepView
+from .verifier import TurnView as TurnView
 from .verifier import Verifier as Verifier
 from .verifier import phase as phase
 from .verifier import reward as reward
 
 __version__ = "0.1.0"
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> type:
+        """Returns a view class by its name in version 0.1, with a DeprecationWarning; version 0.2 drops the names."""
+        renamed = {"Effect": StepView, "Outcome": EpisodeView, "Transition": TurnView}
+        if name not in renamed:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import warnings
+
+        warnings.warn(f"quintain.{name} is now quintain.{renamed[name].__name__}", DeprecationWarning, stacklevel=2)
+        return renamed[name]

@@ -39,7 +39,7 @@ class Context:
         twin._branch, twin._ids, twin._known = self._branch, self._ids, self._known
         return twin
 
-    def rewrite(self, messages: Sequence[Message]) -> None:
+    def set_context(self, messages: Sequence[Message]) -> None:
         """Replace the context; what does not begin with all that the model has seen and said will start a branch."""
         kept = 0
         for old, new in zip(self.messages[: self._recorded], messages, strict=False):
@@ -131,8 +131,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     contexts: tuple[FrozenContext, ...]
     start: bytes | None = None
     """The world in which the episode began, where that was not its task's own."""
-    confided: tuple[str, ...] = ()
-    """Names of the secrets that its caller had confided to it, where it was served; what they are is not kept."""
+    secrets: tuple[str, ...] = msgspec.field(default=(), name="confided")
+    """Names of the secrets that a client sent for the episode; their values are not stored."""
 
     @property
     def digest(self) -> str:

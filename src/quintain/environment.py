@@ -47,7 +47,7 @@ class Environment(Generic[S]):
         DefinitionError: The parts do not fit together; the message names the offending one.
     """
 
-    elsewhere: Callable[..., Awaitable[Any]] | None = None
+    remote_begin: Callable[..., Awaitable[Any]] | None = None
     """Begins an episode whose world is another process's, as `Episode.begin` does here; None where worlds are here."""
 
     def __init__(
@@ -153,10 +153,10 @@ class Environment(Generic[S]):
         The code is every source file of the packages that state, parts, harness and criteria come from. Not in it are
         config and tasks, which a trace names apart, and this framework, whose releases must replay each other's traces.
         """
-        judges = [c.judge for c in self.verifier.criteria]
-        owners = [*_classes(self.state), type(self.harness), *map(_definition, judges)]
+        functions = [c.fn for c in self.verifier.criteria]
+        owners = [*_classes(self.state), type(self.harness), *map(_definition, functions)]
         code = sorted({source for owner in owners for source in sources(owner)})
-        setup = [settings(one) for one in (self.harness, *judges)]
+        setup = [settings(one) for one in (self.harness, *functions)]
         rules = [(c.name, c.level, c.weight, c.low, c.high, c.normalize, c.after) for c in self.verifier.criteria]
         whole = (self.name, code, setup, rules, self.verifier.combine, self.tools_digest)
         return codec.digest(codec.dumps(whole))
@@ -189,10 +189,10 @@ def _classes(state: type[State]) -> Iterator[type]:
         yield from _classes(part)
 
 
-def _definition(judge: object) -> object:
-    """The class or function in which a judge's code stands."""
-    function = getattr(judge, "__func__", judge)
-    return function if isinstance(function, types.FunctionType) else type(judge)
+def _definition(fn: object) -> object:
+    """Returns the class or function that holds the code of a scoring function."""
+    function = getattr(fn, "__func__", fn)
+    return function if isinstance(function, types.FunctionType) else type(fn)
 
 
 def sources(owner: Any) -> tuple[str, ...]:
@@ -229,7 +229,7 @@ def _code(code: types.CodeType) -> tuple[Any, ...]:
 
 
 def settings(thing: Any) -> tuple[str, dict[str, bytes]]:
-    """What a harness or a judge is called, and its fields; of a function what it closes over and its defaults."""
+    """Returns the name of a harness or scoring function, and its fields, or the closure and defaults of a function."""
     if isinstance(thing, types.FunctionType):
         cells = zip(thing.__code__.co_freevars, thing.__closure__ or (), strict=True)
         values = {name: _content(cell) for name, cell in cells}

@@ -14,15 +14,15 @@ from .config import Config
 from .context import Context, Snapshot
 from .deadline import DeadlineExceeded, guarded
 from .environment import Environment
-from .errors import Part, Stage, ToolError, UsageError, blame
-from .harness import Course, Request
-from .jury import Jury, copied
-from .noise import Fault, weather
+from .errors import Component, Stage, ToolError, UsageError, blame
+from .harness import CallSource, Request
+from .noise import Fault, sample_fault
+from .scoring import Scoring, copied
 from .state import State, begin
 from .task import Task
 from .tools import Tool, observe
 from .trace import Block, Content, End, Level, Message, Reply, Reward, Step, Timing, ToolCall, Trace, Turn, as_read
-from .verifier import Effect
+from .verifier import StepView
 
 S = TypeVar("S", bound=State)
 
@@ -55,8 +55,8 @@ class Episode(Generic[S]):
         self._last_fault = max((n for n, fault in enumerate(faults) if fault), default=-2)
         self._tokens = sum(turn.reply.usage.prompt + turn.reply.usage.completion for turn in trace.turns)
         self._in_turn = False  # Stays True when a turn is broken off: then the world moved, and no record says how.
-        self._jury = Jury(env.verifier, task, start=start, timeout_s=env.config.verifier_timeout_s)
-        self._jury.reached = {r.name for turn in trace.turns for r in turn.rewards if r.level is Level.PHASE}
+        self._scoring = Scoring(env.verifier, task, start=start, timeout_s=env.config.verifier_timeout_s)
+        self._scoring.reached = {r.name for turn in trace.turns for r in turn.rewards if r.level is Level.PHASE}
 
     @classmethod
     async def begin(cls, env: Environment[S], task: Task[S], start: S | None = None, **names: Any) -> Episode[S]:
@@ -66,14 +66,14 @@ class Episode(Generic[S]):
             env: The environment.
             task: One of its tasks.
             start: Another world to begin in, which must not change any more.
-            names: Fields of the Trace: seed, member, attempt, after, agent, split.
+            names: Fields of the Trace: seed, member, attempt, continues, agent, split.
 
         Raises:
             DefinitionError: The task is not plain data.
             TypeError: Its world is not of the environment's state class.
         """
-        if env.elsewhere is not None:
-            episode: Episode[S] = await env.elsewhere(task, start, **names)
+        if env.remote_begin is not None:
+            episode: Episode[S] = await env.remote_begin(task, start, **names)
             return episode
         world = task.world() if start is None else start
         if type(world) is not env.state:
@@ -107,16 +107,16 @@ class Episode(Generic[S]):
         if not self.ended or answered:
             self.trace.end, self.trace.reason = End.TERMINATED, reason
 
-    def fail(self, error: BaseException, *, part: Part, kind: str, stage: Stage = "agent") -> None:
+    def fail(self, error: BaseException, *, component: Component, kind: str, stage: Stage = "agent") -> None:
         """End the episode because something broke; the first failure is kept, and it outweighs any other end."""
         if self.trace.failure is None:
             turn = len(self.trace.turns)
-            self.trace.failure = blame(error, part=part, kind=kind, stage=stage, turn=turn)
+            self.trace.failure = blame(error, component=component, kind=kind, stage=stage, turn=turn)
             self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
             self.trace.score = None
 
-    async def play(self, context: Context, reply: Reply, course: Course | None = None) -> Turn:
-        """Play one reply of an actor: run its calls in order, or those of a course; close the turn, check the limits.
+    async def play(self, context: Context, reply: Reply, call_source: CallSource | None = None) -> Turn:
+        """Play one reply of an actor: run its calls, or those of a source; close the turn, check the limits.
 
         Raises:
             UsageError: The episode has ended; or another reply is being played, or was broken off; or the record
@@ -127,19 +127,19 @@ class Episode(Generic[S]):
         self._check_quiet()
         turn = context.record(len(self.trace.turns), reply)
         self._in_turn = True
-        before = await copied(self.state) if self._jury.watches_turns else self.state
+        before = await copied(self.state) if self._scoring.watches_turns else self.state
         steps: list[Step] = []
         rewards: list[Reward] = []
         step, said = None, iter(reply.message.calls)
-        while (call := next(said, None) if course is None else await course(step)) is not None:
+        while (call := next(said, None) if call_source is None else await call_source(step)) is not None:
             step, verdicts = await self._step(call, context.role, turn=turn.index, step=len(steps))
             steps.append(step)
             rewards += verdicts
             if self.ended:
                 break
         turn = msgspec.structs.replace(turn, steps=tuple(steps), state_digest=await self._digest())
-        if self._jury.watches_turns and not self.ended:
-            rewards += await self._judged(self._jury.turn(before, turn, self.state))
+        if self._scoring.watches_turns and not self.ended:
+            rewards += await self._judged(self._scoring.turn(before, turn, self.state))
         turn = as_read(msgspec.structs.replace(turn, rewards=tuple(rewards)) if rewards else turn)
         context.close(turn)
         self.trace.turns.append(turn)
@@ -149,13 +149,14 @@ class Episode(Generic[S]):
 
     async def _step(self, call: ToolCall, role: str, **where: int) -> tuple[Step, list[Reward]]:
         """One call, and what the step-level criteria say of it."""
-        watched = self._jury.watches_steps
+        watched = self._scoring.watches_steps
         before = await copied(self.state) if watched else self.state
         step = await self._call(call, role)
         self._calls += 1
         if not watched or self.ended:
             return step, []
-        return step, await self._judged(self._jury.step(Effect(self.task, before, step, self.state, role), **where))
+        effect = StepView(self.task, before, step, self.state, role)
+        return step, await self._judged(self._scoring.step(effect, **where))
 
     async def _call(self, call: ToolCall, role: str) -> Step:
         tool = self.env.tools.get(call.name)
@@ -165,14 +166,14 @@ class Episode(Generic[S]):
             arguments = tool.decode(call.arguments, strict=self.env.config.arguments == "strict")
         except (msgspec.DecodeError, RecursionError) as error:
             return Step(call, f"error: {error}", is_error=True)
-        fault = self._weather()
+        fault = self._next_fault()
         if fault and not fault.runs:
-            text, is_error = fault.spoil("")
+            text, is_error = fault.corrupt("")
             return Step(call, text, is_error=is_error, fault=fault.kind)
         content, is_error = await self._run(tool, arguments)
         if fault and not self.ended:
-            content, spoiled = fault.spoil(content)
-            return Step(call, content, is_error=is_error or spoiled, fault=fault.kind)
+            content, corrupted = fault.corrupt(content)
+            return Step(call, content, is_error=is_error or corrupted, fault=fault.kind)
         return Step(call, content, is_error=is_error)
 
     async def _run(self, tool: Tool, arguments: dict[str, Any]) -> tuple[Content, bool]:
@@ -185,9 +186,9 @@ class Episode(Generic[S]):
                 return self._bounded(str(refusal), tool.name), True
             return self._bounded(result, tool.name), False
         except DeadlineExceeded as error:
-            self.fail(error, part="S", kind="quintain:tool_timeout")
+            self.fail(error, component="S", kind="quintain:tool_timeout")
         except BROKEN as error:  # A bug in the world: no reward can be trusted any more.
-            self.fail(error, part="S", kind="quintain:tool_bug")
+            self.fail(error, component="S", kind="quintain:tool_bug")
         finally:
             self.timing.tool_s += time.perf_counter() - started
         return "error: the environment is broken", True
@@ -199,12 +200,12 @@ class Episode(Generic[S]):
             raise ValueError(f"tool {name!r} returned {size} bytes, max_observation_bytes is {limit}")
         return content if isinstance(content, str) else codec.loads(data, tuple[Block, ...])
 
-    def _weather(self) -> Fault | None:
+    def _next_fault(self) -> Fault | None:
         """The planned fault that the next call meets; never two calls in a row, never beyond the budget."""
         config, trace = self.env.config, self.trace
         if self._last_fault == self._calls - 1 or self._faults == config.noise_budget:
             return None
-        fault = weather(config, seed=trace.seed, task=trace.task, call=self._calls)
+        fault = sample_fault(config, seed=trace.seed, task=trace.task, call=self._calls)
         if fault is not None:
             self._last_fault = self._calls
             self._faults += 1
@@ -214,18 +215,17 @@ class Episode(Generic[S]):
         try:
             return await resource.digest(self.state)
         except BROKEN as error:
-            self.fail(error, part="S", kind="quintain:state_bug")
+            self.fail(error, component="S", kind="quintain:state_bug")
             return ""
 
     async def _judged(self, verdicts: Awaitable[list[Reward]]) -> list[Reward]:
-        """What the jury says; nothing, and a failed episode, when one of its criteria broke."""
         started = time.perf_counter()
         try:
             return await verdicts
         except DeadlineExceeded as error:
-            self.fail(error, part="V", kind="quintain:verifier_timeout", stage="verification")
+            self.fail(error, component="V", kind="quintain:verifier_timeout", stage="verification")
         except BROKEN as error:
-            self.fail(error, part="V", kind="verifier_error", stage="verification")
+            self.fail(error, component="V", kind="verifier_error", stage="verification")
         finally:
             self.timing.verifier_s += time.perf_counter() - started
         return []
@@ -264,14 +264,15 @@ class Episode(Generic[S]):
         trace, verifier = self.trace, self.env.verifier
         trace.criteria = tuple(criterion.name for criterion in verifier.criteria)
         if self._in_turn:
-            self.fail(UsageError("a turn was broken off, so no record says what it did"), part="H", kind="cancelled")
+            error = UsageError("a turn was broken off, so no record says what it did")
+            self.fail(error, component="H", kind="cancelled")
         if trace.failure is None:
-            trace.rewards = await self._judged(self._jury.trajectory(self.state, trace))
+            trace.rewards = await self._judged(self._scoring.trajectory(self.state, trace))
         if trace.failure is None:
             try:
                 trace.score = verifier.total(trace.rewards)
             except BROKEN as error:
-                self.fail(error, part="V", kind="verifier_error", stage="verification")
+                self.fail(error, component="V", kind="verifier_error", stage="verification")
         return trace.score
 
     async def snapshot(self) -> Snapshot:
@@ -283,7 +284,7 @@ class Episode(Generic[S]):
         self._check_quiet()
         contexts = tuple(session.context.freeze() for session in self.sessions)
         state = await resource.dump(self.state)
-        start = await resource.dump(self.start) if self.trace.after else None
+        start = await resource.dump(self.start) if self.trace.continues else None
         return Snapshot(self.task.id, self.env.fingerprint, state, self.trace.to_bytes(), contexts, start)
 
     @classmethod
@@ -317,7 +318,7 @@ class Episode(Generic[S]):
         twin = object.__new__(type(self))
         twin.__dict__ |= self.__dict__
         twin.state, twin.trace, twin.timing = await resource.fork(self.state), trace, Timing()
-        twin._jury = self._jury.fork()
+        twin._scoring = self._scoring.fork()
         twin.sessions = [ActorSession(twin, session.context.fork()) for session in self.sessions]
         return twin
 
@@ -363,19 +364,19 @@ class ActorSession:
             max_tokens=config.max_reply_tokens,
         )
 
-    def tell(self, *messages: Message) -> None:
+    def append(self, *messages: Message) -> None:
         self.context.messages.extend(messages)
 
-    def rewrite(self, messages: Sequence[Message]) -> None:
-        self.context.rewrite(messages)
+    def set_context(self, messages: Sequence[Message]) -> None:
+        self.context.set_context(messages)
 
-    async def step(self, reply: Reply, course: Course | None = None) -> Turn:
-        return await self.episode.play(self.context, reply, course)
+    async def step(self, reply: Reply, call_source: CallSource | None = None) -> Turn:
+        return await self.episode.play(self.context, reply, call_source)
 
     def terminate(self, reason: str) -> None:
         self.episode.terminate(reason)
 
-    def join(self, role: str, *messages: Message) -> ActorSession:
+    def add_actor(self, role: str, *messages: Message) -> ActorSession:
         episode = self.episode
         script = episode.task.roles.get(role)
         first = [Message("system", script)] if script else []

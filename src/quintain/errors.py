@@ -26,8 +26,8 @@ import msgspec
 
 from . import codec
 
-Part = Literal["T", "H", "V", "S", "C", "model"]
-"""Who is to blame: a letter of E = {T, H, V, S, C}, or the model endpoint."""
+Component = Literal["T", "H", "V", "S", "C", "model"]
+"""The component of E = {T, H, V, S, C} that caused a failure, or "model" for the model endpoint."""
 
 Stage = Literal["admission", "seed", "agent", "verification", "cleanup"]
 """What the episode was doing when it broke."""
@@ -95,7 +95,7 @@ class RunStopped(QuintainError):
     """Too many episodes failed: a run that goes on would train on what is left over.
 
     Attributes:
-        report: Failures by letter, kind and task, as text for a person.
+        report: Failures by component, kind and task, as text for a person.
     """
 
     def __init__(self, message: str, report: str = "") -> None:
@@ -106,11 +106,11 @@ class RunStopped(QuintainError):
 class EpisodeError(Exception):
     """Raised inside an episode by whoever knows the culprit; the episode ends with this blame."""
 
-    def __init__(self, message: str, *, part: Part, kind: str) -> None:
+    def __init__(self, message: str, *, component: Component, kind: str) -> None:
         if kind not in KINDS:
             raise ValueError(f"kind must be one of {sorted(KINDS)}, got {kind!r}")
         super().__init__(message)
-        self.part: Part = part
+        self.component: Component = component
         self.kind = kind
 
 
@@ -118,14 +118,14 @@ class ModelError(EpisodeError):
     """The model endpoint failed; blame goes to `model`, never to the policy."""
 
     def __init__(self, message: str, *, kind: str = "agent_request_failed") -> None:
-        super().__init__(message, part="model", kind=kind)
+        super().__init__(message, component="model", kind=kind)
 
 
 class JudgeError(EpisodeError):
     """A criterion has no verdict: its judge is missing, failed, or cannot be parsed."""
 
     def __init__(self, message: str, *, kind: str = "judge_failed") -> None:
-        super().__init__(message, part="V", kind=kind)
+        super().__init__(message, component="V", kind=kind)
 
 
 class ToolError(Exception):
@@ -136,7 +136,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """Why an episode has no reward. A failed episode is left out, never scored zero.
 
     Attributes:
-        part: The letter to blame.
+        component: What caused it; `part` in a record.
         kind: One of `KINDS`.
         stage: What the episode was doing.
         type: Class name of the exception.
@@ -145,7 +145,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
         traceback_digest: Names the place in the code: equal for equal stacks; empty when nothing was raised.
     """
 
-    part: Part
+    component: Component = msgspec.field(name="part")
     kind: str
     stage: Stage
     type: str
@@ -158,16 +158,16 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"kind must be one of {sorted(KINDS)}, got {self.kind!r}")
 
 
-def blame(error: BaseException, *, part: Part, kind: str, stage: Stage, turn: int) -> Failure:
-    """The failure that `error` means. An EpisodeError brings its own part and kind."""
+def blame(error: BaseException, *, component: Component, kind: str, stage: Stage, turn: int) -> Failure:
+    """The failure that `error` means. An EpisodeError brings its own component and kind."""
     if isinstance(error, EpisodeError):
-        part, kind = error.part, error.kind
+        component, kind = error.component, error.kind
     # File names, line numbers, our own plumbing and the frames of comprehensions (gone since Python 3.12) would differ
     # between machines, threads and versions that behave alike.
     frames = traceback.extract_tb(error.__traceback__)
     names = "\n".join(f.name for f in frames if Path(f.filename).parent not in _OURS and not f.name.endswith("comp>"))
     return Failure(
-        part=part,
+        component=component,
         kind=kind,
         stage=stage,
         type=type(error).__name__,

@@ -89,19 +89,19 @@ class Gate:
             raise RunStopped(f"{self._barren} episode{plural} played so far, and every one failed", self.report())
 
     def report(self) -> str:
-        """Failures by letter, kind and task, most frequent first; one line each, with an example."""
+        """Failures by component, kind and task, most frequent first; one line each, with an example."""
         kinds: Counter[tuple[str, str]] = Counter()
         tasks: dict[tuple[str, str], Counter[str]] = {}
         example: dict[tuple[str, str], Failure] = {}
         for task, failure in self._window:
             if failure is not None:
-                key = (failure.part, failure.kind)
+                key = (failure.component, failure.kind)
                 kinds[key] += 1
                 tasks.setdefault(key, Counter())[task] += 1
                 example.setdefault(key, failure)
         lines: list[str] = []
-        for (part, kind), count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
-            often = ", ".join(f"{task} ({n})" for task, n in tasks[part, kind].most_common(3))
-            failure = example[part, kind]
-            lines.append(f"  {part}  {kind}: {count}, in {often}; e.g. {failure.type}: {failure.message[:300]}")
+        for (component, kind), count in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
+            often = ", ".join(f"{task} ({n})" for task, n in tasks[component, kind].most_common(3))
+            failure = example[component, kind]
+            lines.append(f"  {component}  {kind}: {count}, in {often}; e.g. {failure.type}: {failure.message[:300]}")
         return "\n".join(lines)

@@ -36,8 +36,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 Model = Callable[[Request], Awaitable[Reply]]
 """Anything that answers a request: an HTTP client, a script, a recorded trace, a person."""
 
-Course = Callable[[Step | None], Awaitable[ToolCall | None]]
-"""Told what the last call gave, says which one is made next: for actors whose calls are made outside. None: no more."""
+CallSource = Callable[[Step | None], Awaitable[ToolCall | None]]
+"""Receives the result of the last call and returns the next one, or None to end the turn.
+
+Used when the agent program, not the reply, decides the order of calls.
+"""
 
 
 @runtime_checkable
@@ -75,11 +78,11 @@ class Session(Protocol):
         """The next question to this actor's model: context, tools and sampling as configured."""
         ...
 
-    def tell(self, *messages: Message) -> None:
+    def append(self, *messages: Message) -> None:
         """Append words from outside, such as what another actor said."""
         ...
 
-    def rewrite(self, messages: Sequence[Message]) -> None:
+    def set_context(self, messages: Sequence[Message]) -> None:
         """Replace the context (compaction, a system prompt). What does not continue the old one starts a branch."""
         ...
 
@@ -91,7 +94,7 @@ class Session(Protocol):
         """End the episode by the rules of the game; a second time changes nothing."""
         ...
 
-    def join(self, role: str, *messages: Message) -> Session:
+    def add_actor(self, role: str, *messages: Message) -> Session:
         """Open another actor's session on the same world; its context begins with what the task tells that role."""
         ...
 
@@ -110,8 +113,8 @@ class ToolLoop(msgspec.Struct, frozen=True):
     system: str = ""
 
     async def play(self, session: Session, model: Model) -> None:
-        instruct(session, self.system)
-        await speak(session, model)
+        set_system_prompt(session, self.system)
+        await run_until_text(session, model)
         session.terminate("the agent answered")
 
 
@@ -131,28 +134,28 @@ class Dialogue(msgspec.Struct, frozen=True, kw_only=True):
     stop: tuple[str, ...] = ("###STOP###",)
 
     async def play(self, session: Session, model: Model) -> None:
-        user = session.join("user")
-        instruct(session, self.system)
-        instruct(user, self.user_system)
+        user = session.add_actor("user")
+        set_system_prompt(session, self.system)
+        set_system_prompt(user, self.user_system)
         if self.opening:
-            session.tell(Message("assistant", self.opening))
-            user.tell(Message("user", self.opening))
+            session.append(Message("assistant", self.opening))
+            user.append(Message("user", self.opening))
         while not session.ended:
-            words = await speak(user, model)
+            words = await run_until_text(user, model)
             if any(word in words for word in self.stop):
                 session.terminate("the user ended the conversation")
                 return
-            session.tell(Message("user", words))
-            user.tell(Message("user", await speak(session, model)))
+            session.append(Message("user", words))
+            user.append(Message("user", await run_until_text(session, model)))
 
 
-def instruct(session: Session, system: str) -> None:
+def set_system_prompt(session: Session, system: str) -> None:
     """Put a system prompt in front of a fresh context; nothing happens when it is empty."""
     if system:
-        session.rewrite([Message("system", system), *session.messages])
+        session.set_context([Message("system", system), *session.messages])
 
 
-async def speak(session: Session, model: Model) -> str:
+async def run_until_text(session: Session, model: Model) -> str:
     """Let an actor call tools until it says something without calling; returns its words."""
     words = ""
     while not session.ended:

@@ -1,4 +1,4 @@
-"""Planned faults: the weather of production, drawn so that a group of episodes meets the same storm.
+"""Fault injection: planned tool faults, sampled so that all episodes of a group meet the same ones.
 
 Whether call k of a task meets a fault is a function of (seed, task, k), not of the episode's member number nor of the
 world's random stream: siblings stay comparable, and switching noise on does not shift anything else. Two calls in a row
@@ -28,7 +28,7 @@ class Fault(msgspec.Struct, frozen=True):
     weight: float
     runs: bool
 
-    def spoil(self, observation: Content) -> tuple[str, bool]:
+    def corrupt(self, observation: Content) -> tuple[str, bool]:
         """What the actor reads instead, and whether it is marked as an error."""
         text = plain(observation)
         match self.kind:
@@ -53,7 +53,7 @@ FAULTS = (
 )
 
 
-def weather(config: Config, *, seed: int, task: str, call: int) -> Fault | None:
+def sample_fault(config: Config, *, seed: int, task: str, call: int) -> Fault | None:
     """The fault that call number `call` of a task meets, if any; a pure function of its arguments."""
     if not config.noise_rate:
         return None

@@ -24,7 +24,7 @@ Key = tuple[str, int, int]
 """Task id, member, attempt."""
 
 
-class Rollout(msgspec.Struct, frozen=True):
+class EpisodeRecord(msgspec.Struct, frozen=True):
     """A finished episode: its record, and its seconds beside it."""
 
     trace: Trace
@@ -78,7 +78,7 @@ class RunFolder:
         place = self._places.get(key)
         return None if place is None else Trace.from_json(self._traces.read(*place))
 
-    def add(self, rollout: Rollout) -> None:
+    def add(self, rollout: EpisodeRecord) -> None:
         """Write a finished episode; when this returns it is on disk.
 
         Raises:

@@ -19,8 +19,8 @@ from . import codec
 from .environment import Environment
 from .episode import ActorSession, Episode
 from .errors import WALL_CLOCK_KINDS, Failure, ModelError, ReplayDivergence, UsageError
-from .harness import Course, Harness, Model, Request, Session
-from .rollout import Played, played
+from .harness import CallSource, Harness, Model, Request, Session
+from .rollout import EpisodeResult, play_episode
 from .state import State
 from .task import Task
 from .trace import End, Reply, Step, Tokens, ToolCall, Trace, Turn
@@ -28,7 +28,7 @@ from .trace import End, Reply, Step, Tokens, ToolCall, Trace, Turn
 S = TypeVar("S", bound=State)
 
 
-class Recorded:
+class ReplayModel:
     """A model that answers as it did in a trace, role by role."""
 
     name = "recorded"
@@ -68,37 +68,37 @@ async def replay(env: Environment[S], task: Task[S], trace: Trace) -> Trace:
 
     Raises:
         UsageError: The trace is of another environment or task; or it began where another episode ended, for which
-            there is `quintain.day.Days`.
+            there is `quintain.chain.TaskChain`.
         ReplayDivergence: The world answered differently than it did the first time.
     """
-    return (await replayed(env, task, trace, start=None)).rollout.trace
+    return (await replay_episode(env, task, trace, start=None)).record.trace
 
 
-async def replayed(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> Played[S]:
+async def replay_episode(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> EpisodeResult[S]:
     """As `replay`, for an episode that began in the world `start`; None for the task's own."""
     _check(env, task, trace, start=start)
-    new = await played(retold(env, trace), task, Recorded(trace), start=start, **names_of(trace))
-    if (diverged := find_divergence(trace, new.rollout.trace)) is not None:
+    new = await play_episode(replay_env(env, trace), task, ReplayModel(trace), start=start, **trace_metadata(trace))
+    if (diverged := find_divergence(trace, new.record.trace)) is not None:
         raise diverged
     return new
 
 
-def retold(env: Environment[S], trace: Trace) -> Environment[S]:
+def replay_env(env: Environment[S], trace: Trace) -> Environment[S]:
     """As it was configured, with what drives it through a trace again.
 
     Its own harness, unless another one led the episode. One that something outside drove has a `retell`, which makes
     one of its trace.
     """
     retell: Callable[[Trace], Harness] = getattr(env.harness, "retell", lambda _: env.harness)
-    harness = retell(trace) if trace.led_by is msgspec.UNSET else Retold(trace)
+    harness = retell(trace) if trace.external_harness is msgspec.UNSET else ReplayHarness(trace)
     twin = env.replace(config=trace.config)
     # Not by `replace`: it is the same environment, by the same fingerprint.
-    stopped = trace.cut or (trace.failure is not None and trace.failure.part == "model")
+    stopped = trace.interrupted or (trace.failure is not None and trace.failure.component == "model")
     twin.harness = _Cut(harness, trace) if stopped else harness
     return twin
 
 
-class Retold(msgspec.Struct, frozen=True):
+class ReplayHarness(msgspec.Struct, frozen=True):
     """Plays what stands in a record, whatever harness it was: the same contexts and calls, and the end as it was."""
 
     trace: Trace
@@ -110,10 +110,10 @@ class Retold(msgspec.Struct, frozen=True):
         actors = [session]
         for turn in self.trace.turns:
             while len(actors) <= turn.thread:
-                actors.append(session.join(roles.get(len(actors), "")))  # Threads are numbered as they are opened.
+                actors.append(session.add_actor(roles.get(len(actors), "")))  # Threads are numbered as they are opened.
             actor = actors[turn.thread]
-            actor.rewrite(self.trace.context(turn.index))
-            await actor.step(await model(actor.request()), _course(turn))
+            actor.set_context(self.trace.context(turn.index))
+            await actor.step(await model(actor.request()), _calls_of(turn))
         _conclude(session.episode, self.trace)
 
 
@@ -131,29 +131,29 @@ class _Cut(msgspec.Struct, frozen=True):
             _conclude(session.episode, self.trace)
 
 
-def _course(turn: Turn) -> Course | None:
+def _calls_of(turn: Turn) -> CallSource | None:
     """The calls that were made, where these are not simply those of the reply."""
     made = [step.call for step in turn.steps]
     if tuple(made) == turn.reply.message.calls:
         return None
     left = iter(made)
 
-    async def course(_: Step | None) -> ToolCall | None:
+    async def call_source(_: Step | None) -> ToolCall | None:
         return next(left, None)
 
-    return course
+    return call_source
 
 
 def _conclude(episode: Episode[Any], trace: Trace) -> None:
     """End as a record does, where the end came from without."""
     if trace.failure is not None and trace.failure.stage != "verification":
-        quote(episode, trace.failure)
+        set_failure(episode, trace.failure)
     elif trace.end in {End.TERMINATED, End.FAILED}:  # A limit comes again by itself; one that goes on has no end.
         episode.terminate(trace.reason)
-    episode.trace.cut = trace.cut
+    episode.trace.interrupted = trace.interrupted
 
 
-def quote(episode: Episode[Any], failure: Failure) -> None:
+def set_failure(episode: Episode[Any], failure: Failure) -> None:
     """End an episode by a failure that somebody else has put into words already; the first one is kept."""
     trace = episode.trace
     if trace.failure is None:
@@ -163,9 +163,9 @@ def quote(episode: Episode[Any], failure: Failure) -> None:
 def _check(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> None:
     if (trace.environment, trace.task) != (env.name, task.id):
         raise UsageError(f"the trace is of {trace.environment}/{trace.task}, not of {env.name}/{task.id}")
-    if bool(trace.after) == (start is None):
-        where = f"the world after task {trace.after[0]!r}" if trace.after else "its own world"
-        raise UsageError(f"the trace of {trace.task!r} began in {where}: replay it there (quintain.day.Days)")
+    if bool(trace.continues) == (start is None):
+        where = f"the world after task {trace.continues[0]!r}" if trace.continues else "its own world"
+        raise UsageError(f"the trace of {trace.task!r} began in {where}: replay it there (quintain.chain.TaskChain)")
 
 
 def find_divergence(expected: Trace, found: Trace) -> ReplayDivergence | None:
@@ -195,7 +195,8 @@ def _in_turns(expected: Sequence[Turn], found: Sequence[Turn]) -> ReplayDivergen
 
 def _first_field(a: Any, b: Any, *, turn: int | None = None, step: int | None = None) -> ReplayDivergence:
     names = [name for name in a.__struct_fields__ if _bytes(getattr(a, name)) != _bytes(getattr(b, name))]
-    return ReplayDivergence(names[0], getattr(a, names[0]), getattr(b, names[0]), turn=turn, step=step)
+    field = a.__struct_encode_fields__[a.__struct_fields__.index(names[0])]
+    return ReplayDivergence(field, getattr(a, names[0]), getattr(b, names[0]), turn=turn, step=step)
 
 
 def _bytes(value: Any) -> bytes:
@@ -221,9 +222,9 @@ async def rebuild(
     if not 0 <= turns <= len(trace.turns):
         raise UsageError(f"turns must be in [0, {len(trace.turns)}], got {turns}")
     _check(env, task, trace, start=start)
-    episode = await Episode[S].begin(retold(env, trace), task, start, **names_of(trace))
+    episode = await Episode[S].begin(replay_env(env, trace), task, start, **trace_metadata(trace))
     with contextlib.suppress(_Reached):  # The harness asks for the reply beyond the prefix: there we are.
-        await episode.env.harness.play(episode.session, _until(episode, Recorded(trace), turns))
+        await episode.env.harness.play(episode.session, _until(episode, ReplayModel(trace), turns))
     if (diverged := _in_turns(trace.turns[:turns], episode.trace.turns)) is not None:
         raise diverged
     return episode
@@ -244,12 +245,13 @@ class _Reached(BaseException):
     """The prefix of a trace is played; not an Exception, so that a harness which catches those lets it through."""
 
 
-def names_of(trace: Trace) -> dict[str, Any]:
-    """What an episode of the same record is begun with."""
-    return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "after", "split", "agent", "led_by")}
+def trace_metadata(trace: Trace) -> dict[str, Any]:
+    """Returns the fields of a trace that `Episode.begin` takes."""
+    names = ("seed", "member", "attempt", "continues", "split", "agent", "external_harness")
+    return {name: getattr(trace, name) for name in names}
 
 
-def elsewhere(command: Sequence[str], hash_seeds: Sequence[int]) -> list[CompletedProcess[str]]:
+def fresh_processes(command: Sequence[str], hash_seeds: Sequence[int]) -> list[CompletedProcess[str]]:
     """Run one command in a fresh process per hash seed, all at once, and wait for them.
 
     Args:

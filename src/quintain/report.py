@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .record import Rollout
+from .record import EpisodeRecord
 from .trace import Trace
 
 SOLVED = 1.0 - 1e-9
@@ -67,15 +67,15 @@ class Summary:
         self._lengths: Counter[int] = Counter()
         self._failed_lengths: Counter[int] = Counter()
 
-    def add(self, rollouts: Sequence[Rollout], earlier: Sequence[Rollout] = (), *, kept: bool = True) -> None:
+    def add(self, group: Sequence[EpisodeRecord], earlier: Sequence[EpisodeRecord] = (), *, kept: bool = True) -> None:
         """Count the finished episodes of one task, and those of attempts that were dropped."""
-        every = (*earlier, *rollouts)
+        every = (*earlier, *group)
         for one in every:
             self._count(one)
         for one in every if any(one.trace.failure for one in every) else ():
             self.failed_tasks.setdefault(one.trace.task, Slice()).add(one.trace)
         self.dropped += not kept
-        scores = [one.trace.score for one in rollouts if one.trace.score is not None]
+        scores = [one.trace.score for one in group if one.trace.score is not None]
         solved = sum(score >= SOLVED for score in scores)
         for k in range(1, len(scores) + 1):
             entry = self._hat.setdefault(k, [0.0, 0.0])
@@ -85,13 +85,13 @@ class Summary:
             mean = sum(scores) / len(scores)
             self._means = [a + b for a, b in zip(self._means, (1.0, mean, mean * mean), strict=True)]
 
-    def _count(self, one: Rollout) -> None:
+    def _count(self, one: EpisodeRecord) -> None:
         trace, timing = one.trace, msgspec.structs.asdict(one.timing)
         self.all.add(trace)
         for tag, value in trace.tags.items():
             self.by_tag.setdefault(tag, {}).setdefault(value, Slice()).add(trace)
         if trace.failure is not None:
-            self.failures.setdefault(trace.failure.part, Counter())[trace.failure.kind] += 1
+            self.failures.setdefault(trace.failure.component, Counter())[trace.failure.kind] += 1
             self._failed_lengths[len(trace.turns)] += 1
         self._lengths[len(trace.turns)] += 1
         self.turns += len(trace.turns)

@@ -11,7 +11,7 @@ from .environment import Environment
 from .episode import BROKEN, Episode, blank
 from .errors import EpisodeError, ModelError, blame
 from .harness import Agent, Model, Request
-from .record import Rollout
+from .record import EpisodeRecord
 from .state import State
 from .task import Task
 from .trace import End, Reply, Timing
@@ -19,7 +19,7 @@ from .trace import End, Reply, Timing
 S = TypeVar("S", bound=State)
 
 
-async def rollout(env: Environment[S], task: Task[S], model: Model | Agent, **names: Any) -> Rollout:
+async def rollout(env: Environment[S], task: Task[S], model: Model | Agent, **names: Any) -> EpisodeRecord:
     """Play one task to its end and score it. Nothing that happens inside the episode raises.
 
     Args:
@@ -28,20 +28,20 @@ async def rollout(env: Environment[S], task: Task[S], model: Model | Agent, **na
         model: Who plays.
         names: Fields of the Trace: seed, member, attempt, split.
     """
-    return (await played(env, task, model, start=None, **names)).rollout
+    return (await play_episode(env, task, model, start=None, **names)).record
 
 
-class Played(NamedTuple, Generic[S]):
+class EpisodeResult(NamedTuple, Generic[S]):
     """A finished episode with the world that it left."""
 
-    rollout: Rollout
+    record: EpisodeRecord
     state: S | None
     """None when no world could be made."""
 
 
-async def played(
+async def play_episode(
     env: Environment[S], task: Task[S], model: Model | Agent, *, start: S | None, **names: Any
-) -> Played[S]:
+) -> EpisodeResult[S]:
     """As `rollout`, in the world `start` instead of the task's own, unless that is None."""
     started = time.perf_counter()
     agent = model if _is_agent(model) else None
@@ -51,13 +51,13 @@ async def played(
         chosen = cast(Model, model) if agent is None else agent.model(task, episode.trace.seed)
     except BROKEN as error:
         trace = blank(env, task, **names)
-        trace.failure = blame(error, part="T", kind="quintain:reset_failed", stage="seed", turn=0)
+        trace.failure = blame(error, component="T", kind="quintain:reset_failed", stage="seed", turn=0)
         trace.end, trace.reason = End.FAILED, trace.failure.kind
-        return Played(Rollout(trace, Timing(total_s=time.perf_counter() - started)), None)
+        return EpisodeResult(EpisodeRecord(trace, Timing(total_s=time.perf_counter() - started)), None)
     await _drive(episode, chosen)
     await episode.verify()
     episode.timing.total_s = time.perf_counter() - started
-    return Played(Rollout(episode.trace, episode.timing), episode.state)
+    return EpisodeResult(EpisodeRecord(episode.trace, episode.timing), episode.state)
 
 
 async def _drive(episode: Episode[S], model: Model) -> None:
@@ -68,9 +68,9 @@ async def _drive(episode: Episode[S], model: Model) -> None:
         if not episode.ended:
             episode.terminate("the harness returned")
     except DeadlineExceeded as error:
-        episode.fail(error, part="H", kind="agent_timeout")
+        episode.fail(error, component="H", kind="agent_timeout")
     except BROKEN as error:
-        episode.fail(error, part="H", kind="agent_run_error")
+        episode.fail(error, component="H", kind="agent_run_error")
 
 
 def _watched(model: Model, episode: Episode[S]) -> Model:
@@ -84,13 +84,13 @@ def _watched(model: Model, episode: Episode[S]) -> Model:
         except DeadlineExceeded as error:
             failure = ModelError(f"no reply: it {error}", kind="transport_timeout")
             # Recorded here, so that a harness which catches everything cannot swallow it.
-            episode.fail(failure, part="model", kind=failure.kind)
+            episode.fail(failure, component="model", kind=failure.kind)
             raise failure from error
         except EpisodeError as error:
-            episode.fail(error, part=error.part, kind=error.kind)
+            episode.fail(error, component=error.component, kind=error.kind)
             raise
         except BROKEN as error:
-            episode.fail(error, part="model", kind="agent_request_failed")
+            episode.fail(error, component="model", kind="agent_request_failed")
             raise ModelError(f"{type(error).__name__}: {error}") from error
         finally:
             episode.timing.model_s += time.perf_counter() - started

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from .day import Days
+from .chain import TaskChain
 from .environment import Environment
 from .errors import UsageError
 from .gate import Gate, enough
 from .harness import Agent, Model
-from .record import Key, Rollout, RunFolder
-from .rollout import played
+from .record import EpisodeRecord, Key, RunFolder
+from .rollout import play_episode
 from .state import State
 from .task import Task
 from .trace import Timing, Trace
@@ -41,9 +41,9 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
 
     index: int
     task: str
-    rollouts: tuple[Rollout, ...]
+    rollouts: tuple[EpisodeRecord, ...]
     kept: bool
-    earlier: tuple[Rollout, ...] = ()
+    earlier: tuple[EpisodeRecord, ...] = ()
 
     @property
     def traces(self) -> list[Trace]:
@@ -108,9 +108,9 @@ class _Open(Generic[S]):
         self.index, self.task, self.size = index, task, size
         self.attempt = 0
         self.opened = time.perf_counter()
-        self.results: dict[int, Rollout] = {}
+        self.results: dict[int, EpisodeRecord] = {}
         self.ends: dict[int, S | None] = {}
-        self.earlier: list[Rollout] = []
+        self.earlier: list[EpisodeRecord] = []
 
 
 class _Pipeline(Generic[S]):
@@ -131,7 +131,7 @@ class _Pipeline(Generic[S]):
         self._env, self._model, self._tasks = env, model, tasks
         self._size, self._ordered, self._folder, self._names = group, ordered, folder, names
         self._gate = Gate(env.config)
-        self._days = Days(env)
+        self._chains = TaskChain(env)
         self._waiting: dict[str, deque[_Open[S]]] = {}  # groups behind the one that is in play, by day
         self._jobs: deque[tuple[_Open[S], int]] = deque()
         self._open = self._yielded = self._count = 0
@@ -221,18 +221,18 @@ class _Pipeline(Generic[S]):
                 raise UsageError(f"two tasks have the id {task.id!r}; a run folder or a day has each exactly once")
             self._ids.add(task.id)
 
-    async def _play(self, one: _Open[S], member: int) -> Rollout:
+    async def _play(self, one: _Open[S], member: int) -> EpisodeRecord:
         key: Key = (one.task.id, member, one.attempt)
         one.ends[member] = None
         if self._folder is not None and (trace := self._folder.find(key)) is not None:
-            return Rollout(trace, Timing())
+            return EpisodeRecord(trace, Timing())
         names = self._names | {"member": member, "attempt": one.attempt}
         start: S | None = None
-        last = self._days.last(one.task, member)
+        last = self._chains.last(one.task, member)
         if last is not None:
-            start, names["after"] = await self._days.world(last), (last[0], last[2])
+            start, names["continues"] = await self._chains.world(last), (last[0], last[2])
         waited = time.perf_counter() - one.opened
-        done, end = await played(self._env, one.task, self._model, start=start, **names)
+        done, end = await play_episode(self._env, one.task, self._model, start=start, **names)
         done.timing.queue_s = waited
         if one.task.day:
             one.ends[member] = end
@@ -240,7 +240,7 @@ class _Pipeline(Generic[S]):
             self._folder.add(done)
         return done
 
-    async def _finish(self, one: _Open[S], member: int, done: Rollout) -> None:
+    async def _finish(self, one: _Open[S], member: int, done: EpisodeRecord) -> None:
         self._gate.observe(done.trace)
         one.results[member] = done
         if len(one.results) < one.size:
@@ -268,7 +268,7 @@ class _Pipeline(Generic[S]):
         if not day:
             return
         for member, done in one.results.items():
-            self._days.advance(one.task, done.trace, one.ends[member])
+            self._chains.advance(one.task, done.trace, one.ends[member])
         waiting = self._waiting[day]
         if waiting:
             self._begin(waiting.popleft())

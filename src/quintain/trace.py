@@ -210,15 +210,15 @@ class Trace(msgspec.Struct, kw_only=True):
         environment: Name of E; `fingerprint` and `tools_digest` say which version of it.
         task: The task's id; `task_digest` names its content, `tags` its families.
         seed: Of the world, the same for all of a group; `member` counts within the group, `attempt` its retries.
-        after: Task and attempt of the episode, of the same member and day, in whose end this one began; unset, and not
-            in the record, where it began in its task's own world.
+        continues: Task and attempt of the episode of the same member and task chain in whose final world this one
+            began; unset, and absent from the record, if it began in its task's own world. `after` in a record.
         agent: Name of the model that played.
-        led_by: Fingerprint of the harness that led it from elsewhere, over a wire, empty where nobody said; unset, and
-            not in the record, where the environment's own did.
+        external_harness: Fingerprint of a client-side harness; empty if the client sent none; unset, and absent from
+            the record, if the environment's own harness ran the episode. `led_by` in a record.
         end: None while the episode goes on.
         reason: Why it ended, in the words of who ended it.
-        cut: True where somebody outside ended it, while the harness waited for a reply; else unset, and not in the
-            record.
+        interrupted: True if the episode was ended from outside while its harness waited for a reply; else unset, and
+            absent from the record. `cut` in a record.
         failure: Set exactly when `end` is FAILED.
         criteria: Names of everything that judged; each has its rewards below or in the turns.
         rewards: Of phases not reached, and of the whole trajectory.
@@ -236,14 +236,14 @@ class Trace(msgspec.Struct, kw_only=True):
     seed: int
     member: int = 0
     attempt: int = 0
-    after: tuple[str, int] | msgspec.UnsetType = msgspec.UNSET
+    continues: tuple[str, int] | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="after")
     agent: str = ""
-    led_by: str | msgspec.UnsetType = msgspec.UNSET
+    external_harness: str | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="led_by")
     config: Config
     turns: list[Turn] = []
     end: End | None = None
     reason: str = ""
-    cut: bool | msgspec.UnsetType = msgspec.UNSET
+    interrupted: bool | msgspec.UnsetType = msgspec.field(default=msgspec.UNSET, name="cut")
     failure: Failure | None = None
     criteria: tuple[str, ...] = ()
     rewards: list[Reward] = []

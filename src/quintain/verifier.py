@@ -16,7 +16,7 @@ from .trace import Level, Reward, Step, Trace, Turn
 S = TypeVar("S", bound=State)
 
 
-class Outcome(msgspec.Struct, Generic[S], frozen=True):
+class EpisodeView(msgspec.Struct, Generic[S], frozen=True):
     """A finished episode.
 
     Attributes:
@@ -38,7 +38,7 @@ class Outcome(msgspec.Struct, Generic[S], frozen=True):
         return said[-1] if said else ""
 
 
-class Transition(msgspec.Struct, Generic[S], frozen=True):
+class TurnView(msgspec.Struct, Generic[S], frozen=True):
     """One turn, and the world before and after it."""
 
     task: Task[S]
@@ -47,7 +47,7 @@ class Transition(msgspec.Struct, Generic[S], frozen=True):
     after: S
 
 
-class Effect(msgspec.Struct, Generic[S], frozen=True):
+class StepView(msgspec.Struct, Generic[S], frozen=True):
     """One call of an actor, and the world before and after it."""
 
     task: Task[S]
@@ -79,7 +79,7 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
 
     name: str
     level: Level
-    judge: Callable[[Any], Verdict]
+    fn: Callable[[Any], Verdict]
     weight: float = 1.0
     low: float = 0.0
     high: float = 1.0
@@ -96,7 +96,7 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
             )
 
     def reward(self, verdict: object, *, turn: int | None = None, step: int | None = None) -> Reward:
-        """The record of what `judge` said.
+        """The record of what `fn` returned.
 
         Raises:
             EpisodeError: Part V, `quintain:reward_out_of_range`: the raw value is outside [low, high] or not a number.
@@ -108,7 +108,7 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
             raise TypeError(f"criterion {self.name!r} must return a number or a Score, got {type(raw).__name__}")
         if raw is not None and not self.low <= raw <= self.high:
             message = f"criterion {self.name!r} returned {raw}, outside its range [{self.low}, {self.high}]"
-            raise EpisodeError(message, part="V", kind="quintain:reward_out_of_range")
+            raise EpisodeError(message, component="V", kind="quintain:reward_out_of_range")
         number = None if raw is None else float(raw)
         value = (number - self.low) / (self.high - self.low) if self.normalize and number is not None else number
         return Reward(
@@ -128,7 +128,7 @@ class Criterion(msgspec.Struct, Generic[S], frozen=True, kw_only=True):
 
 
 @overload
-def reward(judge: Callable[[Outcome[S]], Verdict], /) -> Criterion[S]: ...
+def reward(fn: Callable[[EpisodeView[S]], Verdict], /) -> Criterion[S]: ...
 @overload
 def reward(
     *,
@@ -137,17 +137,17 @@ def reward(
     low: float = ...,
     high: float = ...,
     normalize: bool = ...,
-) -> Callable[[Callable[[Outcome[S]], Verdict]], Criterion[S]]: ...
+) -> Callable[[Callable[[EpisodeView[S]], Verdict]], Criterion[S]]: ...
 @overload
 def reward(
     *, level: Literal["turn"], weight: float = ..., low: float = ..., high: float = ..., normalize: bool = ...
-) -> Callable[[Callable[[Transition[S]], Verdict]], Criterion[S]]: ...
+) -> Callable[[Callable[[TurnView[S]], Verdict]], Criterion[S]]: ...
 @overload
 def reward(
     *, level: Literal["step"], weight: float = ..., low: float = ..., high: float = ..., normalize: bool = ...
-) -> Callable[[Callable[[Effect[S]], Verdict]], Criterion[S]]: ...
-def reward(judge: Any = None, /, *, level: str = "trajectory", **fields: Any) -> Any:
-    """Turn a function into a criterion. It sees an Outcome, a Transition (turn) or an Effect (step).
+) -> Callable[[Callable[[StepView[S]], Verdict]], Criterion[S]]: ...
+def reward(fn: Any = None, /, *, level: str = "trajectory", **fields: Any) -> Any:
+    """Turn a function into a criterion. Its argument is an EpisodeView, a TurnView (turn) or a StepView (step).
 
     Raises:
         DefinitionError: No such level; or the weight is not finite, or the range is none.
@@ -155,15 +155,13 @@ def reward(judge: Any = None, /, *, level: str = "trajectory", **fields: Any) ->
     if level not in ("step", "turn", "trajectory"):
         raise DefinitionError(f"the level of a reward is 'step', 'turn' or 'trajectory', got {level!r}")
 
-    def wrap(judge: Callable[[Any], Verdict]) -> Criterion[Any]:
-        return Criterion(name=judge.__name__, level=Level(level), judge=judge, **fields)
+    def wrap(fn: Callable[[Any], Verdict]) -> Criterion[Any]:
+        return Criterion(name=fn.__name__, level=Level(level), fn=fn, **fields)
 
-    return wrap if judge is None else wrap(judge)
+    return wrap if fn is None else wrap(fn)
 
 
-def phase(
-    *, after: str | None = None, weight: float = 1.0
-) -> Callable[[Callable[[Transition[S]], bool]], Criterion[S]]:
+def phase(*, after: str | None = None, weight: float = 1.0) -> Callable[[Callable[[TurnView[S]], bool]], Criterion[S]]:
     """Turn a predicate into a milestone: worth 1, once, at the turn where it first holds; 0 when it never does.
 
     Args:
@@ -171,8 +169,8 @@ def phase(
         weight: Its share among the phases.
     """
 
-    def wrap(judge: Callable[[Transition[S]], bool]) -> Criterion[S]:
-        return Criterion(name=judge.__name__, level=Level.PHASE, judge=judge, weight=weight, after=after)
+    def wrap(fn: Callable[[TurnView[S]], bool]) -> Criterion[S]:
+        return Criterion(name=fn.__name__, level=Level.PHASE, fn=fn, weight=weight, after=after)
 
     return wrap
 
@@ -220,11 +218,11 @@ class Verifier(Generic[S]):
         """
         counted = [r for r in rewards if r.level is Level.TRAJECTORY and r.value is not None]
         if not counted:
-            raise EpisodeError("every trajectory-level criterion was skipped", part="V", kind="verifier_error")
+            raise EpisodeError("every trajectory-level criterion was skipped", component="V", kind="verifier_error")
         if self.combine == "product":
             score = math.prod(r.value for r in counted if r.value is not None)
         else:
             score = math.fsum(r.value * r.weight for r in counted if r.value is not None)
         if not math.isfinite(score):
-            raise EpisodeError(f"the score is {score}", part="V", kind="quintain:reward_out_of_range")
+            raise EpisodeError(f"the score is {score}", component="V", kind="quintain:reward_out_of_range")
         return score

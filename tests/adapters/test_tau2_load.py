@@ -24,7 +24,7 @@ from quintain.errors import DefinitionError, UsageError
 from quintain.harness import Dialogue, Request
 from quintain.task import Task
 from quintain.trace import End, Message, Reply, ToolCall
-from quintain.verifier import Outcome
+from quintain.verifier import EpisodeView
 
 CANCEL = ToolCall("1", "cancel_pending_order", '{"order_id": "#W3", "reason": "no longer needed"}')
 
@@ -189,11 +189,11 @@ def test_an_episode_that_was_cut_off_scores_nothing(env: Environment[World]) -> 
 def test_sentences_need_a_judge_unless_they_are_assumed(upstream: Path, env: Environment[World]) -> None:
     failed = play(env, "ask").trace
     assert failed.failure is not None
-    assert (failed.failure.part, failed.failure.kind) == ("V", "quintain:judge_missing")
+    assert (failed.failure.component, failed.failure.kind) == ("V", "quintain:judge_missing")
     assumed = play(load("retail", data=upstream, nl_assertions="assume-true"), "ask")
     assert (assumed.trace.score, reasons(assumed)["NL_ASSERTION"]) == (1.0, "1 assumed true, not judged")
 
-    async def judge(outcome: Outcome[World], sentence: str) -> bool:
+    async def judge(outcome: EpisodeView[World], sentence: str) -> bool:
         assert sentence == "The agent is polite."
         return "please" in outcome.answer
 

@@ -76,7 +76,7 @@ GARBAGE: dict[str, Any] = {
 def test_a_model_that_answers_garbage(case: str) -> None:
     for harness in (None, Catches()):
         failure = blamed(play(environment(harness=harness), model_of(GARBAGE[case])))
-        assert (failure.part, failure.kind) == ("model", "quintain:model_reply_invalid")
+        assert (failure.component, failure.kind) == ("model", "quintain:model_reply_invalid")
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_model_that_answers_garbage(case: str) -> None:
 def test_a_model_that_breaks_is_blamed_whoever_catches_it(model: Any, kind: str) -> None:
     for harness in (None, Catches()):
         failure = blamed(play(environment(harness=harness, model_timeout_s=0.2 if model is hang else None), model))
-        assert (failure.part, failure.kind, failure.stage) == ("model", kind, "agent")
+        assert (failure.component, failure.kind, failure.stage) == ("model", kind, "agent")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_model_that_breaks_is_blamed_whoever_catches_it(model: Any, kind: str)
 )
 def test_a_harness_that_breaks(harness: Any, kind: str, type_: str) -> None:
     failure = blamed(play(environment(harness=harness, episode_timeout_s=0.2), silent))
-    assert (failure.part, failure.kind, failure.type) == ("H", kind, type_)
+    assert (failure.component, failure.kind, failure.type) == ("H", kind, type_)
 
 
 class Broken:
@@ -124,7 +124,7 @@ def test_a_task_that_does_not_start() -> None:
     for start in starts:
         env = environment(tasks=lambda split, start=start: [qn.Task(id="t", prompt="", start=start)])
         failure = blamed(play(env, silent))
-        assert (failure.part, failure.kind, failure.stage) == ("T", "quintain:reset_failed", "seed")
+        assert (failure.component, failure.kind, failure.stage) == ("T", "quintain:reset_failed", "seed")
     sealed = environment(tasks=lambda split: [qn.Task(id="t", prompt="", start=Yard(), truth=object())])
     assert blamed(play(sealed, silent)).type == "DefinitionError"
     assert (

@@ -153,7 +153,7 @@ def test_a_bug_of_a_tool_is_a_failure_of_the_world(bug: str) -> None:
     do, type_ = BUGS[bug]
     trace = fired(do)
     failure = blamed(trace)
-    assert (failure.part, failure.kind, failure.type) == ("S", "quintain:tool_bug", type_)
+    assert (failure.component, failure.kind, failure.type) == ("S", "quintain:tool_bug", type_)
     assert (failure.stage, failure.turn) == ("agent", 0)
     assert (first(trace).observation, first(trace).is_error, len(trace.turns)) == (BROKEN, True, 1)
 
@@ -163,17 +163,17 @@ def test_a_world_that_cannot_be_written_down_is_a_failure_of_the_world(wreck: st
     do, type_ = WRECKS[wreck]
     trace = fired(do)
     failure = blamed(trace)
-    assert (failure.part, failure.kind, failure.type) == ("S", "quintain:state_bug", type_)
+    assert (failure.component, failure.kind, failure.type) == ("S", "quintain:state_bug", type_)
     assert trace.turns[0].state_digest == ""
 
 
 @qn.reward(level="turn")
-def turn_judge(view: qn.Transition[Trap]) -> float:
+def turn_judge(view: qn.TurnView[Trap]) -> float:
     return 1.0
 
 
 @qn.reward(level="step")
-def step_judge(view: qn.Effect[Trap]) -> float:
+def step_judge(view: qn.StepView[Trap]) -> float:
     return 1.0
 
 
@@ -182,7 +182,7 @@ def step_judge(view: qn.Effect[Trap]) -> float:
 def test_whoever_needs_a_copy_first_the_world_is_blamed(criteria: tuple[Any, ...], do: Callable[[Any], Any]) -> None:
     FIRE[0] = do
     failure = blamed(play(single(Trap(), *criteria), script(says(call("fire"), call("fire")))))
-    assert (failure.part, failure.kind) == ("S", "quintain:state_bug")
+    assert (failure.component, failure.kind) == ("S", "quintain:state_bug")
 
 
 def test_a_failure_ends_the_turn() -> None:
@@ -204,7 +204,7 @@ def block(state: Any) -> str:
 def test_a_tool_that_blocks_the_main_thread_is_interrupted() -> None:
     started = time.monotonic()
     failure = blamed(fired(block, tool_timeout_s=0.2))
-    assert (failure.part, failure.kind) == ("S", "quintain:tool_timeout")
+    assert (failure.component, failure.kind) == ("S", "quintain:tool_timeout")
     assert time.monotonic() - started < 5
 
 

@@ -150,7 +150,7 @@ class Count(qn.State):
 
 
 @qn.reward
-def added(outcome: qn.Outcome[Count]) -> float:
+def added(outcome: qn.EpisodeView[Count]) -> float:
     return float(outcome.state.n == outcome.start.n + 1)
 
 

@@ -82,7 +82,7 @@ def test_every_exception_has_a_sentence() -> None:
 
 @pytest.mark.parametrize("struct", RECORD, ids=lambda struct: struct.__name__)
 def test_every_field_of_the_record_has_a_sentence(struct: type[msgspec.Struct]) -> None:
-    assert FIRST_CELL.findall(section("traces.md", struct.__name__)) == list(struct.__struct_fields__)
+    assert FIRST_CELL.findall(section("traces.md", struct.__name__)) == list(struct.__struct_encode_fields__)
 
 
 def test_the_first_environment_has_26_lines() -> None:

@@ -106,33 +106,33 @@ class Harbour(qn.State):
 
 
 @qn.reward(weight=0.5)
-def light(outcome: qn.Outcome[Harbour]) -> float:
+def light(outcome: qn.EpisodeView[Harbour]) -> float:
     total = sum(crate.weight for crate in outcome.state.crates.values())
     return max(0.0, 1.0 - total / 100)
 
 
 @qn.reward(weight=0.5)
-def answered(outcome: qn.Outcome[Harbour]) -> qn.Score:
+def answered(outcome: qn.EpisodeView[Harbour]) -> qn.Score:
     return qn.Score(float(bool(outcome.answer)), f"said {outcome.answer!r}")
 
 
 @qn.reward(level="turn", low=-5, high=5, normalize=True)
-def growth(transition: qn.Transition[Harbour]) -> float:
+def growth(transition: qn.TurnView[Harbour]) -> float:
     return float(len(transition.after.crates) - len(transition.before.crates))
 
 
 @qn.reward(level="step")
-def polite(effect: qn.Effect[Harbour]) -> qn.Score:
+def polite(effect: qn.StepView[Harbour]) -> qn.Score:
     return qn.Score(None, "refused") if effect.step.is_error else qn.Score(1.0)
 
 
 @qn.phase()
-def loaded(transition: qn.Transition[Harbour]) -> bool:
+def loaded(transition: qn.TurnView[Harbour]) -> bool:
     return len(transition.after.crates) >= 2
 
 
 @qn.phase(after="loaded")
-def ticked(transition: qn.Transition[Harbour]) -> bool:
+def ticked(transition: qn.TurnView[Harbour]) -> bool:
     return bool(transition.after.clockwork.ticks)
 
 
@@ -142,7 +142,7 @@ class Folding(msgspec.Struct, frozen=True):
     async def play(self, session: Session, model: Model) -> None:
         while not session.ended:
             if len(session.messages) > 7:
-                session.rewrite([session.messages[0], Message("user", f"{len(session.messages)} messages before")])
+                session.set_context([session.messages[0], Message("user", f"{len(session.messages)} messages before")])
             reply = await model(session.request())
             await session.step(reply)
             if not reply.message.calls:

@@ -132,6 +132,6 @@ def fail(*actions: Action, **options: Any) -> tuple[ModelError, int]:
     """The error, and how many requests it took."""
     with pytest.raises(ModelError) as caught:
         play(*actions, **options)
-    assert caught.value.part == "model"
+    assert caught.value.component == "model"
     assert KEY not in str(caught.value)
     return caught.value, int(caught.value.__notes__[0])

@@ -38,7 +38,7 @@ class Safe(qn.State):
     @qn.tool
     def fall(self) -> str:
         """Let it fall, and say who is to blame."""
-        raise EpisodeError(f"{self.word} is in it", part="S", kind="quintain:state_bug")
+        raise EpisodeError(f"{self.word} is in it", component="S", kind="quintain:state_bug")
 
     @qn.tool
     async def hang(self) -> str:
@@ -64,12 +64,12 @@ class Safe(qn.State):
 
 
 @qn.reward(level="step")
-def near(effect: qn.Effect[Safe]) -> qn.Score:
+def near(effect: qn.StepView[Safe]) -> qn.Score:
     return qn.Score(0.5, f"wanted {effect.task.truth.word}")
 
 
 @qn.reward
-def right(outcome: qn.Outcome[Safe]) -> float:
+def right(outcome: qn.EpisodeView[Safe]) -> float:
     if outcome.state.said == "break":
         raise ValueError(f"{outcome.task!r}")
     return float(outcome.state.said == outcome.task.truth.word)

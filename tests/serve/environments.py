@@ -142,7 +142,7 @@ class Counter(qn.State):
 
 
 @qn.reward
-def counted(outcome: qn.Outcome[Counter]) -> float:
+def counted(outcome: qn.EpisodeView[Counter]) -> float:
     return float(outcome.state.given == outcome.task.truth)
 
 
@@ -185,7 +185,7 @@ class Shelf(qn.State):
 
 
 @qn.reward
-def said(outcome: qn.Outcome[Shelf]) -> float:
+def said(outcome: qn.EpisodeView[Shelf]) -> float:
     return float(outcome.answer == outcome.state.word)
 
 
@@ -253,7 +253,7 @@ def opened() -> Gated:
 
 
 @qn.reward
-def went(outcome: qn.Outcome[Gated]) -> float:
+def went(outcome: qn.EpisodeView[Gated]) -> float:
     return float(bool(outcome.state.passed))
 
 
@@ -315,7 +315,7 @@ class Rough(qn.State):
 
 
 @qn.reward
-def strict(outcome: qn.Outcome[Rough]) -> float:
+def strict(outcome: qn.EpisodeView[Rough]) -> float:
     if outcome.state.touched > 2:
         raise RuntimeError("the judge fell over")
     return 1.0

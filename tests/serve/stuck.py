@@ -20,7 +20,7 @@ class Stuck(qn.State):
 
 
 @qn.reward
-def read(_: qn.Outcome[Stuck]) -> float:
+def read(_: qn.EpisodeView[Stuck]) -> float:
     return 1.0
 
 

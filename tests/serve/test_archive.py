@@ -93,7 +93,7 @@ def test_each_protocol_and_each_way_to_end(tmp_path: Path) -> None:
     assert [trace.reason for trace in found] == [
         "the agent answered", "enough", "cancelled", *["the agent left"] * 4, "shutdown",
     ]  # fmt: skip
-    assert [bool(trace.cut) for trace in found] == [False, *[True] * 7]
+    assert [bool(trace.interrupted) for trace in found] == [False, *[True] * 7]
     assert [trace.validity for trace in found] == ["valid"] * 2 + ["invalid"] + ["valid"] * 4 + ["invalid"]
     assert len({(trace.task, trace.member) for trace in found}) == 8
     replays(tmp_path)
@@ -113,7 +113,7 @@ def test_what_nobody_asked_for_any_more_is_expired(tmp_path: Path) -> None:
 
     (trace,) = asyncio.run(play())
     assert trace.failure is not None
-    assert (trace.failure.part, trace.failure.kind, trace.cut) == ("C", "session_expired", True)
+    assert (trace.failure.component, trace.failure.kind, trace.interrupted) == ("C", "session_expired", True)
 
 
 def test_a_folder_is_gone_on_with_and_a_group_is_numbered(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_run_that_is_played_again_is_told_its_own_numbers_and_kept_as_other_at
             host.crew.close()
 
     asyncio.run(play())
-    assert [(trace.attempt, trace.after and trace.after[1]) for trace in records(tmp_path)] == [
+    assert [(trace.attempt, trace.continues and trace.continues[1]) for trace in records(tmp_path)] == [
         (0, msgspec.UNSET),
         (0, 0),
         (1, msgspec.UNSET),

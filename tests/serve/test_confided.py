@@ -76,7 +76,7 @@ class Drawer(qn.State):
 
 
 @qn.reward
-def nothing(_: qn.Outcome[Drawer]) -> float:
+def nothing(_: qn.EpisodeView[Drawer]) -> float:
     return 0.0
 
 
@@ -108,7 +108,7 @@ class Shrugs(qn.ToolLoop, frozen=True):
     async def play(self, session: qn.Session, model: Any) -> None:
         await session.step(await model(session.request()))
         with contextlib.suppress(EpisodeError):
-            await model(session.join("user").request())
+            await model(session.add_actor("user").request())
         session.terminate("never mind")
 
 

@@ -12,7 +12,7 @@ import pytest
 import quintain as qn
 from quintain.episode import Episode, blank
 from quintain.errors import EpisodeError, Failure, ReplayDivergence, UsageError, blame
-from quintain.harness import Dialogue, Model, Request, instruct
+from quintain.harness import Dialogue, Model, Request, set_system_prompt
 from quintain.replay import rebuild
 from quintain.serve import secret
 from quintain.serve.episodes.actions import Fail, Move, Tell, Terminate
@@ -27,7 +27,7 @@ from quintain.trace import End, Message, Reply, Step, ToolCall, Trace
 from tests.serve.environments import counter, rough, words
 
 TORN = Failure(
-    part="H", kind="session_lost", stage="agent", type="Torn", message="a cable", turn=1, traceback_digest="0" * 16
+    component="H", kind="session_lost", stage="agent", type="Torn", message="a cable", turn=1, traceback_digest="0" * 16
 )
 
 
@@ -74,17 +74,17 @@ async def blamed(live: Live) -> None:
 def test_an_end_from_outside_is_in_the_record_and_comes_again() -> None:
     for end, reason in ((ended, "the agent left"), (terminated, "enough")):
         trace = played(counter, end)
-        assert (trace.reason, trace.cut, trace.validity) == (reason, True, "valid")
+        assert (trace.reason, trace.interrupted, trace.validity) == (reason, True, "valid")
 
 
 def test_a_failure_that_was_told_from_outside_is_quoted() -> None:
     trace = played(counter, blamed)
-    assert (trace.failure, trace.cut, trace.score) == (TORN, True, None)
+    assert (trace.failure, trace.interrupted, trace.score) == (TORN, True, None)
 
 
 def test_an_end_by_the_harness_is_not_from_outside() -> None:
     trace = played(counter, lambda live: live.answer("done"))
-    assert (trace.reason, trace.cut) == ("the agent answered", msgspec.UNSET)
+    assert (trace.reason, trace.interrupted) == ("the agent answered", msgspec.UNSET)
     assert b'"cut"' not in trace.to_json()
 
 
@@ -95,7 +95,7 @@ def test_an_end_that_came_too_late_is_none() -> None:
         await live.change((Terminate("enough"), Fail(TORN)))
 
     trace = played(counter, late)
-    assert (trace.reason, trace.cut, trace.failure) == ("the agent answered", msgspec.UNSET, None)
+    assert (trace.reason, trace.interrupted, trace.failure) == ("the agent answered", msgspec.UNSET, None)
 
 
 def test_an_episode_that_grew_too_large_replays() -> None:
@@ -106,7 +106,7 @@ def test_an_episode_that_grew_too_large_replays() -> None:
 
     trace = played(words, grow, episode_bytes=20_000)
     assert trace.failure is not None
-    assert (trace.failure.kind, trace.cut) == ("provider_oom_killed", True)
+    assert (trace.failure.kind, trace.interrupted) == ("provider_oom_killed", True)
 
 
 def test_an_episode_that_told_a_secret_replays_without_it() -> None:
@@ -115,7 +115,7 @@ def test_an_episode_that_told_a_secret_replays_without_it() -> None:
             await live.call("echo", '{"text": "open sesame"}')
 
     trace = played(counter, tell, secrets=Secrets({"WORD": "open sesame"}))
-    assert (len(trace.turns), trace.cut, trace.reason) == (1, True, "quintain:tool_bug")
+    assert (len(trace.turns), trace.interrupted, trace.reason) == (1, True, "quintain:tool_bug")
 
 
 class Chatter(qn.State):
@@ -166,18 +166,18 @@ def test_what_a_tool_told_a_simulated_user_is_not_asked_of_his_model() -> None:
     assert (len(user.asked), len(trace.turns)) == (1, 0)
 
 
-def _nothing(_: qn.Outcome[Any]) -> float:
+def _nothing(_: qn.EpisodeView[Any]) -> float:
     return 0.0
 
 
 def test_a_verifier_that_breaks_over_an_end_from_outside_breaks_again() -> None:
-    def broken(_: qn.Outcome[Any]) -> float:
+    def broken(_: qn.EpisodeView[Any]) -> float:
         raise RuntimeError("no verdict today")
 
     env = counter.replace(verifier=qn.Verifier(qn.reward(broken)))
     trace = played(env, ended)
     assert trace.failure is not None
-    assert (trace.failure.stage, trace.cut) == ("verification", True)
+    assert (trace.failure.stage, trace.interrupted) == ("verification", True)
 
 
 def test_a_harness_that_ends_by_itself_where_it_was_cut_has_diverged() -> None:
@@ -186,7 +186,7 @@ def test_a_harness_that_ends_by_itself_where_it_was_cut_has_diverged() -> None:
 
     class Brief(qn.ToolLoop, frozen=True):
         async def play(self, session: qn.Session, model: Any) -> None:
-            instruct(session, self.system)
+            set_system_prompt(session, self.system)
             await session.step(await model(session.request()))
             session.terminate("the agent left")
 
@@ -203,7 +203,7 @@ def test_what_breaks_by_itself_breaks_again() -> None:
 
     trace = played(rough, crash)
     assert trace.failure is not None
-    assert (trace.failure.kind, trace.cut) == ("quintain:tool_bug", msgspec.UNSET)
+    assert (trace.failure.kind, trace.interrupted) == ("quintain:tool_bug", msgspec.UNSET)
 
 
 def test_a_turn_of_a_program_that_made_half_its_calls_goes_on_at_a_server() -> None:
@@ -230,7 +230,7 @@ def test_a_turn_of_a_program_that_made_half_its_calls_goes_on_at_a_server() -> N
 
     trace = asyncio.run(play())
     assert [len(turn.steps) for turn in trace.turns] == [1, 1]
-    assert (trace.led_by, trace.cut, trace.reason) == ("", msgspec.UNSET, "enough")
+    assert (trace.external_harness, trace.interrupted, trace.reason) == ("", msgspec.UNSET, "enough")
 
 
 def test_a_harness_that_asks_from_a_task_of_its_own_is_told_why_it_cannot() -> None:
@@ -247,7 +247,7 @@ def test_a_harness_that_asks_from_a_task_of_its_own_is_told_why_it_cannot() -> N
 
     trace = asyncio.run(play())
     assert trace.failure is not None
-    assert (trace.failure.part, trace.failure.kind) == ("H", "agent_run_error")
+    assert (trace.failure.component, trace.failure.kind) == ("H", "agent_run_error")
     assert "await the model in `play` itself" in trace.failure.message
 
 
@@ -259,8 +259,8 @@ def test_an_environment_whose_agent_is_a_program_is_not_served() -> None:
 def test_a_record_of_what_was_never_admitted_agrees_with_any_replay() -> None:
     """Such as that of an open episode whose environment was another one when its server came back."""
     trace = blank(counter, counter.tasks("test")[0], split="test")
-    lost = EpisodeError("the environment is of another version now", part="C", kind="session_lost")
-    trace.failure = blame(lost, part="C", kind="session_lost", stage="admission", turn=0)
+    lost = EpisodeError("the environment is of another version now", component="C", kind="session_lost")
+    trace.failure = blame(lost, component="C", kind="session_lost", stage="admission", turn=0)
     trace.end, trace.reason = End.FAILED, "session_lost"
     asyncio.run(qn.replay(counter, counter.tasks("test")[0], trace))
 

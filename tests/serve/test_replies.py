@@ -32,7 +32,7 @@ class Curt(qn.ToolLoop, frozen=True):
             if reply.message.calls:
                 await session.step(reply)
             elif silent == 1:
-                session.tell(Message("user", "Call something."))
+                session.append(Message("user", "Call something."))
             else:
                 session.terminate("it calls nothing")
 
@@ -41,7 +41,7 @@ class Polite(qn.ToolLoop, frozen=True):
     """It lets a user look before each step of the agent's."""
 
     async def play(self, session: qn.Session, model: Any) -> None:
-        user = session.join("user")
+        user = session.add_actor("user")
         while not session.ended:
             reply = await model(session.request())
             await user.step(await model(user.request()))
@@ -72,7 +72,7 @@ class Door(qn.State):
 
 
 @qn.reward
-def one(_: qn.Outcome[Door]) -> float:
+def one(_: qn.EpisodeView[Door]) -> float:
     return 1.0
 
 

@@ -53,7 +53,7 @@ class Hoard(qn.State):
 
 
 @qn.reward
-def fine(outcome: qn.Outcome[Hoard]) -> float:
+def fine(outcome: qn.EpisodeView[Hoard]) -> float:
     return 1.0
 
 
@@ -90,7 +90,7 @@ def test_a_record_or_a_world_that_grows_too_large_is_void(tool: str) -> None:
     greedy, modest, calls = asyncio.run(play())
     assert calls < 64
     assert greedy.trace.failure is not None
-    assert (greedy.trace.failure.part, greedy.trace.failure.kind) == ("S", "provider_oom_killed")
+    assert (greedy.trace.failure.component, greedy.trace.failure.kind) == ("S", "provider_oom_killed")
     assert greedy.reward is None
     assert modest.reward == 1.0
 
@@ -149,7 +149,7 @@ class Held(qn.State):
 
 
 @qn.reward
-def held(outcome: qn.Outcome[Held]) -> float:
+def held(outcome: qn.EpisodeView[Held]) -> float:
     return 1.0
 
 
@@ -285,7 +285,7 @@ def test_whatever_is_sent_makes_it_void_when_it_is_too_much(what: str) -> None:
 
     failure = asyncio.run(play()).failure
     assert failure is not None
-    assert (failure.part, failure.kind) == ("S", "provider_oom_killed")
+    assert (failure.component, failure.kind) == ("S", "provider_oom_killed")
 
 
 def test_a_copy_weighs_what_it_was_copied_from() -> None:

@@ -46,7 +46,7 @@ class Bell(qn.State):
 
 
 @qn.reward
-def often(outcome: qn.Outcome[Bell]) -> float:
+def often(outcome: qn.EpisodeView[Bell]) -> float:
     return outcome.state.rung / 100
 
 
@@ -158,7 +158,7 @@ def test_without_a_main_thread_nothing_is_done_on_the_loop() -> None:
 
 
 def test_what_judges_said_with_a_secret_is_no_other_when_a_call_is_done_again() -> None:
-    def heard(effect: qn.Effect[Bell]) -> qn.Score:
+    def heard(effect: qn.StepView[Bell]) -> qn.Score:
         return qn.Score(1.0, f"rung for {secret('KEY')}")
 
     async def play() -> None:

@@ -136,12 +136,12 @@ class Forgets(Counter):
 
 
 @qn.reward
-def generous(outcome: qn.Outcome[Any]) -> float:
+def generous(outcome: qn.EpisodeView[Any]) -> float:
     return 1.0
 
 
 @qn.reward
-def strict(outcome: qn.Outcome[Any]) -> qn.Score:
+def strict(outcome: qn.EpisodeView[Any]) -> qn.Score:
     return qn.Score(0.5, "never good enough")
 
 
@@ -169,9 +169,9 @@ def scribbled() -> Any:
     world = Counter()
 
     @qn.reward
-    def scribbler(outcome: qn.Outcome[Counter]) -> float:
+    def scribbler(outcome: qn.EpisodeView[Counter]) -> float:
         world.count += 1
-        return counted.judge(outcome)  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
+        return counted.fn(outcome)  # type: ignore[return-value]  # pyright: ignore[reportReturnType]
 
     return {"tasks": one(start=world), "verifier": qn.Verifier(scribbler)}
 

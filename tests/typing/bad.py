@@ -5,32 +5,32 @@ from tests.typing.good import Shelf, Shop, sold_exactly, tasks
 
 
 @qn.reward
-def misspelt_field(outcome: qn.Outcome[Shop]) -> float:
+def misspelt_field(outcome: qn.EpisodeView[Shop]) -> float:
     return float(outcome.state.slod == {})  # expect-error
 
 
 @qn.reward  # expect-error
-def no_number(outcome: qn.Outcome[Shop]) -> str:
+def no_number(outcome: qn.EpisodeView[Shop]) -> str:
     return outcome.answer
 
 
 @qn.reward(level="turn")  # expect-error
-def wrong_view(outcome: qn.Outcome[Shop]) -> float:
+def wrong_view(outcome: qn.EpisodeView[Shop]) -> float:
     return 1.0
 
 
 @qn.reward(level="episode")  # expect-error
-def no_such_level(outcome: qn.Outcome[Shop]) -> float:
+def no_such_level(outcome: qn.EpisodeView[Shop]) -> float:
     return 1.0
 
 
 @qn.reward
-def of_another_world(outcome: qn.Outcome[Shelf]) -> float:
+def of_another_world(outcome: qn.EpisodeView[Shelf]) -> float:
     return float(outcome.state.lamps)
 
 
 @qn.phase()  # expect-error
-def no_predicate(transition: qn.Transition[Shop]) -> str:
+def no_predicate(transition: qn.TurnView[Shop]) -> str:
     return transition.turn.reply.message.text
 
 

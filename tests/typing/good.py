@@ -45,35 +45,35 @@ class Shop(qn.State):
 
 
 @qn.reward
-def sold_exactly(outcome: qn.Outcome[Shop]) -> float:
+def sold_exactly(outcome: qn.EpisodeView[Shop]) -> float:
     assert_type(outcome.state, Shop)
     assert_type(outcome.task, qn.Task[Shop])
     return float(outcome.state.sold == outcome.task.truth)
 
 
 @qn.reward(weight=0.5, low=-1)
-async def judged_elsewhere(outcome: qn.Outcome[Shop]) -> float:
+async def judged_elsewhere(outcome: qn.EpisodeView[Shop]) -> float:
     return float(outcome.state.shelf.lamps)
 
 
 @qn.reward(level="turn", weight=0.1)
-def no_error(transition: qn.Transition[Shop]) -> float:
+def no_error(transition: qn.TurnView[Shop]) -> float:
     assert_type(transition.before, Shop)
     return float(not any(step.is_error for step in transition.turn.steps))
 
 
 @qn.reward(level="step", weight=0.1)
-def no_waste(effect: qn.Effect[Shop]) -> float:
+def no_waste(effect: qn.StepView[Shop]) -> float:
     return float(effect.before.sold != effect.after.sold)
 
 
 @qn.phase()
-def opened(transition: qn.Transition[Shop]) -> bool:
+def opened(transition: qn.TurnView[Shop]) -> bool:
     return bool(transition.after.sold)
 
 
 @qn.phase(after="opened")
-def emptied(transition: qn.Transition[Shop]) -> bool:
+def emptied(transition: qn.TurnView[Shop]) -> bool:
     return not transition.after.shelf.lamps
 
 

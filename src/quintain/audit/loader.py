@@ -178,7 +178,7 @@ def _adapter(kind: str) -> Any:
 
 def _letters(env: Environment[Any]) -> Iterator[Source]:
     """The files of an environment's letters, each file of a class's own bases too, library code left out."""
-    judges: list[tuple[Any, Component]] = [(criterion.judge, "V") for criterion in env.verifier.criteria]
+    judges: list[tuple[Any, Component]] = [(criterion.fn, "V") for criterion in env.verifier.criteria]
     things: list[tuple[Any, Component]] = [(env.state, "S"), (env.harness, "H"), (env.tasks, "T"), *judges]
     seen: set[tuple[str, str]] = set()
     for thing, part in things:

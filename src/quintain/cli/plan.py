@@ -85,7 +85,7 @@ def plan(wanted: Wanted) -> Plan:
         wanted.harness, tools=wanted.allow_tools, passed=wanted.pass_env, bound=not wanted.any_process
     )
     env = programs.played_by(env, program)
-    if env.elsewhere is not None and wanted.agent == ORACLE:
+    if env.remote_begin is not None and wanted.agent == ORACLE:
         raise UsageError(
             f"the solutions of {env.name}'s tasks stay at its server, so no {wanted.agent} can play them from here: "
             "say who does, such as --agent random or --agent openai:MODEL"

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from quintain.environment import Environment
 from quintain.errors import RunStopped
 from quintain.harness import Agent
-from quintain.record import Rollout, RunFolder, read_traces
+from quintain.record import EpisodeRecord, RunFolder, read_traces
 from quintain.report import Summary
 from quintain.rollouts import rollouts
 from quintain.task import Task
@@ -75,10 +75,10 @@ async def play(
 
 def _add_rest(summary: Summary, folder: RunFolder, seen: set[str]) -> None:
     """Count the finished episodes of groups that were still open."""
-    rest: dict[tuple[str, int], list[Rollout]] = {}
+    rest: dict[tuple[str, int], list[EpisodeRecord]] = {}
     for trace in read_traces(folder.path):
         if trace.task not in seen:
-            rest.setdefault((trace.task, trace.attempt), []).append(Rollout(trace, Timing()))
+            rest.setdefault((trace.task, trace.attempt), []).append(EpisodeRecord(trace, Timing()))
     for members in rest.values():
         summary.add(members)
 

@@ -46,7 +46,7 @@ def played_by(env: Environment[Any], program: dict[str, Any]) -> Environment[Any
     """
     if not program:
         return env
-    if env.elsewhere is not None:
+    if env.remote_begin is not None:
         raise UsageError(
             f"a program plays beside its world, and {env.name} is at a server: run it there, beside its code; "
             "or give it the address of an episode, which speaks MCP (see the page on serving over MCP)"

@@ -16,7 +16,7 @@ import msgspec
 from . import console, exits, options
 
 if TYPE_CHECKING:
-    from quintain.day import Days
+    from quintain.chain import TaskChain
     from quintain.environment import Environment
     from quintain.errors import ReplayDivergence
     from quintain.trace import Trace
@@ -82,14 +82,14 @@ def replay(*, paths: Sequence[Path], env: str | None, processes: int, here: bool
 
 def judge_elsewhere(paths: Sequence[Path], env: str | None, processes: int) -> list[ReplayResult]:
     """Replay in fresh processes, each under a hash seed of its own; a process that cannot ends this one as well."""
-    from quintain.replay import elsewhere
+    from quintain.replay import fresh_processes
 
     own = os.environ.get("PYTHONHASHSEED")
     seeds = [seed for seed in range(1, processes + 2) if str(seed) != own][:processes]
     named = ["--env", env] if env is not None else []
     command = [sys.executable, "-m", "quintain", "replay", "--here", "--json", *named, "--", *map(str, paths)]
     verdicts: list[ReplayResult] = []
-    for process in elsewhere(command, seeds):
+    for process in fresh_processes(command, seeds):
         if process.returncode not in (0, exits.FAILED) or not process.stdout:
             click.echo(process.stderr.rstrip(), err=True)
             raise click.exceptions.Exit(process.returncode or exits.FAILED)
@@ -108,7 +108,7 @@ async def judge(paths: Sequence[Path], spec: str | None) -> ReplayResult:
         UsageError, DefinitionError: The traces or their environment cannot be loaded, or there are no traces.
         TraceError: A trace cannot be decoded.
     """
-    from quintain.day import Days
+    from quintain.chain import TaskChain
     from quintain.errors import UsageError
     from quintain.record import read_traces
 
@@ -118,7 +118,7 @@ async def judge(paths: Sequence[Path], spec: str | None) -> ReplayResult:
     started = time.perf_counter()
     for path in paths:
         env = environment_of(path, spec)
-        days = Days(env)
+        days = TaskChain(env)
         for trace in read_traces(path):
             verdict.episodes += 1
             verdict.turns += len(trace.turns)
@@ -133,7 +133,7 @@ async def judge(paths: Sequence[Path], spec: str | None) -> ReplayResult:
     return verdict
 
 
-async def _replay(env: Environment[Any], days: Days[Any], trace: Trace) -> ReplayDivergence | None:
+async def _replay(env: Environment[Any], days: TaskChain[Any], trace: Trace) -> ReplayDivergence | None:
     from quintain.errors import ReplayDivergence
 
     from .folders import task_of

@@ -64,7 +64,7 @@ def _outcome(trace: Trace) -> Text:
     failure = trace.failure
     if failure is not None:
         where = f"stage {failure.stage}, after {plural(failure.turn, 'turn')}"
-        blame = Text(f"failed, by {failure.part}: {failure.kind}, {where}", style="bold red")
+        blame = Text(f"failed, by {failure.component}: {failure.kind}, {where}", style="bold red")
         return blame.append(f"\n{failure.type}: {safe(failure.message)}", style="not bold")
     end = trace.end.value if trace.end is not None else "not ended"
     style = "bold yellow" if trace.end is End.TRUNCATED else "bold"

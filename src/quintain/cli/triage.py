@@ -161,7 +161,7 @@ def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[Evidence]]:
 
     from quintain.audit.triage.evidence import Evidence
     from quintain.errors import UsageError
-    from quintain.replay import elsewhere
+    from quintain.replay import fresh_processes
 
     own = os.environ.get("PYTHONHASHSEED")
     seeds = [seed for seed in range(1, asked["processes"] + 2) if str(seed) != own][: asked["processes"]]
@@ -169,7 +169,7 @@ def _elsewhere(path: Path, asked: dict[str, Any]) -> list[list[Evidence]]:
     command = [sys.executable, "-m", "quintain", "triage", "--evidence", "--json", *named]
     command += ["--regrade", str(asked["regrade"]), "--", str(path)]
     found: list[list[Evidence]] = []
-    for process in elsewhere(command, seeds):
+    for process in fresh_processes(command, seeds):
         if process.returncode != 0:
             said = process.stderr.strip()[-500:]
             raise UsageError(f"a fresh process could not replay {path}: exit status {process.returncode}: {said}")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple, TypeVar
 
 from quintain.environment import Environment
-from quintain.replay import Recorded, retold
+from quintain.replay import ReplayModel, replay_env
 from quintain.rollout import rollout
 from quintain.state import State
 from quintain.task import Task
 from quintain.trace import Level, Trace, Turn
-from quintain.verifier import Criterion, Effect, Score, Verifier
+from quintain.verifier import Criterion, Score, StepView, Verifier
 
 from .changes import WorldChange, changes
 
@@ -35,16 +35,16 @@ async def watch(env: Environment[S], task: Task[S], trace: Trace) -> Watched:
     """Play the trace's replies with a verifier that judges nothing and looks at every step."""
     seen: list[list[WorldChange]] = []
 
-    async def look(effect: Effect[S]) -> Score:
+    async def look(effect: StepView[S]) -> Score:
         seen.append(await changes(effect.before, effect.after))
         return Score(None, "only watching")
 
     spy: Verifier[S] = Verifier(
-        Criterion(name="look", level=Level.STEP, judge=look),
-        Criterion(name="nothing", level=Level.TRAJECTORY, judge=lambda outcome: 0.0),
+        Criterion(name="look", level=Level.STEP, fn=look),
+        Criterion(name="nothing", level=Level.TRAJECTORY, fn=lambda outcome: 0.0),
     )
     names = {name: getattr(trace, name) for name in ("seed", "member", "attempt", "split", "agent")}
-    again = (await rollout(retold(env, trace).replace(verifier=spy), task, Recorded(trace), **names)).trace
+    again = (await rollout(replay_env(env, trace).replace(verifier=spy), task, ReplayModel(trace), **names)).trace
     diverged = next((old.index for old, new in _pairs(trace, again) if _differ(old, new)), None)
     places = [(turn.index, n) for turn in again.turns for n in range(len(turn.steps))]
     steps = dict(zip(places, seen, strict=False))

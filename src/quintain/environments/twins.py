@@ -105,9 +105,9 @@ def in_place_of(sound: Callable[Concatenate[Any, P], R]) -> Callable[[Callable[C
     return wrap
 
 
-def verdict(sound: Criterion[W], outcome: qn.Outcome[W]) -> qn.Score:
+def verdict(sound: Criterion[W], outcome: qn.EpisodeView[W]) -> qn.Score:
     """What the criterion says whose place another one takes."""
-    return cast(qn.Score, sound.judge(outcome))
+    return cast(qn.Score, sound.fn(outcome))
 
 
 def _started(task: qn.Task[Any], kind: type[W], spoil: Callable[[qn.Task[Any], W], None] | None) -> W:

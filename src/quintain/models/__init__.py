@@ -1,6 +1,6 @@
 """Models answer requests; agents bring a model to each task, and are registered from `quintain.models.agents`."""
 
-from quintain.replay import Recorded as Recorded
+from quintain.replay import ReplayModel as ReplayModel
 
 from .agents import Company as Company
 from .agents import Fixed as Fixed

@@ -88,7 +88,7 @@ class Counts:
             await self._archive.add(id, trace, episode.timing if episode is not None else Timing())
 
     def _fail(self, id: str, trace: Trace, failure: Failure) -> None:
-        alike = (trace.environment, failure.kind, failure.part)
+        alike = (trace.environment, failure.kind, failure.component)
         self._failed.labels(*alike).inc()
         self._alike[alike] += 1
         count = self._alike[alike]
@@ -98,7 +98,7 @@ class Counts:
                 id,
                 trace.environment,
                 trace.task,
-                failure.part,
+                failure.component,
                 failure.kind,
                 failure.type,
                 failure.message[:LONGEST],

@@ -114,5 +114,5 @@ class Void(ServeError):
     status = 500
 
     def __init__(self, failure: Failure) -> None:
-        super().__init__(f"this episode is void: {failure.part} {failure.kind}: {failure.message}")
+        super().__init__(f"this episode is void: {failure.component} {failure.kind}: {failure.message}")
         self.failure = failure

@@ -222,7 +222,7 @@ async def _reap(host: Host) -> None:
 async def expire(host: Host) -> None:
     """Closes idle episodes. One in which something runs is not idle."""
     seconds = host.limits.idle_s
-    why = EpisodeError(f"nobody asked for it for {seconds:g} s", part="C", kind="session_expired")
+    why = EpisodeError(f"nobody asked for it for {seconds:g} s", component="C", kind="session_expired")
     for live in host.lives(ANYONE):
         if live.is_busy:
             live.touched = time.monotonic()
@@ -237,7 +237,7 @@ async def _leave(host: Host) -> None:
     """
     for task in asyncio.all_tasks() - host.closing.tasks - {asyncio.current_task()}:
         task.cancel()
-    why = EpisodeError("the server was shut down", part="C", kind="shutdown")
+    why = EpisodeError("the server was shut down", component="C", kind="shutdown")
     for live in () if host.log.keeps else host.lives(ANYONE):
         if live.status != "closed":
             await host.close(live.id, live.owner, why)

@@ -8,7 +8,7 @@ import json
 import sys
 from typing import Any
 
-from quintain.replay import elsewhere
+from quintain.replay import fresh_processes
 
 HASH_SEEDS = (1, 2)
 
@@ -29,7 +29,7 @@ def ask(contract: object, question: str) -> list[Any]:
     program = (
         f"import sys; sys.path[:] = {sys.path!r}\nfrom quintain.testing.elsewhere import answer\nanswer(**{where!r})"
     )
-    done = elsewhere([sys.executable, "-c", program], HASH_SEEDS)
+    done = fresh_processes([sys.executable, "-c", program], HASH_SEEDS)
     for one in done:
         if one.returncode:
             raise RuntimeError(f"{type_.__qualname__}.{question}() in another process:\n{one.stderr}")

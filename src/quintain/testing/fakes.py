@@ -56,7 +56,7 @@ class Counter(qn.State):
 
 
 @qn.reward
-def counted(outcome: qn.Outcome[Counter]) -> float:
+def counted(outcome: qn.EpisodeView[Counter]) -> float:
     """1 when the number is the one that was asked for."""
     return float(outcome.state.count == outcome.task.truth)
 
@@ -163,26 +163,26 @@ class Bank(qn.State):
 
 
 @qn.reward
-def balanced(outcome: qn.Outcome[Bank]) -> float:
+def balanced(outcome: qn.EpisodeView[Bank]) -> float:
     """1 when each account holds what the task's truth says."""
     return float({name: row.cents for name, row in outcome.state.accounts.items()} == outcome.task.truth)
 
 
 @qn.reward(level="turn", weight=0.1)
-def no_error(transition: qn.Transition[Bank]) -> float:
+def no_error(transition: qn.TurnView[Bank]) -> float:
     """1 for a turn in which nothing was refused."""
     return float(not any(step.is_error for step in transition.turn.steps))
 
 
 @qn.reward(level="step", weight=0.1, low=-1.0)
-def conserved(effect: qn.Effect[Bank]) -> float:
+def conserved(effect: qn.StepView[Bank]) -> float:
     """-1 when a call made or destroyed money, else 0."""
     before, after = (sum(row.cents for row in world.accounts.values()) for world in (effect.before, effect.after))
     return float(before == after) - 1.0
 
 
 @qn.phase()
-def booked(transition: qn.Transition[Bank]) -> bool:
+def booked(transition: qn.TurnView[Bank]) -> bool:
     """Something was booked."""
     return bool(transition.after.ledger.lines)
 

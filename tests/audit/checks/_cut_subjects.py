@@ -143,7 +143,7 @@ class Deaf(Dialogue, frozen=True, kw_only=True):
 
 
 @qn.reward
-def spoken(outcome: qn.Outcome[Pair]) -> float:
+def spoken(outcome: qn.EpisodeView[Pair]) -> float:
     """Somebody spoke."""
     return 1.0
 

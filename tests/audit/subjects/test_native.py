@@ -89,13 +89,13 @@ class Desk(qn.State):
 
 
 @qn.reward
-def noted(outcome: qn.Outcome[Desk]) -> qn.Score:
+def noted(outcome: qn.EpisodeView[Desk]) -> qn.Score:
     """Whether something was noted."""
     return qn.Score(float(bool(outcome.state.db.execute("SELECT 1 FROM notes"))), "looked into the table")
 
 
 @qn.reward
-def said(outcome: qn.Outcome[Desk]) -> float:
+def said(outcome: qn.EpisodeView[Desk]) -> float:
     """Whether the agent said so."""
     if outcome.answer == "break":
         raise RuntimeError("the judge broke")

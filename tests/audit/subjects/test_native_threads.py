@@ -24,7 +24,7 @@ class Desk(qn.State):
 
 
 @qn.reward
-def untouched(outcome: qn.Outcome[Desk]) -> float:
+def untouched(outcome: qn.EpisodeView[Desk]) -> float:
     """Whether nothing was noted since the start, which is looked into by both sessions at once."""
     start = outcome.task.world()
     with start.db.transaction():

@@ -46,7 +46,7 @@ async def _played(env: qn.Environment[Counter]) -> list[Trace]:
 def test_a_day_is_replayed_in_its_order_whichever_end_comes_first(back: bool) -> None:
     env = day()
     traces = run(_played(env))
-    assert [bool(trace.after) for trace in traces] == [False, True, True, True]
+    assert [bool(trace.continues) for trace in traces] == [False, True, True, True]
     found: list[Evidence] = run(gather(Run(reading(*traces).played), env, back=back))
     assert [(one.missing, one.left, set(one.scores)) for one in found] == [("", None, {1.0})] * 4
 

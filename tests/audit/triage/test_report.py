@@ -130,7 +130,7 @@ def crashing(n: int, *, provoked: bool) -> list[Trace]:
             from quintain.errors import Failure
             from quintain.trace import End
 
-            failure = Failure(part="S", kind="quintain:tool_bug", stage="agent", type="E", message="x", turn=1)
+            failure = Failure(component="S", kind="quintain:tool_bug", stage="agent", type="E", message="x", turn=1)
             trace = replaced(trace, failure=failure, end=End.FAILED, score=None)
         traces.append(trace)
     return traces

@@ -41,7 +41,7 @@ def reward(value: float | None, **fields: Any) -> Trace:
 def test_a_recorded_failure_is_filed_by_its_boundary(
     part: Any, kind: str, owner: str, classes: tuple[str, ...]
 ) -> None:
-    failure = Failure(part=part, kind=kind, stage="agent", type="E", message="it broke", turn=1)
+    failure = Failure(component=part, kind=kind, stage="agent", type="E", message="it broke", turn=1)
     judged = one(reward(None, failure=failure, end=End.FAILED))
     label = judged.label
     assert (label.rule, label.owner, label.classes) == (1, owner, classes)
@@ -70,7 +70,7 @@ HANGS: dict[str, bool] = {}
 
 
 @qn.reward
-def always(outcome: qn.Outcome[Any]) -> float:
+def always(outcome: qn.EpisodeView[Any]) -> float:
     return 0.5
 
 
@@ -205,7 +205,7 @@ def test_a_verifier_that_changes_its_mind_is_found_by_asking_often() -> None:
     said: list[int] = []
 
     @qn.reward
-    def moody(outcome: qn.Outcome[Counter]) -> float:
+    def moody(outcome: qn.EpisodeView[Counter]) -> float:
         said.append(outcome.state.count)
         right = outcome.state.count == outcome.task.truth
         return float(right and len(said) != 5)

@@ -79,7 +79,7 @@ def test_what_an_audit_found(confidence: str, owner: str) -> None:
 
 def test_a_whole_reward_for_a_world_that_did_not_change() -> None:
     @qn.reward
-    def talks(outcome: qn.Outcome[Counter]) -> float:
+    def talks(outcome: qn.EpisodeView[Counter]) -> float:
         return float("counted" in outcome.answer or outcome.state.count == outcome.task.truth)
 
     env = COUNTER.replace(verifier=qn.Verifier(talks))

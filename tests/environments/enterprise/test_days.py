@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import quintain as qn
-from quintain.day import Days
+from quintain.chain import TaskChain
 from quintain.environments.enterprise import env
 from quintain.environments.enterprise.desk import Desk
 from quintain.environments.enterprise.tasks import TASKS_A_DAY
@@ -48,18 +48,18 @@ def purchase() -> list[qn.Task[Desk]]:
 def test_every_day_of_solutions_scores_one_throughout() -> None:
     traces = played(oracle(), every_task())
     assert [trace.score for trace in traces] == [1.0] * 200
-    assert sum(not trace.after for trace in traces) == 25, "only the first task of a day begins in its own world"
+    assert sum(not trace.continues for trace in traces) == 25, "only the first task of a day begins in its own world"
 
 
 def test_a_day_of_solutions_scores_one_and_replays(tmp_path: Path) -> None:
     with RunFolder(tmp_path, {}) as folder:
         traces = played(oracle(), purchase(), folder)
     assert [trace.score for trace in traces] == [1.0] * TASKS_A_DAY
-    assert [trace.after for trace in traces[1:]] == [(trace.task, 0) for trace in traces[:-1]]
+    assert [trace.continues for trace in traces[1:]] == [(trace.task, 0) for trace in traces[:-1]]
     known = {task.id: task for task in purchase()}
 
     async def law() -> None:
-        days = Days(env)
+        days = TaskChain(env)
         for trace in read_traces(tmp_path):
             assert (await days.replay(known[trace.task], trace)).to_bytes() == trace.to_bytes()
 

@@ -66,7 +66,7 @@ def test_no_verdict_is_reached_on_what_cannot_be_read(name: str, fault: str) -> 
     trace = verdict_under(fault, env, task=task, calls=task.solution)
     assert trace.score is None
     assert trace.failure is not None
-    assert (trace.failure.part, trace.failure.kind) == ("V", "verifier_error")
+    assert (trace.failure.component, trace.failure.kind) == ("V", "verifier_error")
     assert FAULTS[fault] in trace.failure.message
 
 

@@ -13,7 +13,7 @@ import quintain as qn
 from quintain.environments.faults import Unavailable
 from quintain.environments.support.schema.accounts import Lock
 from quintain.environments.support.schema.billing import Invoice
-from quintain.replay import elsewhere
+from quintain.replay import fresh_processes
 from quintain.testing.fakes import Script
 
 from .playing import Task, bent, first, made, play, scores, solution, use, verdict_under, without, world
@@ -128,7 +128,7 @@ class TestSilentDefault:
         sound = verdict_under("timeout", made("support"), task=task, calls=calls)
         assert sound.score is None
         assert sound.failure is not None
-        assert (sound.failure.part, sound.failure.kind) == ("V", "verifier_error")
+        assert (sound.failure.component, sound.failure.kind) == ("V", "verifier_error")
 
     def test_its_tools_say_so(self) -> None:
         env = made("support", "silent_default")
@@ -150,7 +150,7 @@ print(json.dumps([row["id"] for row in found["rows"]]))
 class TestResetLeak:
     @pytest.mark.parametrize(("twin", "differ"), [("", False), ("reset_leak", True)])
     def test_the_first_page_differs_from_process_to_process(self, twin: str, *, differ: bool) -> None:
-        done = elsewhere([sys.executable, "-c", ASKS.format(twin=twin)], [1, 2])
+        done = fresh_processes([sys.executable, "-c", ASKS.format(twin=twin)], [1, 2])
         pages = [json.loads(one.stdout) for one in done]
         assert [len(page) for page in pages] == [10, 10]
         assert (pages[0] != pages[1]) == differ

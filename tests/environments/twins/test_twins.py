@@ -147,7 +147,7 @@ def _replaced(sound: qn.Environment[Any], poisoned: qn.Environment[Any]) -> list
     parts: dict[str, Callable[[qn.Environment[Any]], Any]] = {
         "state": lambda env: env.state,
         "harness": lambda env: env.harness,
-        "verifier": lambda env: [one.judge for one in env.verifier.criteria],
+        "verifier": lambda env: [one.fn for one in env.verifier.criteria],
     }
     found = [name for name, part in parts.items() if part(sound) != part(poisoned)]
     return found or ["tasks"] * (starts[0] != starts[1])

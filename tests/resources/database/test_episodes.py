@@ -15,7 +15,7 @@ from tests.resources.database.shop import Shop, shop
 
 
 @qn.reward
-def sent(outcome: qn.Outcome[Shop]) -> float:
+def sent(outcome: qn.EpisodeView[Shop]) -> float:
     """The share of orders that went out."""
     return float(outcome.state.db.execute("SELECT count(*) / 400.0 FROM orders WHERE status = 'sent'")[0][0])
 

@@ -164,7 +164,7 @@ def test_a_misuse_fails_the_episode_and_no_other(how: str) -> None:
 
 
 @qn.reward
-def nothing(outcome: qn.Outcome[Careless]) -> float:
+def nothing(outcome: qn.EpisodeView[Careless]) -> float:
     return 0.0
 
 

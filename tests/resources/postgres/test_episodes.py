@@ -17,7 +17,7 @@ from tests.resources.postgres.shop import Shop, shop
 
 
 @qn.reward
-def sent(outcome: qn.Outcome[Shop]) -> float:
+def sent(outcome: qn.EpisodeView[Shop]) -> float:
     """The share of orders that went out."""
     return float(outcome.state.db.execute("SELECT count(*) / 40.0 FROM orders WHERE status = 'sent'")[0][0])
 
@@ -91,5 +91,5 @@ def test_a_server_that_went_away_is_a_failure_of_the_state(url: str, monkeypatch
 
     trace = asyncio.run(broken())
     assert trace.failure is not None
-    assert (trace.failure.part, trace.failure.kind) == ("S", "transport_peer_drop")
+    assert (trace.failure.component, trace.failure.kind) == ("S", "transport_peer_drop")
     assert url in trace.failure.message

@@ -190,7 +190,7 @@ def test_a_server_that_is_not_there() -> None:
     with pytest.raises(ServerError, match=r"PostgreSQL at postgresql://x@/y\?host=/nowhere: cannot connect") as info:
         Database("CREATE TABLE t (x INTEGER)", url="postgresql://x@/y?host=/nowhere")
     assert isinstance(info.value, EpisodeError)
-    assert (info.value.part, info.value.kind) == ("S", "transport_unreachable")
+    assert (info.value.component, info.value.kind) == ("S", "transport_unreachable")
 
 
 def test_a_password_is_not_shown() -> None:
@@ -265,7 +265,7 @@ def test_a_server_that_dies_is_named() -> None:
             cluster.stop()
             db.execute(SEND, 4)
         assert cluster.url in str(info.value)
-        assert (info.value.part, info.value.kind) == ("S", "transport_peer_drop")
+        assert (info.value.component, info.value.kind) == ("S", "transport_peer_drop")
 
         def back(snapshot: Snapshot) -> None:
             db.restore(snapshot)

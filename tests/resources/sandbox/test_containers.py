@@ -261,7 +261,7 @@ def test_an_engine_that_ends_no_container_breaks_the_world(
             run(lambda: box.run(held, ["sleep", "300"]))
         else:
             run(lambda: box.shell(held, "sleep 300"))
-    assert (info.value.part, info.value.kind) == ("S", "session_lost")
+    assert (info.value.component, info.value.kind) == ("S", "session_lost")
 
 
 def test_a_container_that_somebody_removes_breaks_the_world(policy: Policy) -> None:

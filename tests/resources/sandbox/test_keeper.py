@@ -134,7 +134,7 @@ def test_a_keeper_that_is_killed_breaks_the_world_and_takes_everything_along() -
         keeper.process.kill()
         with pytest.raises(EpisodeError, match="keeper") as info:
             await running
-        assert (info.value.part, info.value.kind) == ("S", "session_lost")
+        assert (info.value.component, info.value.kind) == ("S", "session_lost")
         # Another keeper lives the history again.
         assert (await box.shell(workspace, "echo $x")).out == "1\n"
         assert link.keeper() is not keeper

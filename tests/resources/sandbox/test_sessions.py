@@ -165,7 +165,7 @@ def test_a_history_that_goes_otherwise_is_no_history() -> None:
     conversation(box.python, held, "import time; print(time.time())")
     with pytest.raises(EpisodeError, match="another answer") as info:
         conversation(box.fork().python, held.fork(), "pass")
-    assert (info.value.part, info.value.kind) == ("S", "quintain:replay_diverged")
+    assert (info.value.component, info.value.kind) == ("S", "quintain:replay_diverged")
     box.close()
 
 

@@ -73,7 +73,7 @@ def tasks(split: str) -> qn.Tasks[Night]:
 
 
 @qn.reward
-def heard_it(outcome: qn.Outcome[Night]) -> float:
+def heard_it(outcome: qn.EpisodeView[Night]) -> float:
     return float(any(line.startswith("A1/") for line in outcome.state.heard))
 
 

@@ -59,7 +59,7 @@ class Office(qn.State):
 
 
 @qn.reward
-def untouched(outcome: qn.Outcome[Office]) -> float:
+def untouched(outcome: qn.EpisodeView[Office]) -> float:
     """The share of the notes that are as they were."""
     start = outcome.task.start
     assert isinstance(start, Office)

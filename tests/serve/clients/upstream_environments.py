@@ -30,7 +30,7 @@ class Sum(qn.State):
 
 
 @qn.reward
-def solved(outcome: qn.Outcome[Sum]) -> float:
+def solved(outcome: qn.EpisodeView[Sum]) -> float:
     return float(outcome.state.given == outcome.state.right)
 
 
@@ -76,12 +76,12 @@ class Sluggish(qn.State):
 
 
 @qn.reward
-def worth(outcome: qn.Outcome[Form]) -> float:
+def worth(outcome: qn.EpisodeView[Form]) -> float:
     return outcome.state.worth if outcome.state.handed_in else 0.0
 
 
 @qn.reward
-def nothing(outcome: qn.Outcome[Sluggish]) -> float:
+def nothing(outcome: qn.EpisodeView[Sluggish]) -> float:
     return 0.0
 
 

@@ -42,13 +42,13 @@ class Desk(qn.State):
 
 
 @qn.reward
-def noted(outcome: qn.Outcome[Desk]) -> qn.Score:
+def noted(outcome: qn.EpisodeView[Desk]) -> qn.Score:
     """Whether the number that the user named was written down."""
     return qn.Score(float(outcome.state.note == outcome.task.truth), f"it was {outcome.task.truth}")
 
 
 @qn.reward(level="step")
-def in_time(effect: qn.Effect[Desk]) -> float:
+def in_time(effect: qn.StepView[Desk]) -> float:
     """Whether nobody had looked at the clock yet."""
     return float(effect.after.looks == 0)
 
@@ -96,7 +96,7 @@ class Till(qn.State):
 
 
 @qn.reward
-def filled(outcome: qn.Outcome[Till]) -> float:
+def filled(outcome: qn.EpisodeView[Till]) -> float:
     return float(outcome.state.coins > outcome.start.coins)
 
 

@@ -136,7 +136,7 @@ def test_what_is_lost_for_good_is_a_failure_of_the_world(served: Served) -> None
 
             trace = (await qn.rollout(counter, task, agent(cut), split="train")).trace
             assert trace.failure is not None
-            assert (trace.failure.part, trace.failure.kind) == ("S", "transport_unreachable")
+            assert (trace.failure.component, trace.failure.kind) == ("S", "transport_unreachable")
             assert (len(trace.turns), trace.score, trace.validity) == (2, None, "invalid")
             again = (await qn.rollout(counter, task, agent(cut), split="train")).trace
             assert again.failure is not None
@@ -299,7 +299,7 @@ def test_words_that_no_record_can_hold_are_the_harness_failure_as_at_home(served
     class Muddled(qn.ToolLoop, frozen=True):
         async def play(self, session: qn.Session, model: Model) -> None:
             if words == "told":
-                session.tell(Message("user", "\ud800"))
+                session.append(Message("user", "\ud800"))
             await session.step(say("\ud800") if words == "said" else await model(session.request()))
 
     async def play() -> None:
@@ -311,6 +311,6 @@ def test_words_that_no_record_can_hold_are_the_harness_failure_as_at_home(served
         expected = (await qn.rollout(local, local.task("train", "train-3"), agent(lambda _: None), split="train")).trace
         for failure in (expected.failure, found.failure):
             assert failure is not None
-            assert (failure.part, failure.kind, failure.type) == ("H", "agent_run_error", "UsageError")
+            assert (failure.component, failure.kind, failure.type) == ("H", "agent_run_error", "UsageError")
 
     asyncio.run(play())

@@ -51,7 +51,7 @@ class Quarry(qn.State):
 
 
 @qn.reward
-def nothing(_: qn.Outcome[Quarry]) -> float:
+def nothing(_: qn.EpisodeView[Quarry]) -> float:
     return 0.0
 
 

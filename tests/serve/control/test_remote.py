@@ -18,7 +18,7 @@ from quintain.harness import Dialogue, Model, Session
 from quintain.models import Scripted
 from quintain.models.agents import oracle, random
 from quintain.models.cast import Cast
-from quintain.replay import Recorded
+from quintain.replay import ReplayModel
 from quintain.serve.client import world
 from quintain.serve.client.episode import RemoteEpisode
 from quintain.serve.episodes.actions import fingerprint
@@ -88,7 +88,7 @@ def test_sales_by_recorded_replies(served: Served) -> None:
             task = local.tasks("train")[0]
             before = (await qn.rollout(local, task, oracle(), seed=5, split="train")).trace
             names = {"seed": 5, "split": "train", "agent": before.agent}
-            after = (await qn.rollout(remote, remote.task("train", task.id), Recorded(before), **names)).trace
+            after = (await qn.rollout(remote, remote.task("train", task.id), ReplayModel(before), **names)).trace
             assert before.score == 1
             assert after.to_json() == before.to_json()
             assert (await qn.replay(remote, remote.tasks("train")[0], before)).to_bytes() == before.to_bytes()
@@ -128,7 +128,7 @@ def test_a_model_that_breaks_is_blamed_in_the_servers_record(served: Served) -> 
             for env in (remote, remote.replace(harness=here("talk").harness)):
                 trace = (await qn.rollout(env, env.tasks("train")[0], broken, split="train")).trace
                 assert trace.failure is not None
-                assert (trace.failure.part, trace.failure.kind) == ("model", "agent_request_failed")
+                assert (trace.failure.component, trace.failure.kind) == ("model", "agent_request_failed")
                 assert trace.criteria == ("noted", "in_time")
 
     run(play())
@@ -215,12 +215,12 @@ class Haggler:
     """A harness of one's own: it tells, rewrites, lets another actor in, and ends."""
 
     async def play(self, session: Session, model: Model) -> None:
-        session.rewrite([Message("system", "Be brief."), *session.messages])
-        user = session.join("user", Message("user", "Begin."))
+        session.set_context([Message("system", "Be brief."), *session.messages])
+        user = session.add_actor("user", Message("user", "Begin."))
         await session.step(await model(session.request()))
-        session.tell(Message("user", "It is 3."))
+        session.append(Message("user", "It is 3."))
         await session.step(await model(session.request()))
-        session.rewrite([*session.messages[:1], Message("user", "In short: 3.")])
+        session.set_context([*session.messages[:1], Message("user", "In short: 3.")])
         await user.step(await model(user.request()))
         await session.step(await model(session.request()))
         session.terminate("enough")
@@ -243,7 +243,7 @@ def test_a_session_takes_any_harness(served: Served) -> None:
                 found = episode.trace
                 assert (await episode.replay()).agree
             # The fingerprint is of the environment at the server; of whoever drives a session by hand nobody knows.
-            expected.fingerprint, expected.led_by = found.fingerprint, ""
+            expected.fingerprint, expected.external_harness = found.fingerprint, ""
             assert found.to_json() == expected.to_json()
 
     run(play())
@@ -259,7 +259,7 @@ def test_a_record_names_the_harness_that_led_it_and_is_retold_without_it(served:
         async with qn.connect(served.url) as server:
             remote = (await server.environment("talk")).replace(harness=Haggler())
             trace = (await qn.rollout(remote, remote.tasks("train")[3], model(), split="train")).trace
-            assert (trace.score, trace.led_by) == (1, fingerprint(Haggler()))
+            assert (trace.score, trace.external_harness) == (1, fingerprint(Haggler()))
             assert trace.fingerprint == local.fingerprint != local.replace(harness=Haggler()).fingerprint
             for env in (local, remote, await server.environment("talk")):
                 assert (await qn.replay(env, env.tasks("train")[3], trace)).to_json() == trace.to_json()
@@ -287,9 +287,9 @@ def test_a_raw_session_is_frozen_with_what_no_turn_holds_yet(served: Served) -> 
         async with qn.connect(served.url) as server:
             remote = (await server.environment("talk")).replace(harness=Dialogue())
             async with await remote.begin("train", 3) as episode:
-                user = episode.session.join("user")
+                user = episode.session.add_actor("user")
                 await user.step(say("It is 3."))
-                episode.session.tell(Message("user", "It is 3."))
+                episode.session.append(Message("user", "It is 3."))
                 back = await remote.restore(await episode.snapshot())
                 twin = await episode.fork()
                 for one in (episode, back, twin):
@@ -338,9 +338,9 @@ def test_what_cannot_be_is_said_at_once(served: Served) -> None:
                 await remote.begin("train", 20)
             async with await remote.begin("train", 0, harness="server") as episode:
                 for wrong in (
-                    episode.session.tell,
-                    lambda: episode.session.rewrite([]),
-                    lambda: episode.session.join("x"),
+                    episode.session.append,
+                    lambda: episode.session.set_context([]),
+                    lambda: episode.session.add_actor("x"),
                 ):
                     with pytest.raises(UsageError, match="at the server"):
                         wrong()

@@ -325,7 +325,7 @@ def test_a_remote_tool_that_tells_one_is_a_failure_of_the_world(served: Served, 
 
     failure = asyncio.run(play()).failure
     assert failure is not None
-    assert (failure.part, failure.message) == ("S", "tell returned a secret")
+    assert (failure.component, failure.message) == ("S", "tell returned a secret")
 
 
 LONG = "one of eight characters"
@@ -338,7 +338,7 @@ def test_remote_moments_need_them_again(served: Served) -> None:
             far, bare = await server.environment("confiding", secrets={"KEY": LONG}), await server.environment()
             async with await far.begin("train", "desk") as episode:
                 moment = Snapshot.from_bytes((await episode.snapshot()).to_bytes())
-                assert moment.confided == ("KEY",)
+                assert moment.secrets == ("KEY",)
                 async with await episode.fork() as twin, await far.restore(moment) as again:
                     for one in (episode, twin, again):
                         turn = await one.session.step(read)

@@ -48,7 +48,7 @@ class Box(qn.State):
 
 
 @qn.reward(low=-5)
-def lost(_: qn.Outcome[Box]) -> float:
+def lost(_: qn.EpisodeView[Box]) -> float:
     return -3.0
 
 

@@ -66,7 +66,7 @@ def test_the_worlds_of_a_day_are_kept_until_nobody_can_go_on_in_them(tmp_path: P
             groups = qn.rollouts(remote, Uneven(), remote.tasks("test"), group=2, split="test")
             traces = [trace async for group in groups for trace in group.traces]
             assert [trace.failure for trace in traces] == [None] * 6
-            assert [bool(trace.after) for trace in traces] == [False] * 2 + [True] * 4
+            assert [bool(trace.continues) for trace in traces] == [False] * 2 + [True] * 4
             async with asyncio.timeout(10):
                 while remote._held:  # Nobody tells when the last is let go
                     gc.collect()

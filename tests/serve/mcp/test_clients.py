@@ -172,7 +172,7 @@ class Exhibit(qn.State):
 
 
 @qn.reward
-def visited(outcome: qn.Outcome[Exhibit]) -> float:
+def visited(outcome: qn.EpisodeView[Exhibit]) -> float:
     return 1.0
 
 

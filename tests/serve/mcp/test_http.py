@@ -259,7 +259,7 @@ class Pictures(qn.State):
 
 
 @qn.reward
-def seen(outcome: qn.Outcome[Pictures]) -> float:
+def seen(outcome: qn.EpisodeView[Pictures]) -> float:
     return 0.5
 
 
@@ -334,7 +334,7 @@ class Chat(qn.State):
 
 
 @qn.reward
-def polite(outcome: qn.Outcome[Chat]) -> float:
+def polite(outcome: qn.EpisodeView[Chat]) -> float:
     return float("please" in "".join(turn.reply.message.text for turn in outcome.trace.turns))
 
 

@@ -46,7 +46,7 @@ class Loud(qn.State):
 
 
 @qn.reward
-def one(outcome: qn.Outcome[Loud]) -> float:
+def one(outcome: qn.EpisodeView[Loud]) -> float:
     return 1.0
 
 

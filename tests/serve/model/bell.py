@@ -13,7 +13,7 @@ import quintain as qn
 from quintain import harness
 from quintain.episode import Episode
 from quintain.harness import Request
-from quintain.replay import Retold, rebuild, replay
+from quintain.replay import ReplayHarness, rebuild, replay
 from quintain.rollout import _watched
 from quintain.serve.model.conversation import Conversation
 from quintain.serve.model.endpoint import Desk, Paths
@@ -55,7 +55,7 @@ class Bell(qn.State):
 
 
 @qn.reward
-def once(outcome: qn.Outcome[Bell]) -> float:
+def once(outcome: qn.EpisodeView[Bell]) -> float:
     return float(outcome.state.rings == 1)
 
 
@@ -153,7 +153,7 @@ async def retold(trace: Trace) -> None:
 
     class Told(qn.ToolLoop, frozen=True):
         def retell(self, trace: Trace) -> qn.Harness:
-            return Retold(trace)
+            return ReplayHarness(trace)
 
     twin = env.replace(config=trace.config)
     twin.harness = Told()

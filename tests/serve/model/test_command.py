@@ -101,7 +101,7 @@ def test_a_program_that_breaks_is_a_failure_of_the_harness(tmp_path: Path, code:
     idle = 0.5 if kind == "agent_timeout" else 60.0
     trace = play(program(tmp_path, code), says("Hello."), idle_s=idle)
     assert trace.failure is not None
-    assert (trace.failure.part, trace.failure.kind, trace.score) == ("H", kind, None)
+    assert (trace.failure.component, trace.failure.kind, trace.score) == ("H", kind, None)
     assert words in trace.failure.message
 
 
@@ -114,7 +114,7 @@ def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
 def test_an_episode_has_its_time(tmp_path: Path) -> None:
     trace = play(program(tmp_path, "time.sleep(600)"), config=qn.Config(episode_timeout_s=0.3))
     assert trace.failure is not None
-    assert (trace.failure.part, trace.failure.kind) == ("H", "agent_timeout")
+    assert (trace.failure.component, trace.failure.kind) == ("H", "agent_timeout")
 
 
 def test_a_program_goes_with_all_that_it_started(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_a_limit_ends_the_program_too(tmp_path: Path) -> None:
 def test_a_model_that_fails_is_not_the_programs_fault(tmp_path: Path) -> None:
     trace = play(program(tmp_path, "print(ask('?')); time.sleep(600)"), RuntimeError("no weights"))
     assert trace.failure is not None
-    assert trace.failure.part == "model"
+    assert trace.failure.component == "model"
 
 
 def test_a_program_that_leaves_before_its_answer(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -312,7 +312,7 @@ def test_a_program_with_other_tools_alone_must_be_allowed_them() -> None:
             assert talk.conversation.over.is_set()
             trace = talk.episode.trace
         assert trace.failure is not None
-        assert (trace.failure.part, trace.failure.kind) == ("H", "agent_command_not_allowed")
+        assert (trace.failure.component, trace.failure.kind) == ("H", "agent_command_not_allowed")
         assert "bash" in trace.failure.message
 
     asyncio.run(play())

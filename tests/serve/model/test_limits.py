@@ -132,6 +132,6 @@ def test_a_model_that_fails_is_nobody_elses_fault() -> None:
             assert refused["error"]["code"] == "model_failed"
             trace = await talk.end()
         assert trace.failure is not None
-        assert (trace.failure.part, trace.failure.kind) == ("model", "provider_unavailable")
+        assert (trace.failure.component, trace.failure.kind) == ("model", "provider_unavailable")
 
     asyncio.run(play())

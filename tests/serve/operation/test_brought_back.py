@@ -64,7 +64,7 @@ class Luck(qn.State):
 
 
 @qn.reward
-def fair(outcome: qn.Outcome[Luck]) -> float:
+def fair(outcome: qn.EpisodeView[Luck]) -> float:
     return 1.0
 
 
@@ -168,7 +168,7 @@ def test_closed_before_anybody_asked_for_it_it_is_kept(
 
     asyncio.run(play())
     (trace,) = records(tmp_path)
-    assert (len(trace.turns), trace.reason, trace.cut) == (3, reason, True)
+    assert (len(trace.turns), trace.reason, trace.interrupted) == (3, reason, True)
 
 
 def test_a_world_that_ends_earlier_than_it_did_has_no_verdict(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ def test_many_alike_are_said_a_few_times(caplog: pytest.LogCaptureFixture) -> No
 
 
 def failed(message: str) -> Trace:
-    failure = Failure(part="V", kind="verifier_error", stage="verification", type="ValueError", message=message, turn=0)
+    failure = Failure(
+        component="V", kind="verifier_error", stage="verification", type="ValueError", message=message, turn=0
+    )
     return Trace(
         environment="desk",
         fingerprint="",

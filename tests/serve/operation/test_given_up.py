@@ -105,7 +105,7 @@ class Caller:
 
 
 @qn.reward
-def opened_it(_: qn.Outcome[Door]) -> float:
+def opened_it(_: qn.EpisodeView[Door]) -> float:
     return 1.0
 
 
@@ -139,7 +139,7 @@ def test_a_tool_that_blocks_for_good_is_given_up_where_a_simulated_user_plays_to
             with pytest.raises(Void):
                 await live.call("stick", "{}")
         assert live.trace.failure is not None
-        assert (live.trace.failure.part, live.trace.failure.kind) == ("S", KIND)
+        assert (live.trace.failure.component, live.trace.failure.kind) == ("S", KIND)
         assert (live.status, host.crew.lost) == ("ended", 1)
         GATE.set()
         host.crew.close()

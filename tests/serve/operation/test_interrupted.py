@@ -36,7 +36,7 @@ class Clock(qn.State):
 
 
 @qn.reward
-def seen(outcome: qn.Outcome[Clock]) -> float:
+def seen(outcome: qn.EpisodeView[Clock]) -> float:
     return 1.0
 
 
@@ -65,7 +65,7 @@ class Bell(qn.State):
 
 
 @qn.reward
-def often(outcome: qn.Outcome[Bell]) -> float:
+def often(outcome: qn.EpisodeView[Bell]) -> float:
     return outcome.state.rung / 100
 
 

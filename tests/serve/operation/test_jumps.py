@@ -42,7 +42,7 @@ class Clock(qn.State):
         return time.time()
 
 @qn.reward
-def fair(outcome: qn.Outcome[Clock]) -> float:
+def fair(outcome: qn.EpisodeView[Clock]) -> float:
     return 1.0
 
 env = qn.Environment(

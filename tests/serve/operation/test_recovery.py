@@ -252,7 +252,7 @@ class Chance(qn.State):
         return str(os.getpid())
 
 @qn.reward
-def fair(outcome: qn.Outcome[Chance]) -> float:
+def fair(outcome: qn.EpisodeView[Chance]) -> float:
     return 1.0
 
 env = qn.Environment(

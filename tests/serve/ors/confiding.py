@@ -66,14 +66,14 @@ def named(value: str | None) -> str:
 
 
 @qn.reward
-async def judged(_outcome: qn.Outcome[Desk]) -> qn.Score:
+async def judged(_outcome: qn.EpisodeView[Desk]) -> qn.Score:
     await asyncio.sleep(0)
     key = secret("JUDGE")
     return qn.Score(float(key is not None), f"asked with {key}")
 
 
 @qn.reward(level="step")
-def seen(effect: qn.Effect[Desk]) -> qn.Score:
+def seen(effect: qn.StepView[Desk]) -> qn.Score:
     key = secret("KEY")
     return qn.Score(float(key is not None), f"{effect.step.call.name} seen with {key}")
 

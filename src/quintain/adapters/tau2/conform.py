@@ -18,7 +18,7 @@ from quintain.episode import blank
 from quintain.errors import UsageError
 from quintain.task import Task
 from quintain.trace import End, Message, Reply, Reward, ToolCall, Trace, Turn
-from quintain.verifier import Outcome
+from quintain.verifier import EpisodeView
 
 from .convention import respond
 from .environment import load
@@ -180,7 +180,7 @@ class Player:
         verifier = self._env.verifier
         rewards: list[Reward] = []
         for criterion in verifier.criteria:
-            said = criterion.judge(Outcome(self._task, self._task.world(), self._world.copy(), trace))
+            said = criterion.fn(EpisodeView(self._task, self._task.world(), self._world.copy(), trace))
             rewards.append(criterion.reward(_now(said) if inspect.iscoroutine(said) else said))
         return {reward.name: reward.value for reward in rewards}, verifier.total(rewards)
 

@@ -11,7 +11,7 @@ from quintain import codec
 from quintain.errors import DefinitionError, JudgeError
 from quintain.task import Task
 from quintain.trace import End, ToolCall, Trace
-from quintain.verifier import Outcome, Score, Verifier, reward
+from quintain.verifier import EpisodeView, Score, Verifier, reward
 
 from .convention import respond
 from .data import Action, Criteria
@@ -19,7 +19,7 @@ from .world import World, same
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-Judge = Callable[[Outcome[World], str], Awaitable[bool]]
+Judge = Callable[[EpisodeView[World], str], Awaitable[bool]]
 """Whether a sentence about the conversation is true."""
 Assertions = Literal["judge", "assume-true"]
 
@@ -53,7 +53,7 @@ def verifier(*, nl_assertions: Assertions, judge: Judge | None = None) -> Verifi
 
     @reward
     @_component("DB")
-    def DB(outcome: Outcome[World]) -> Score:  # noqa: N802 (the reference's name)
+    def DB(outcome: EpisodeView[World]) -> Score:  # noqa: N802 (the reference's name)
         """The database ends as the reference solution leaves it."""
         truth: Criteria = outcome.task.truth
         if truth.actions is None and truth.env_assertions is None:
@@ -63,7 +63,7 @@ def verifier(*, nl_assertions: Assertions, judge: Judge | None = None) -> Verifi
         return Score(0.0, "the database differs from the reference solution's")
 
     @reward
-    async def NL_ASSERTION(outcome: Outcome[World]) -> Score:  # noqa: N802
+    async def NL_ASSERTION(outcome: EpisodeView[World]) -> Score:  # noqa: N802
         """Every sentence about the conversation is true."""
         settled = _settled("NL_ASSERTION", outcome)
         if settled is not None:
@@ -87,7 +87,7 @@ def _component(name: str) -> Callable[[F], F]:
 
     def wrap(judge: F) -> F:
         @functools.wraps(judge)
-        def judged(outcome: Outcome[World]) -> Any:
+        def judged(outcome: EpisodeView[World]) -> Any:
             settled = _settled(name, outcome)
             return judge(outcome) if settled is None else settled
 
@@ -96,7 +96,7 @@ def _component(name: str) -> Callable[[F], F]:
     return wrap
 
 
-def _settled(name: str, outcome: Outcome[World]) -> Score | None:
+def _settled(name: str, outcome: EpisodeView[World]) -> Score | None:
     """The verdict that needs no judging."""
     truth: Criteria | None = outcome.task.truth
     basis = truth.reward_basis if truth else ()
@@ -111,7 +111,7 @@ def _settled(name: str, outcome: Outcome[World]) -> Score | None:
 
 @reward
 @_component("ENV_ASSERTION")
-def ENV_ASSERTION(outcome: Outcome[World]) -> Score:  # noqa: N802
+def ENV_ASSERTION(outcome: EpisodeView[World]) -> Score:  # noqa: N802
     """The named functions of the final world return what is expected; retail and airline have none."""
     asserted = outcome.task.truth.env_assertions
     if asserted:
@@ -121,7 +121,7 @@ def ENV_ASSERTION(outcome: Outcome[World]) -> Score:  # noqa: N802
 
 @reward
 @_component("ACTION")
-def ACTION(outcome: Outcome[World]) -> Score:  # noqa: N802
+def ACTION(outcome: EpisodeView[World]) -> Score:  # noqa: N802
     """Every action of the reference solution was called."""
     missed = [action.name for action, done in actions_done(outcome.task.truth, outcome.trace) if not done]
     return Score(float(not missed), f"not called as expected: {', '.join(missed)}" if missed else "all called")
@@ -129,7 +129,7 @@ def ACTION(outcome: Outcome[World]) -> Score:  # noqa: N802
 
 @reward
 @_component("COMMUNICATE")
-def COMMUNICATE(outcome: Outcome[World]) -> Score:  # noqa: N802
+def COMMUNICATE(outcome: EpisodeView[World]) -> Score:  # noqa: N802
     """Everything the customer had to be told was said."""
     missed = [info for info, said in infos_said(outcome.task.truth, outcome.trace) if not said]
     return Score(float(not missed), f"not said: {', '.join(missed)}" if missed else "all said")

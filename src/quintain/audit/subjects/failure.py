@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from quintain.errors import Part, UsageError
+from quintain.errors import Component, UsageError
 
 
 class SubjectFailure(Exception):
@@ -19,16 +19,16 @@ class SubjectFailure(Exception):
 
     is_failure = True
 
-    def __init__(self, message: str, *, kind: str = "quintain:tool_bug", part: Part = "S") -> None:
+    def __init__(self, message: str, *, kind: str = "quintain:tool_bug", part: Component = "S") -> None:
         super().__init__(message)
         self.kind = kind
-        self.part: Part = part
+        self.part: Component = part
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (str(self), self.kind, self.part)
 
 
-def _again(message: str, kind: str, part: Part) -> SubjectFailure:
+def _again(message: str, kind: str, part: Component) -> SubjectFailure:
     return SubjectFailure(message, kind=kind, part=part)
 
 

@@ -18,7 +18,7 @@ import msgspec
 from quintain import resource
 from quintain.environment import Environment
 from quintain.episode import BROKEN, Episode
-from quintain.errors import EpisodeError, Part, UsageError
+from quintain.errors import Component, EpisodeError, UsageError
 from quintain.harness import Request
 from quintain.task import Task
 from quintain.trace import Content, Level, Message, Reply, Text, ToolCall
@@ -376,16 +376,16 @@ class NativeSubject:
     def _check(self, episode: Episode[Any]) -> None:
         broken = episode.trace.failure
         if broken is not None:
-            raise SubjectFailure(f"{broken.type}: {broken.message}", kind=broken.kind, part=broken.part)
+            raise SubjectFailure(f"{broken.type}: {broken.message}", kind=broken.kind, part=broken.component)
 
 
 async def _settled(method: Callable[[str], Any], fault: str) -> None:
     await resource.settle(method(fault))
 
 
-def _failure(error: BaseException, *, part: Part, kind: str) -> SubjectFailure:
+def _failure(error: BaseException, *, part: Component, kind: str) -> SubjectFailure:
     if isinstance(error, EpisodeError):
-        part, kind = error.part, error.kind
+        part, kind = error.component, error.kind
     return SubjectFailure(f"{type(error).__name__}: {error}", kind=kind, part=part)
 
 

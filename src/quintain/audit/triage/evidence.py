@@ -12,21 +12,21 @@ from typing import Any
 import msgspec
 
 from quintain import codec, resource
-from quintain.day import Days, before
+from quintain.chain import TaskChain, before
 from quintain.deadline import DeadlineExceeded, guarded
 from quintain.environment import Environment
 from quintain.episode import BROKEN
 from quintain.errors import WALL_CLOCK_KINDS, QuintainError, ToolError
-from quintain.jury import Jury
-from quintain.replay import Recorded, retold
-from quintain.rollout import Played as Again
-from quintain.rollout import played
+from quintain.replay import ReplayModel, replay_env
+from quintain.rollout import EpisodeResult as Again
+from quintain.rollout import play_episode
+from quintain.scoring import Scoring
 from quintain.state import Rng, State
 from quintain.table import Table
 from quintain.task import Task
 from quintain.tools import Tool, observe
 from quintain.trace import Content, Level, Trace, Turn, plain
-from quintain.verifier import Criterion, Effect, Score, Verifier
+from quintain.verifier import Criterion, Score, StepView, Verifier
 
 from .plain import fields, sequence
 from .played import Played
@@ -92,7 +92,7 @@ class Witness:
 
     def __init__(self, env: Environment[Any], *, times: int = 3) -> None:
         self._env = env
-        self._days: Days[Any] = Days(env)
+        self._days: TaskChain[Any] = TaskChain(env)
         self._times = times
 
     async def examine(self, one: Played, task: Task[Any] | str, suspects: list[Suspect]) -> Evidence:
@@ -107,7 +107,7 @@ class Witness:
         if trace is None or isinstance(task, str):
             return Evidence(missing=str(task) if trace is not None else "only our own traces can be played again")
         try:
-            if trace.task_digest and await task.digest(task.world()) != trace.task_digest and not trace.after:
+            if trace.task_digest and await task.digest(task.world()) != trace.task_digest and not trace.continues:
                 return Evidence(missing="the task has another content than the one that was played")
             place = before(trace)
             start = None if place is None else await self._days.world(place)
@@ -121,11 +121,11 @@ class Witness:
     async def _played(self, trace: Trace, task: Task[Any], *, start: Any, suspects: list[Suspect]) -> Evidence:
         first = await self._again(trace, task, start)
         evidence = Evidence(same_version=trace.fingerprint == self._env.fingerprint)
-        evidence.left = difference(trace, first.rollout.trace)
+        evidence.left = difference(trace, first.record.trace)
         if evidence.left is not None:
             second = await self._again(trace, task, start)
-            evidence.steady = difference(first.rollout.trace, second.rollout.trace) is None
-        new = first.rollout.trace
+            evidence.steady = difference(first.record.trace, second.record.trace) is None
+        new = first.record.trace
         evidence.broke = new.failure.kind if new.failure is not None else ""
         evidence.scores = [new.score]
         evidence.criteria = {reward.name: reward.value for reward in new.rewards}
@@ -146,7 +146,7 @@ class Witness:
         env = self._env
         seen: list[Left | None] = []
 
-        async def ask(effect: Effect[Any]) -> Score:
+        async def ask(effect: StepView[Any]) -> Score:
             step, tool = effect.step, env.tools.get(effect.step.call.name)
             found = step.observation
             if tool is not None and step.fault is None and not step.is_error:
@@ -157,9 +157,11 @@ class Witness:
             seen.append(None if same else Left(turn=0, field="observation", recorded=recorded, found=now))
             return Score(None, "only asking")
 
-        nothing = Criterion[Any](name="nothing", level=Level.TRAJECTORY, judge=lambda outcome: 0.0)
-        spy = Verifier[Any](Criterion(name="ask", level=Level.STEP, judge=ask), nothing)
-        await played(retold(env, trace).replace(verifier=spy), task, Recorded(trace), start=start, **_names(trace))
+        nothing = Criterion[Any](name="nothing", level=Level.TRAJECTORY, fn=lambda outcome: 0.0)
+        spy = Verifier[Any](Criterion(name="ask", level=Level.STEP, fn=ask), nothing)
+        await play_episode(
+            replay_env(env, trace).replace(verifier=spy), task, ReplayModel(trace), start=start, **_names(trace)
+        )
         places = [(turn.index, n) for turn in trace.turns for n in range(len(turn.steps))]
         for (turn, step), left in zip(places, seen, strict=False):
             if left is not None:
@@ -172,23 +174,23 @@ class Witness:
         if trace.failure is not None and trace.failure.kind in WALL_CLOCK_KINDS:
             limit = min(PATIENCE_S, config.tool_timeout_s or PATIENCE_S)
             config = msgspec.structs.replace(config, tool_timeout_s=limit)
-        return await played(
-            retold(self._env, trace).replace(config=config), task, Recorded(trace), start=start, **_names(trace)
+        return await play_episode(
+            replay_env(self._env, trace).replace(config=config), task, ReplayModel(trace), start=start, **_names(trace)
         )
 
     async def _graded(self, again: Again[Any], task: Task[Any], began: Any) -> float | None:
         """The score of the same end, asked for once more."""
-        env, trace = self._env, again.rollout.trace
-        jury = Jury(env.verifier, task, start=began, timeout_s=env.config.verifier_timeout_s)
+        env, trace = self._env, again.record.trace
+        scoring = Scoring(env.verifier, task, start=began, timeout_s=env.config.verifier_timeout_s)
         asked = msgspec.structs.replace(trace, rewards=[], score=None)
         try:
-            return env.verifier.total(await jury.trajectory(again.state, asked))
+            return env.verifier.total(await scoring.trajectory(again.state, asked))
         except (DeadlineExceeded, *BROKEN):
             return None  # no verdict; the caller compares it with the others
 
 
 def _names(trace: Trace) -> dict[str, Any]:
-    return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "after", "split", "agent")}
+    return {name: getattr(trace, name) for name in ("seed", "member", "attempt", "continues", "split", "agent")}
 
 
 def _reads_on(trace: Trace) -> bool:

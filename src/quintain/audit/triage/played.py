@@ -159,7 +159,7 @@ def of_trace(trace: Trace, *, place: str, index: int) -> Played:
         index=index,
         form="quintain",
         task=trace.task,
-        group=f"{task} {trace.task_digest} {trace.seed} {trace.attempt} {trace.after or ''}",
+        group=f"{task} {trace.task_digest} {trace.seed} {trace.attempt} {trace.continues or ''}",
         member=trace.member,
         attempt=trace.attempt,
         prompt="\n".join(message.text for turn in own[:1] for message in turn.added),
@@ -224,8 +224,8 @@ def _calls(trace: Trace) -> Iterator[Call]:
 def _broken(failure: Failure | None) -> Broken | None:
     if failure is None:
         return None
-    names = ("part", "kind", "stage", "type", "message", "turn")
-    return Broken(**{name: getattr(failure, name) for name in names})
+    names = ("kind", "stage", "type", "message", "turn")
+    return Broken(part=failure.component, **{name: getattr(failure, name) for name in names})
 
 
 def parsed(text: str) -> dict[str, Any] | None:

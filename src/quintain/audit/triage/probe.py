@@ -15,7 +15,7 @@ from quintain.environment import Environment
 from quintain.errors import ModelError
 from quintain.harness import Harness, Request
 from quintain.report import SOLVED
-from quintain.rollout import played
+from quintain.rollout import play_episode
 from quintain.task import Call, Task
 from quintain.trace import Message, Reply, ToolCall
 
@@ -87,15 +87,15 @@ async def probe(env: Environment[Any], task: Task[Any], *, seed: int) -> Probe:
     # Where a program is the agent, the environment's own harness says what the task is worth.
     own: Harness | None = getattr(env.harness, "own", None)
     calm = env.replace(config=env.config.override({"noise_rate": 0.0}), harness=own)
-    nothing = await played(calm, task, _Fixed((), ""), start=None, seed=seed)
-    failure = nothing.rollout.trace.failure
-    if failure is not None and failure.part == "model":
+    nothing = await play_episode(calm, task, _Fixed((), ""), start=None, seed=seed)
+    failure = nothing.record.trace.failure
+    if failure is not None and failure.component == "model":
         return Probe(missing=failure.message)
-    found = Probe(nothing=nothing.rollout.trace.score)
+    found = Probe(nothing=nothing.record.trace.score)
     if task.solution is None:
         return found
-    best = await played(calm, task, _Fixed(task.solution, task.answer), start=None, seed=seed)
-    trace = best.rollout.trace
+    best = await play_episode(calm, task, _Fixed(task.solution, task.answer), start=None, seed=seed)
+    trace = best.record.trace
     refused = next((step for turn in trace.turns for step in turn.steps if step.is_error), None)
     found.has_solution, found.solution = True, trace.score
     if refused is not None:

@@ -132,8 +132,10 @@ async def gather(
 
 def _order(run: Run, *, back: bool) -> list[int]:
     """Positions in the order in which they are played; those of a day stay in theirs."""
-    after = {trace.after[0] for one in run.played if (trace := one.trace) is not None and trace.after}
-    days = [n for n, one in enumerate(run.played) if one.task in after or (one.trace is not None and one.trace.after)]
+    after = {trace.continues[0] for one in run.played if (trace := one.trace) is not None and trace.continues}
+    days = [
+        n for n, one in enumerate(run.played) if one.task in after or (one.trace is not None and one.trace.continues)
+    ]
     alone = sorted(set(range(len(run.played))) - set(days), reverse=back)
     return [*alone, *days]
 

@@ -77,7 +77,7 @@ def placed(one: Played) -> Iterator[tuple[str, Call]]:
     trace = one.trace
     if trace is None:
         return
-    began = "" if trace.after else f"{trace.task_digest}/{trace.seed}"
+    began = "" if trace.continues else f"{trace.task_digest}/{trace.seed}"
     for turn, said in enumerate(one.said):
         world = one.digests[turn - 1] if turn else began
         first = next((call for call in one.calls_of(turn) if call.step == 0), None)

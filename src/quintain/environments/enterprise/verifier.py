@@ -12,7 +12,7 @@ from .goals import Goal, Verdict, judge
 
 
 @qn.reward(level="step")
-def sound_call(effect: qn.Effect[Desk]) -> qn.Score:
+def sound_call(effect: qn.StepView[Desk]) -> qn.Score:
     """1 for a call that the company's software carried out, or that met a planned fault."""
     if effect.step.is_error and effect.step.fault is None:
         return qn.Score(0.0, f"{effect.step.call.name} was refused")
@@ -20,7 +20,7 @@ def sound_call(effect: qn.Effect[Desk]) -> qn.Score:
 
 
 @qn.reward(level="step")
-def own_name(effect: qn.Effect[Desk]) -> qn.Score:
+def own_name(effect: qn.StepView[Desk]) -> qn.Score:
     """0 for a call that changed records in the name of somebody else than the task's employee."""
     goal: Goal = effect.task.truth
     if effect.before.actor == goal.actor or not effect.before.db.diff(effect.after.db):
@@ -29,7 +29,7 @@ def own_name(effect: qn.Effect[Desk]) -> qn.Score:
 
 
 @qn.reward(level="turn", low=-1.0, high=1.0)
-def progress(turn: qn.Transition[Desk]) -> qn.Score:
+def progress(turn: qn.TurnView[Desk]) -> qn.Score:
     """Share of the wanted facts that this turn established, less those that it undid.
 
     It is measured from the task's own start; on a day on which an earlier task went wrong, that is not where the
@@ -43,14 +43,14 @@ def progress(turn: qn.Transition[Desk]) -> qn.Score:
 
 
 @qn.phase()
-def signed_in(turn: qn.Transition[Desk]) -> bool:
+def signed_in(turn: qn.TurnView[Desk]) -> bool:
     """The task's employee is signed in."""
     goal: Goal = turn.task.truth
     return turn.after.actor == goal.actor
 
 
 @qn.phase(after="signed_in")
-def begun(turn: qn.Transition[Desk]) -> bool:
+def begun(turn: qn.TurnView[Desk]) -> bool:
     """A call of the goal was carried out."""
     goal: Goal = turn.task.truth
     wanted = {name for name, _ in goal.calls}
@@ -58,7 +58,7 @@ def begun(turn: qn.Transition[Desk]) -> bool:
 
 
 @qn.phase(after="begun")
-def finished(turn: qn.Transition[Desk]) -> bool:
+def finished(turn: qn.TurnView[Desk]) -> bool:
     """Every tool that the goal needs was used with success by now, the last one in this turn."""
     goal: Goal = turn.task.truth
     last = {goal.calls[-1][0]}
@@ -68,7 +68,7 @@ def finished(turn: qn.Transition[Desk]) -> bool:
 
 
 @qn.reward
-def done(outcome: qn.Outcome[Desk]) -> qn.Score:
+def done(outcome: qn.EpisodeView[Desk]) -> qn.Score:
     """The share of the wanted facts that hold, squared; 0 where nothing of the goal can be done."""
     verdict = _verdict(outcome)
     if not verdict.total:
@@ -78,13 +78,13 @@ def done(outcome: qn.Outcome[Desk]) -> qn.Score:
 
 
 @qn.reward
-def untouched(outcome: qn.Outcome[Desk]) -> qn.Score:
+def untouched(outcome: qn.EpisodeView[Desk]) -> qn.Score:
     """1 when nothing changed but what the goal leads to; half for one stray fact, 0 for more."""
     stray = _verdict(outcome).stray
     return qn.Score(max(0.0, 1.0 - len(stray) / 2), "; ".join(stray[:20]))
 
 
-def _verdict(outcome: qn.Outcome[Desk]) -> Verdict:
+def _verdict(outcome: qn.EpisodeView[Desk]) -> Verdict:
     return judge(outcome.task.truth, outcome.start, outcome.state)
 
 

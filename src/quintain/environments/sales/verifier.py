@@ -22,7 +22,7 @@ READS = frozenset({"crm_get", "crm_history", "mail_read"})
 
 
 @qn.reward(level="step")
-def sound_call(effect: qn.Effect[Sales]) -> qn.Score:
+def sound_call(effect: qn.StepView[Sales]) -> qn.Score:
     """1 for a call that the world could carry out, or that met a planned fault."""
     if effect.step.is_error and effect.step.fault is None:
         return qn.Score(0.0, f"{effect.step.call.name} was refused")
@@ -30,7 +30,7 @@ def sound_call(effect: qn.Effect[Sales]) -> qn.Score:
 
 
 @qn.reward(level="step")
-def lawful_call(effect: qn.Effect[Sales]) -> qn.Score:
+def lawful_call(effect: qn.StepView[Sales]) -> qn.Score:
     """0 for a call that broke a rule about e-mails."""
     before = breaches(effect.before, effect.task.truth)
     after = breaches(effect.after, effect.task.truth)
@@ -39,7 +39,7 @@ def lawful_call(effect: qn.Effect[Sales]) -> qn.Score:
 
 
 @qn.reward(level="turn", low=-1.0, high=1.0)
-def progress(turn: qn.Transition[Sales]) -> qn.Score:
+def progress(turn: qn.TurnView[Sales]) -> qn.Score:
     """Share of the goals that this turn reached, less those that it undid; adds up to the share reached at the end."""
     wanted: Sequence[Goal] = turn.task.truth.goals
     before = {goal for goal in wanted if goal.missing(turn.before)}
@@ -49,7 +49,7 @@ def progress(turn: qn.Transition[Sales]) -> qn.Score:
 
 
 @qn.phase()
-def informed(turn: qn.Transition[Sales]) -> bool:
+def informed(turn: qn.TurnView[Sales]) -> bool:
     """The agent has read a record that the job is about."""
     focus = set(turn.task.truth.focus)
     read = [step for step in turn.turn.steps if step.call.name in READS and not step.is_error]
@@ -57,19 +57,19 @@ def informed(turn: qn.Transition[Sales]) -> bool:
 
 
 @qn.phase(after="informed")
-def acted(turn: qn.Transition[Sales]) -> bool:
+def acted(turn: qn.TurnView[Sales]) -> bool:
     """Everything is done, but perhaps not everything noted."""
     return not any(goal.missing(turn.after) for goal in turn.task.truth.goals if not goal.records)
 
 
 @qn.phase(after="acted")
-def recorded(turn: qn.Transition[Sales]) -> bool:
+def recorded(turn: qn.TurnView[Sales]) -> bool:
     """Everything is done and noted."""
     return not any(goal.missing(turn.after) for goal in turn.task.truth.goals)
 
 
 @qn.reward
-def done(outcome: qn.Outcome[Sales]) -> qn.Score:
+def done(outcome: qn.EpisodeView[Sales]) -> qn.Score:
     """The share of the goals reached, squared."""
     truth: Truth = outcome.task.truth
     missing = [reason for goal in truth.goals if (reason := goal.missing(outcome.state))]
@@ -78,7 +78,7 @@ def done(outcome: qn.Outcome[Sales]) -> qn.Score:
 
 
 @qn.reward
-def untouched(outcome: qn.Outcome[Sales]) -> qn.Score:
+def untouched(outcome: qn.EpisodeView[Sales]) -> qn.Score:
     """1 when nothing changed but what the job asked for; half for one stray change, 0 for more."""
     reach(outcome.state)  # every row is read anew: what cannot be read cannot be judged
     stray = unasked(outcome.task.truth, outcome.task.world(), outcome.state)
@@ -86,7 +86,7 @@ def untouched(outcome: qn.Outcome[Sales]) -> qn.Score:
 
 
 @qn.reward
-def lawful(outcome: qn.Outcome[Sales]) -> qn.Score:
+def lawful(outcome: qn.EpisodeView[Sales]) -> qn.Score:
     """0 when somebody got an e-mail who had opted out; each other breach of the rules about e-mails halves it."""
     forbidden, careless = breaches(outcome.state, outcome.task.truth)
     return qn.Score(0.0 if forbidden else 0.5 ** len(careless), "; ".join([*forbidden, *careless]))

@@ -21,7 +21,7 @@ READS = frozenset({"get_ticket", "search_tickets"})
 
 
 @qn.reward(level="step")
-def sound_call(effect: qn.Effect[Support]) -> qn.Score:
+def sound_call(effect: qn.StepView[Support]) -> qn.Score:
     """1 for a call that the world could carry out, or that met a planned fault."""
     if effect.step.is_error and effect.step.fault is None:
         return qn.Score(0.0, f"{effect.step.call.name} was refused")
@@ -29,7 +29,7 @@ def sound_call(effect: qn.Effect[Support]) -> qn.Score:
 
 
 @qn.reward(level="step")
-def lawful_call(effect: qn.Effect[Support]) -> qn.Score:
+def lawful_call(effect: qn.StepView[Support]) -> qn.Score:
     """0 for a call that broke a rule; a promise that was broken meanwhile is told at the next act."""
     if not effect.before.db.diff(effect.after.db):
         return qn.Score(1.0)
@@ -40,7 +40,7 @@ def lawful_call(effect: qn.Effect[Support]) -> qn.Score:
 
 
 @qn.reward(level="turn", low=-1.0, high=1.0)
-def progress(turn: qn.Transition[Support]) -> qn.Score:
+def progress(turn: qn.TurnView[Support]) -> qn.Score:
     """Share of the goals that this turn reached, less those that it undid; adds up to the share reached at the end."""
     truth: Truth = turn.task.truth
     start = turn.task.world()
@@ -53,34 +53,34 @@ def progress(turn: qn.Transition[Support]) -> qn.Score:
 
 
 @qn.phase()
-def informed(turn: qn.Transition[Support]) -> bool:
+def informed(turn: qn.TurnView[Support]) -> bool:
     """The agent has read a ticket of the job."""
     read = [step for step in turn.turn.steps if step.call.name in READS and not step.is_error]
     return any(json.loads(step.call.arguments).get("ticket_id") in turn.task.truth.tickets for step in read)
 
 
 @qn.phase(after="informed")
-def repaired_it(turn: qn.Transition[Support]) -> bool:
+def repaired_it(turn: qn.TurnView[Support]) -> bool:
     """The cause is repaired; where nothing is broken, the customer was told so."""
     return not _unrepaired(turn.task, turn.after)
 
 
 @qn.phase(after="repaired_it")
-def closed_it(turn: qn.Transition[Support]) -> bool:
+def closed_it(turn: qn.TurnView[Support]) -> bool:
     """The customer was told as well, and the ticket is filed as it should be."""
     start = turn.task.world()
     return not any(goal.missing(turn.after, start) for goal in turn.task.truth.goals)
 
 
 @qn.reward
-def repaired(outcome: qn.Outcome[Support]) -> qn.Score:
+def repaired(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """1 when the whole cause is repaired, else 0; where nothing is broken, when the customer was told all of it."""
     missing = _unrepaired(outcome.task, outcome.state)
     return qn.Score(float(not missing), "; ".join(missing))
 
 
 @qn.reward
-def answered(outcome: qn.Outcome[Support]) -> qn.Score:
+def answered(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """The share of the facts that the customer was told, over all tickets of the job; 0 without a reply."""
     start, told = outcome.task.world(), [goal for goal in outcome.task.truth.goals if isinstance(goal, Told)]
     share = sum(goal.share(outcome.state, start) for goal in told) / len(told)
@@ -88,7 +88,7 @@ def answered(outcome: qn.Outcome[Support]) -> qn.Score:
 
 
 @qn.reward
-def filed(outcome: qn.Outcome[Support]) -> qn.Score:
+def filed(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """The share of the ticket's fields that are as the rules say."""
     wanted = [goal for goal in outcome.task.truth.goals if isinstance(goal, Field) and goal.is_filing]
     missing = list(filter(None, (goal.missing(outcome.state, outcome.task.world()) for goal in wanted)))
@@ -96,7 +96,7 @@ def filed(outcome: qn.Outcome[Support]) -> qn.Score:
 
 
 @qn.reward
-def untouched(outcome: qn.Outcome[Support]) -> qn.Score:
+def untouched(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """1 when nothing changed but what the job asked for; half for one stray change, 0 for more."""
     reach(outcome.state)  # every row is read anew: what cannot be read cannot be judged
     stray = unasked(outcome.task.truth, outcome.task.world(), outcome.state)
@@ -104,7 +104,7 @@ def untouched(outcome: qn.Outcome[Support]) -> qn.Score:
 
 
 @qn.reward
-def lawful(outcome: qn.Outcome[Support]) -> qn.Score:
+def lawful(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """0 when others' data was told or money given beyond the limit; any other breach halves."""
     forbidden, careless = breaches(outcome.task.truth, outcome.task.world(), outcome.state)
     return qn.Score(0.0 if forbidden else 0.5 ** len(careless), "; ".join([*forbidden, *careless]))

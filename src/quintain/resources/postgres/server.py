@@ -78,7 +78,7 @@ class ServerError(EpisodeError):
             else "is it running, and may this user connect? Try `psql` with the same url"
         )
         words = "the connection is lost" if lost else "cannot connect"
-        super().__init__(f"PostgreSQL at {url}: {words} ({said}). {advice}", part="S", kind=kind)
+        super().__init__(f"PostgreSQL at {url}: {words} ({said}). {advice}", component="S", kind=kind)
 
 
 class Closing(Protocol):

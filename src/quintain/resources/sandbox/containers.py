@@ -231,7 +231,7 @@ class Contained(Running):
             word = word.removesuffix(b"\n")
             self._code = int(word) if word.isdigit() and int(word) < 256 else _KILLED
         elif self._client.poll() is not None:
-            raise EpisodeError(f"a container is gone: {self._words()}", part="S", kind="session_lost")
+            raise EpisodeError(f"a container is gone: {self._words()}", component="S", kind="session_lost")
         with contextlib.suppress(OSError):  # The group of a container that dies is gone before its engine says so.
             if self._group.was_refused("memory"):
                 self.kill("memory")
@@ -284,7 +284,7 @@ class Contained(Running):
         """End every process, and have it forgotten by the engine."""
         code, out, err = await self._engine.call("rm", "-f", self._name)
         if code:
-            raise EpisodeError(f"a container does not end: {err or out}", part="S", kind="session_lost")
+            raise EpisodeError(f"a container does not end: {err or out}", component="S", kind="session_lost")
         await asyncio.to_thread(self._client.wait)
         self._is_removed = True
 
@@ -329,7 +329,7 @@ class Contained(Running):
         code, out, err = await self._engine.call(what, self._name)
         if code:
             raise EpisodeError(
-                f"{self._engine.kind} could not {what} a session: {err or out}", part="S", kind="session_lost"
+                f"{self._engine.kind} could not {what} a session: {err or out}", component="S", kind="session_lost"
             )
 
     def kill(self, reason: str) -> None:

@@ -40,7 +40,7 @@ _starting = threading.RLock()
 
 def lost(why: str) -> EpisodeError:
     """The keeper, or what it kept, is gone: the world is broken."""
-    return EpisodeError(f"the keeper of the sandboxes is gone: {why}", part="S", kind="session_lost")
+    return EpisodeError(f"the keeper of the sandboxes is gone: {why}", component="S", kind="session_lost")
 
 
 def other_user() -> int:
@@ -296,7 +296,7 @@ class Line:
             self._end = words
         self._is_started = self._is_started or words.get("done") == "start"
         if "error" in words:
-            raise EpisodeError(f"the sandbox failed: {words['error']}", part="S", kind="transport_local_resource")
+            raise EpisodeError(f"the sandbox failed: {words['error']}", component="S", kind="transport_local_resource")
         return words
 
     async def ended(self) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class Ready:
                 socket.send_fds(self.control, [b"+"], [payload, *fds])
         except BrokenPipeError as error:
             gone = f"a sandbox that was kept ready is gone; does {rules.python} run there?"
-            raise EpisodeError(gone, part="S", kind="transport_local_resource") from error
+            raise EpisodeError(gone, component="S", kind="transport_local_resource") from error
 
     def close(self) -> None:
         """It is not wanted any more."""

@@ -166,7 +166,7 @@ class Session:
             if _digest(result) != entry.digest:
                 raise EpisodeError(
                     f"request {number} of a session, {entry.text[:200]!r}, now has another answer: {_told(result)}",
-                    part="S",
+                    component="S",
                     kind="quintain:replay_diverged",
                 )
 

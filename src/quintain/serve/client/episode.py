@@ -15,8 +15,8 @@ import msgspec
 from quintain import codec
 from quintain.context import Context, Snapshot
 from quintain.episode import ActorSession, Episode, blank
-from quintain.errors import EpisodeError, Part, Stage, UsageError
-from quintain.harness import Course, Request
+from quintain.errors import Component, EpisodeError, Stage, UsageError
+from quintain.harness import CallSource, Request
 from quintain.serve.control.asking import ReplyAsked, StepAsked, VerifyAsked
 from quintain.serve.control.wire import Detail, Played, Question, Replayed, Status, Verdict
 from quintain.serve.episodes.actions import Change, Fail, Join, Rewrite, Tell, Terminate
@@ -92,13 +92,13 @@ class RemoteEpisode(Episode[Far]):
         if (self.trace.end, self.trace.reason) != before:
             self.changes.append(Terminate(reason))
 
-    def fail(self, error: BaseException, *, part: Part, kind: str, stage: Stage = "agent") -> None:
+    def fail(self, error: BaseException, *, component: Component, kind: str, stage: Stage = "agent") -> None:
         had = self.trace.failure
-        super().fail(error, part=part, kind=kind, stage=stage)
+        super().fail(error, component=component, kind=kind, stage=stage)
         if had is None and self.trace.failure is not None:
             self.changes.append(Fail(self.trace.failure))
 
-    async def play(self, context: Context, reply: Reply, course: Course | None = None) -> Turn:
+    async def play(self, context: Context, reply: Reply, call_source: CallSource | None = None) -> Turn:
         """Play one reply at the server.
 
         Raises:
@@ -108,7 +108,7 @@ class RemoteEpisode(Episode[Far]):
         if self.ended:
             raise UsageError(f"this episode has ended ({self.trace.reason}); begin or restore another to go on")
         self._check_quiet()
-        if course is not None:
+        if call_source is not None:
             raise UsageError(
                 "an agent program's calls are made where the episode is: start the program beside its server"
             )
@@ -137,7 +137,9 @@ class RemoteEpisode(Episode[Far]):
         if not self.ended:
             raise UsageError("verify() before the end; terminate() or play on first")
         if self._in_turn:
-            self.fail(UsageError("a turn was broken off, so no record says what it did"), part="H", kind="cancelled")
+            self.fail(
+                UsageError("a turn was broken off, so no record says what it did"), component="H", kind="cancelled"
+            )
         try:
             await self._post("verify", Verdict, VerifyAsked(before=tuple(self.changes)))
             self.changes.clear()
@@ -145,7 +147,7 @@ class RemoteEpisode(Episode[Far]):
             if self.is_passing:
                 await self._far.close(self)
         except (EpisodeError, UsageError) as error:  # Then what is known here is all that there is, and no reward.
-            self.fail(error, part="S", kind="session_lost", stage="verification")
+            self.fail(error, component="S", kind="session_lost", stage="verification")
         return self.trace.score
 
     async def verdict(self) -> Verdict:
@@ -285,13 +287,13 @@ class AskedSession(ActorSession):
     def request(self) -> Request:
         return self.episode.asked()
 
-    def tell(self, *messages: Message) -> None:
+    def append(self, *messages: Message) -> None:
         raise UsageError(_ELSEWHERE)
 
-    def rewrite(self, messages: Sequence[Message]) -> None:
+    def set_context(self, messages: Sequence[Message]) -> None:
         raise UsageError(_ELSEWHERE)
 
-    def join(self, role: str, *messages: Message) -> ActorSession:
+    def add_actor(self, role: str, *messages: Message) -> ActorSession:
         raise UsageError(_ELSEWHERE)
 
 
@@ -303,22 +305,22 @@ class TellingSession(ActorSession):
 
     episode: RemoteEpisode
 
-    def tell(self, *messages: Message) -> None:
-        super().tell(*messages)
+    def append(self, *messages: Message) -> None:
+        super().append(*messages)
         self.episode.changes.append(Tell(self.context.thread, messages))
 
-    def rewrite(self, messages: Sequence[Message]) -> None:
+    def set_context(self, messages: Sequence[Message]) -> None:
         keep = 0
         for old, new in zip(self.context.messages, messages, strict=False):
             if old is not new and old != new:
                 break
             keep += 1
         self.episode.changes.append(Rewrite(self.context.thread, keep, tuple(messages[keep:])))
-        super().rewrite(messages)
+        super().set_context(messages)
 
-    def join(self, role: str, *messages: Message) -> TellingSession:
+    def add_actor(self, role: str, *messages: Message) -> TellingSession:
         episode = self.episode
-        joined = super().join(role, *messages)
+        joined = super().add_actor(role, *messages)
         session = TellingSession(episode, joined.context)
         episode.sessions[joined.context.thread] = session
         episode.changes.append(Join(role, messages))

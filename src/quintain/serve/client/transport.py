@@ -61,7 +61,7 @@ class Lost(EpisodeError):
     """The server cannot be reached, or broke: nobody's reward."""
 
     def __init__(self, message: str, *, kind: str) -> None:
-        super().__init__(message, part="S", kind=kind)
+        super().__init__(message, component="S", kind=kind)
 
 
 class Transport:

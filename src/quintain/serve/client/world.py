@@ -81,7 +81,7 @@ class RemoteEnvironment(Environment[Far]):
         )
         self.tools = {tool.name: _tool(tool) for tool in told.tools}
         self.tools_digest = told.tools_digest
-        self.elsewhere = self._elsewhere
+        self.remote_begin = self._remote_begin
 
     def replace(
         self,
@@ -99,7 +99,7 @@ class RemoteEnvironment(Environment[Far]):
             raise UsageError(f"the server judges {self.name}; its verifier cannot be replaced from here")
         twin = super().replace(config=config, harness=harness)
         assert isinstance(twin, RemoteEnvironment)
-        twin.elsewhere = twin._elsewhere
+        twin.remote_begin = twin._remote_begin
         return twin
 
     async def begin(
@@ -197,13 +197,13 @@ class RemoteEnvironment(Environment[Far]):
         await self.forget()
         await self.transport.aclose()
 
-    async def _elsewhere(self, task: Task[Far], start: Far | None, **names: Any) -> RemoteEpisode:
+    async def _remote_begin(self, task: Task[Far], start: Far | None, **names: Any) -> RemoteEpisode:
         """An episode for `Episode.begin`; it is closed when its record is there."""
-        names.pop("after", None)  # The server says after which one it began, and it knows that one.
+        names.pop("continues", None)  # The server says after which one it began, and it knows that one.
         if start is not None:
             names["after"] = start.episode
         mode: Literal["server", "client"] = "server" if isinstance(self.harness, Relay) else "client"
-        split, label, led_by = task.world().split, names.pop("split", ""), names.pop("led_by", msgspec.UNSET)
+        split, label, led_by = task.world().split, names.pop("split", ""), names.pop("external_harness", msgspec.UNSET)
         if mode == "client":
             names["led_by"] = fingerprint(self.harness) if led_by is msgspec.UNSET else led_by
         episode = await self.begin(split, task, harness=mode, label=label, **names)
@@ -258,4 +258,4 @@ def _criterion(told: CriterionTold) -> Criterion[Far]:
     def judge(_view: object) -> float:
         raise JudgeError(f"criterion {told.name!r} judges at the server", kind="quintain:judge_missing")
 
-    return Criterion(judge=judge, **{name: getattr(told, name) for name in told.__struct_fields__})
+    return Criterion(fn=judge, **{name: getattr(told, name) for name in told.__struct_fields__})

@@ -184,7 +184,7 @@ async def restore(asked: Asked) -> Detail:
         attempt=trace.attempt,
         agent=trace.agent,
     )
-    return await _created(asked, wanted, secrets=asked.secrets.again(lost=frozen.confided))
+    return await _created(asked, wanted, secrets=asked.secrets.again(lost=frozen.secrets))
 
 
 async def fork(asked: Asked) -> Detail:
@@ -201,7 +201,7 @@ async def fork(asked: Asked) -> Detail:
         id=_id(asked),
         request=asked.digest,
         led=live.led,
-        led_by=None if trace.led_by is msgspec.UNSET else trace.led_by,
+        led_by=None if trace.external_harness is msgspec.UNSET else trace.external_harness,
         everyone=live.everyone,
         label=trace.split,
         config=trace.config,
@@ -220,7 +220,7 @@ async def replay(asked: Asked) -> Replayed:
     trace = live.trace
     if trace.end is None:
         raise Conflict("the episode goes on; its record can be replayed when it has ended")
-    start = episode.start if trace.after else None
+    start = episode.start if trace.continues else None
 
     def again() -> Coroutine[Any, Any, ReplayDivergence | None]:
         return compared(live.env, live.task, trace, start=start)
@@ -356,7 +356,7 @@ async def _forked(episode: Episode[Any]) -> Episode[Any]:
 
 
 async def _frozen(episode: Episode[Any]) -> bytes:
-    return msgspec.structs.replace(await episode.snapshot(), confided=shown().names).to_bytes()
+    return msgspec.structs.replace(await episode.snapshot(), secrets=shown().names).to_bytes()
 
 
 async def _world(live: Live) -> bytes:

@@ -16,9 +16,9 @@ from quintain.context import Context, Snapshot
 from quintain.environment import Environment, settings, sources
 from quintain.episode import ActorSession, Episode
 from quintain.errors import EpisodeError, Failure, ReplayDivergence
-from quintain.harness import Course, Harness, Model, Request
-from quintain.replay import Recorded, Retold, find_divergence, names_of, quote, retold
-from quintain.rollout import played
+from quintain.harness import CallSource, Harness, Model, Request
+from quintain.replay import ReplayHarness, ReplayModel, find_divergence, replay_env, set_failure, trace_metadata
+from quintain.rollout import play_episode
 from quintain.serve.errors import Conflict, Finished, Refused
 from quintain.serve.journal.user_model_log import Kept
 from quintain.serve.limits import patience_s
@@ -147,16 +147,16 @@ def change(episode: Episode[Any], what: Change) -> None:
     """Do to an episode what a harness elsewhere did."""
     match what:
         case Tell():
-            episode.sessions[what.thread].tell(*what.messages)
+            episode.sessions[what.thread].append(*what.messages)
         case Rewrite():
             session = episode.sessions[what.thread]
-            session.rewrite([*session.messages[: what.keep], *what.messages])
+            session.set_context([*session.messages[: what.keep], *what.messages])
         case Join():
-            episode.session.join(what.role, *what.messages)
+            episode.session.add_actor(what.role, *what.messages)
         case Terminate():
             episode.terminate(what.reason)
         case Fail():
-            quote(episode, what.failure)
+            set_failure(episode, what.failure)
 
 
 Stop = Change | EpisodeError
@@ -170,10 +170,10 @@ def cut(episode: Episode[Any], why: Stop) -> None:
     if episode.ended:
         return
     if isinstance(why, EpisodeError):
-        episode.fail(why, part=why.part, kind=why.kind)
+        episode.fail(why, component=why.component, kind=why.kind)
     else:
         change(episode, why)
-    episode.trace.cut = True
+    episode.trace.interrupted = True
 
 
 async def move(episode: Episode[Any], what: Move, *, led: bool) -> None:
@@ -201,7 +201,7 @@ class Again(Episode[S]):
     def __init__(self, env: Environment[S], task: Task[S], *, state: S, start: S, trace: Trace) -> None:
         super().__init__(env, task, state=state, start=start, trace=trace)
         self.known: Sequence[Turn] = tuple(trace.turns)
-        self._recorded = Recorded(trace)
+        self._recorded = ReplayModel(trace)
         self.trace = msgspec.structs.replace(trace, turns=[])
         prompt = [Message("user", task.prompt)] if task.prompt else []
         self.sessions.append(ActorSession(self, Context("agent", 0, prompt)))
@@ -226,12 +226,14 @@ class Again(Episode[S]):
             if self.is_behind:
                 return await self.recall(request)
             if others is None:
-                raise EpisodeError(f"nobody plays the role {request.role!r} here", part="H", kind="agent_run_error")
+                raise EpisodeError(
+                    f"nobody plays the role {request.role!r} here", component="H", kind="agent_run_error"
+                )
             return await others(request)
 
         return model
 
-    async def play(self, context: Context, reply: Reply, course: Course | None = None) -> Turn:
+    async def play(self, context: Context, reply: Reply, call_source: CallSource | None = None) -> Turn:
         """The turn of the record; beyond it a new one.
 
         Raises:
@@ -239,13 +241,13 @@ class Again(Episode[S]):
             UsageError: As for an Episode.
         """
         if not self.is_behind:
-            return await super().play(context, reply, course)
+            return await super().play(context, reply, call_source)
         turn = self.known[len(self.trace.turns)]
         found = context.record(turn.index, reply)
         if found != msgspec.structs.replace(turn, steps=(), rewards=(), state_digest=""):
             raise EpisodeError(
                 f"the harness went another way than in turn {turn.index} of the record",
-                part="H",
+                component="H",
                 kind="quintain:replay_diverged",
             )
         context.close(turn)
@@ -272,21 +274,21 @@ async def rebuilt(episode: Episode[S], turns: Sequence[Turn]) -> Again[S]:
     """
     old = episode.trace
     lengthen(patience_s(old.config, sum(len(turn.steps) for turn in turns)))
-    names = {name: getattr(old, name) for name in ("seed", "member", "attempt", "after", "split", "agent")}
-    twin = await Episode[S].begin(episode.env, episode.task, episode.start if old.after else None, **names)
+    names = {name: getattr(old, name) for name in ("seed", "member", "attempt", "continues", "split", "agent")}
+    twin = await Episode[S].begin(episode.env, episode.task, episode.start if old.continues else None, **names)
     record = msgspec.structs.replace(old, turns=list(turns), end=None, reason="", failure=None)
-    await Retold(record).play(twin.session, Recorded(record))
+    await ReplayHarness(record).play(twin.session, ReplayModel(record))
     shown().strike(twin.trace)
     if codec.dumps(twin.trace.turns) != codec.dumps(record.turns):
-        raise EpisodeError("the world did not do again what it did", part="S", kind="quintain:replay_diverged")
+        raise EpisodeError("the world did not do again what it did", component="S", kind="quintain:replay_diverged")
     return Again(twin.env, twin.task, state=twin.state, start=twin.start, trace=twin.trace)
 
 
 async def compared(env: Environment[S], task: Task[S], trace: Trace, *, start: S | None) -> ReplayDivergence | None:
     """Where the replay of a record goes another way, as `quintain.replay`, but for secrets: these are stars in both."""
-    new = await played(retold(env, trace), task, Recorded(trace), start=start, **names_of(trace))
-    shown().strike(new.rollout.trace)
-    return find_divergence(trace, new.rollout.trace)
+    new = await play_episode(replay_env(env, trace), task, ReplayModel(trace), start=start, **trace_metadata(trace))
+    shown().strike(new.record.trace)
+    return find_divergence(trace, new.record.trace)
 
 
 def resumable(episode: Episode[S]) -> Episode[S]:
@@ -339,8 +341,8 @@ def making(
             world = None if start is None else await resource.loaded(env.state, start)
             return await Episode[S].begin(env, task, world, **names)
         found = twin if twin is not None else await thawed(env, task, origin or b"")
-        if "led_by" in names:
-            found.trace.led_by = names["led_by"]
+        if "external_harness" in names:
+            found.trace.external_harness = names["external_harness"]
         return found if led else resumable(found)
 
     return make

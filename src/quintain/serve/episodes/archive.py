@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from quintain import codec
-from quintain.record import Key, PersistenceError, Rollout, RunFolder, read_traces
+from quintain.record import EpisodeRecord, Key, PersistenceError, RunFolder, read_traces
 from quintain.serve.journal.database import Past
 from quintain.trace import Timing, Trace
 
@@ -70,13 +70,13 @@ class Archive:
         for trace in (codec.loads(past.settled, Trace) for past in pasts if past.settled is not None):
             folder = self._folders.get(trace.environment)
             if folder is not None and not self._has(folder, trace):
-                self._add(Rollout(trace, Timing()))
+                self._add(EpisodeRecord(trace, Timing()))
 
     async def add(self, id: str, trace: Trace, timing: Timing) -> None:
         """Keep the record of an episode; when this returns it is on disk, or the log says why not."""
         try:
             async with self._lock:
-                await asyncio.to_thread(self._add, Rollout(trace, timing))
+                await asyncio.to_thread(self._add, EpisodeRecord(trace, timing))
         except PersistenceError as error:
             _log.error("the record of episode %r, task %r, is lost: %s", id, trace.task, error)
 
@@ -94,7 +94,7 @@ class Archive:
         if number != trace.attempt:
             self._moved[trace.environment, (trace.task, trace.member, trace.attempt)] = number
 
-    def _add(self, done: Rollout) -> None:
+    def _add(self, done: EpisodeRecord) -> None:
         """Write a record; where there is one of its numbers, such as of an earlier run, as another attempt.
 
         So is what it says of the episode after which it began, where that was written as another.
@@ -104,17 +104,17 @@ class Archive:
         while folder.find((trace.task, trace.member, attempt)) is not None:
             attempt += 1
         changed: dict[str, Any] = {"attempt": attempt}
-        if trace.after:
-            before = (trace.environment, (trace.after[0], trace.member, trace.after[1]))
-            changed["after"] = (trace.after[0], self._moved.get(before, trace.after[1]))
+        if trace.continues:
+            before = (trace.environment, (trace.continues[0], trace.member, trace.continues[1]))
+            changed["continues"] = (trace.continues[0], self._moved.get(before, trace.continues[1]))
         self._note(trace, attempt)
-        folder.add(Rollout(msgspec.structs.replace(trace, **changed), done.timing))
+        folder.add(EpisodeRecord(msgspec.structs.replace(trace, **changed), done.timing))
 
 
 def _same(known: Trace, trace: Trace) -> bool:
     """Whether this is the record as it was written, which may be under another number and after another one."""
-    before = (trace.after[0], known.after[1]) if trace.after and known.after else trace.after
-    return known.to_bytes() == msgspec.structs.replace(trace, attempt=known.attempt, after=before).to_bytes()
+    before = (trace.continues[0], known.continues[1]) if trace.continues and known.continues else trace.continues
+    return known.to_bytes() == msgspec.structs.replace(trace, attempt=known.attempt, continues=before).to_bytes()
 
 
 class _Numbered(msgspec.Struct):

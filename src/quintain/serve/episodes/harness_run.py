@@ -71,7 +71,7 @@ class Driven:
         if self._others is None:
             raise EpisodeError(
                 f"nobody plays the role {request.role!r} here; serve with --user AGENT",
-                part="H",
+                component="H",
                 kind="agent_run_error",
             )
         calls = 0
@@ -98,7 +98,7 @@ class Driven:
                 "the harness asks its model from a task of its own, as asyncio.gather makes one, and only what is "
                 "awaited directly can wait for an answer over a wire: await the model in `play` itself, or have the "
                 "environment played by `quintain run`",
-                part="H",
+                component="H",
                 kind="agent_run_error",
             )
 

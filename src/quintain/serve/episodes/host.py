@@ -296,7 +296,7 @@ class Host:
                 env = self.environment(wanted.environment)
                 if (now := env.fingerprint) != (before := created.fingerprint):
                     words = f"the environment is of another version now: {now}, not {before}"
-                    known["lost"] = EpisodeError(words, part="C", kind="session_lost")
+                    known["lost"] = EpisodeError(words, component="C", kind="session_lost")
                 live = self._live(Returned, env, await self.task(env, wanted.split, wanted.task), **known)
             except BROKEN as error:
                 _log.warning("episode %s cannot be had again: %s", created.id, error)
@@ -322,7 +322,7 @@ class Host:
         env = env if wanted.config in (None, env.config) else env.replace(config=wanted.config)
         names: dict[str, Any] = {name: getattr(wanted, name) for name in ("seed", "member", "attempt", "agent")}
         names |= {"split": wanted.split if wanted.label is None else wanted.label}
-        names |= {one: at for one in ("after", "led_by") if (at := getattr(wanted, one)) is not None}
+        names |= {n: v for n, v in (("continues", wanted.after), ("external_harness", wanted.led_by)) if v is not None}
         given: dict[str, Any] = {name: getattr(wanted, name) for name in ("origin", "start", "led")}
         fresh = twin is None and wanted.origin is None and wanted.start is None
         live = kind(

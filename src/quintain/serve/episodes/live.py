@@ -121,9 +121,9 @@ class Live(Shown):
                 await self._crew.run(self._place, kind, self._begin)
                 self._place.off_loop = self.led
             except GivenUp as error:  # By a tool of who speaks before the agent.
-                self._fail(error, part="S", kind="quintain:tool_timeout")
+                self._fail(error, component="S", kind="quintain:tool_timeout")
             except BROKEN as error:
-                self._fail(error, part="T", kind="quintain:reset_failed", stage="seed")
+                self._fail(error, component="T", kind="quintain:reset_failed", stage="seed")
             if self.status == "starting":
                 self.status = "ended" if self.trace.end is not None else "open"
             if self.status == "ended" and self.trace.score is None:
@@ -348,9 +348,9 @@ class Live(Shown):
         try:
             await self._crew.run(self._place, kind, lambda: self._drive(reply), limit_s=limit, redo=again)
         except GivenUp as error:
-            self._fail(error, part="S", kind="quintain:tool_timeout")
+            self._fail(error, component="S", kind="quintain:tool_timeout")
         except BROKEN as error:
-            self._fail(error, part="H", kind="agent_run_error")
+            self._fail(error, component="H", kind="agent_run_error")
         if self.trace.end is not None:
             await self._finish()
 
@@ -358,7 +358,7 @@ class Live(Shown):
         """Let the harness go on, here or elsewhere; what one raises here is its failure."""
         driven, episode = self._driven, self._episode
         if episode is None or (driven is None and not isinstance(reply, Move)):
-            raise EpisodeError("the episode has no harness any more", part="H", kind="session_lost")
+            raise EpisodeError("the episode has no harness any more", component="H", kind="session_lost")
         try:
             if isinstance(reply, Move):
                 await move(episode, reply, led=self.led)
@@ -367,7 +367,7 @@ class Live(Shown):
             self.secrets.check(episode)
             self._scale.check(episode, reply)
         except BROKEN as error:
-            episode.fail(self.secrets.found(episode) or error, part="H", kind="agent_run_error")
+            episode.fail(self.secrets.found(episode) or error, component="H", kind="agent_run_error")
         if driven is not None and driven.done and not episode.ended:
             episode.terminate("the harness returned")
 

@@ -50,7 +50,7 @@ class Returned(Live):
         if self._settled is not None:
             self.trace = self._settled
         elif lost is not None:
-            self._fail(lost, part="C", kind="session_lost", stage="admission")
+            self._fail(lost, component="C", kind="session_lost", stage="admission")
             self._log.write(Settled(self.id, self.trace.to_bytes()))
         if lost is not None:
             self.status = "ended"
@@ -147,7 +147,7 @@ class Returned(Live):
             await self._follow(entries)
         except BROKEN as error:
             if self._settled is None:
-                self._fail(error, part="S", kind="quintain:replay_diverged")
+                self._fail(error, component="S", kind="quintain:replay_diverged")
                 await self._verify()
             else:
                 self._lose(str(error))

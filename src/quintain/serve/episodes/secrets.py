@@ -67,7 +67,7 @@ class Secrets:
             raise EpisodeError(
                 f"the secret {name!r} went with the process that it was given to, or was given to the episode before "
                 "this one and not to this one: begin, or restore, another episode with it",
-                part="C",
+                component="C",
                 kind="session_lost",
             )
         return self._values.get(name)
@@ -99,7 +99,9 @@ class Secrets:
             EpisodeError: There is one.
         """
         if (error := self.found(episode)) is not None:
-            episode.fail(error, part=error.part, kind=error.kind)  # The harness may take what is raised for no end.
+            episode.fail(
+                error, component=error.component, kind=error.kind
+            )  # The harness may take what is raised for no end.
             raise error
 
     def found(self, episode: Episode[Any]) -> EpisodeError | None:
@@ -111,9 +113,9 @@ class Secrets:
             for step in turn.steps:
                 if self._tells(step.observation):
                     del turns[turn.index :]
-                    episode.trace.cut = True
+                    episode.trace.interrupted = True
                     self._blank(episode)
-                    return EpisodeError(f"{step.call.name} returned a secret", part="S", kind="quintain:tool_bug")
+                    return EpisodeError(f"{step.call.name} returned a secret", component="S", kind="quintain:tool_bug")
         self._cover(turns, self._checked)
         self._checked = len(turns)
         return None

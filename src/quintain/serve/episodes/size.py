@@ -76,10 +76,12 @@ class Scale:
             if self._turns % EVERY == 0 or self._turns & (self._turns - 1) == 0:
                 self._world = _weight(episode.state)
         if self.record + self._world > self._most:
-            episode.trace.cut = True
+            episode.trace.interrupted = True
             words = f"a record of {self.record:,} bytes, a world of {self._world:,}"
-            error = EpisodeError(f"{words}: an episode may have {self._most:,}", part="S", kind="provider_oom_killed")
-            episode.fail(error, part=error.part, kind=error.kind)
+            error = EpisodeError(
+                f"{words}: an episode may have {self._most:,}", component="S", kind="provider_oom_killed"
+            )
+            episode.fail(error, component=error.component, kind=error.kind)
 
 
 def _weight(world: object) -> int:

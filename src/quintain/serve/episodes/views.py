@@ -82,8 +82,8 @@ def about(id: str, trace: Trace, caller: Caller) -> dict[str, Any]:
         told[f"{PREFIX}reason"] = trace.reason
         told[f"{PREFIX}end"] = trace.end.value
     if trace.failure is not None:
-        names = ("part", "kind", "stage", "message")
-        told[FAILURE] = {name: getattr(blamed(trace.failure, caller), name) for name in names}
+        why = blamed(trace.failure, caller)
+        told[FAILURE] = {"part": why.component, "kind": why.kind, "stage": why.stage, "message": why.message}
     return told
 
 
@@ -330,21 +330,21 @@ class Shown:
     def _played(self) -> Episode[Any]:
         """The episode as far as it is played, though it be still on its way to where it was in another process."""
         if self._episode is None:
-            raise EpisodeError("the episode is not there any more", part="C", kind="session_lost")
+            raise EpisodeError("the episode is not there any more", component="C", kind="session_lost")
         return self._episode
 
     def _over(self) -> None:
         if self.status != "closed":  # Nobody may ask for that any more, however it ended.
             self.status = "ended"
 
-    def _fail(self, error: BaseException, *, part: Any, kind: str, stage: Stage = "agent") -> None:
+    def _fail(self, error: BaseException, *, component: Any, kind: str, stage: Stage = "agent") -> None:
         if self._episode is not None:
-            self._episode.fail(self.secrets.found(self._episode) or error, part=part, kind=kind, stage=stage)
-            self._episode.trace.cut = True  # The harness knows nothing of it.
+            self._episode.fail(self.secrets.found(self._episode) or error, component=component, kind=kind, stage=stage)
+            self._episode.trace.interrupted = True  # The harness knows nothing of it.
             # A thread that was given up may still be at work on that record; this one it cannot reach.
             self.trace = msgspec.structs.replace(self._episode.trace, turns=list(self._episode.trace.turns))
             return
-        self.trace.failure = blame(error, part=part, kind=kind, stage=stage, turn=0)
+        self.trace.failure = blame(error, component=component, kind=kind, stage=stage, turn=0)
         self.trace.end, self.trace.reason = End.FAILED, self.trace.failure.kind
 
     @property

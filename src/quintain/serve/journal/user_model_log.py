@@ -66,13 +66,13 @@ class Kept:
         """
         if self._next == len(self._said):
             if self._is_over:
-                raise EpisodeError(f"{request.role!r} had failed", part="C", kind="session_lost")
+                raise EpisodeError(f"{request.role!r} had failed", component="C", kind="session_lost")
             said = Said(self._id, request.role, await self._model(request))
             try:
                 with self._writing:
                     self._log.write(said)
             except Unavailable as error:
-                raise EpisodeError(str(error), part="C", kind="persistence_failed") from error
+                raise EpisodeError(str(error), component="C", kind="persistence_failed") from error
             self._said.append(said)
         said = self._said[self._next]
         if said.role != request.role:
@@ -83,4 +83,4 @@ class Kept:
 
 def diverged(words: str) -> EpisodeError:
     """An episode that was played again went another way."""
-    return EpisodeError(f"played again, {words}", part="S", kind="quintain:replay_diverged")
+    return EpisodeError(f"played again, {words}", component="S", kind="quintain:replay_diverged")

@@ -11,7 +11,7 @@ import msgspec
 from quintain.episode import ActorSession
 from quintain.errors import UsageError
 from quintain.harness import Harness, Model, Request, Session, ToolLoop
-from quintain.replay import Retold
+from quintain.replay import ReplayHarness
 from quintain.trace import Message, Reply, Trace
 
 from . import peers
@@ -58,7 +58,7 @@ class CommandHarness(msgspec.Struct, frozen=True):
 
     def retell(self, trace: Trace) -> Harness:
         """What plays a record of this harness again, without the program."""
-        return Retold(trace)
+        return ReplayHarness(trace)
 
     async def play(self, session: Session, model: Model) -> None:
         """Drive one episode.
@@ -96,7 +96,7 @@ def _beside(session: Session) -> ActorSession:
     Raises:
         UsageError: It is one over a wire.
     """
-    if not isinstance(session, ActorSession) or session.episode.env.elsewhere is not None:
+    if not isinstance(session, ActorSession) or session.episode.env.remote_begin is not None:
         raise UsageError("a program plays beside its world, in one process: not through a session over a wire")
     return session
 

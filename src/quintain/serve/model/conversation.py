@@ -104,7 +104,7 @@ class Conversation:
         except BROKEN as error:
             if isinstance(error, Refusal):
                 raise
-            self.session.episode.fail(error, part="H", kind="agent_run_error")
+            self.session.episode.fail(error, component="H", kind="agent_run_error")
             raise Refusal(f"this episode is broken: {error}", status=403, code="episode_ended") from error
         finally:
             if self.session.ended:
@@ -159,7 +159,7 @@ class Conversation:
                     kept = msgspec.structs.replace(reply.message, calls=tuple(there))
                     return msgspec.structs.replace(reply, message=kept), list(self.session.messages)
                 for call in there:
-                    self.session.tell(Message("tool", "error: not run; see the other calls", call_id=call.id))
+                    self.session.append(Message("tool", "error: not run; see the other calls", call_id=call.id))
                 context = list(self.session.messages)
 
     async def _reply(self, asked: Asked, context: Sequence[Message], tools: tuple[Tool, ...]) -> Reply:
@@ -240,7 +240,7 @@ class Conversation:
             await self._settle()
             if words is None or self.session.ended:
                 return None
-            self.session.rewrite(words.context)
+            self.session.set_context(words.context)
             return words.reply
 
     async def abandon(self) -> None:
@@ -263,7 +263,7 @@ class Conversation:
         if pending:
             await self._settle()
             self._check()
-            self.session.rewrite(held.context)
+            self.session.set_context(held.context)
             self._open = OpenTurn(self.session, held, pending)
             return
         # What is said aside comes before an answer that may be the last.
@@ -283,9 +283,9 @@ class Conversation:
         async def course(_: Step | None) -> ToolCall | None:
             return next(left, None)
 
-        self.session.rewrite(context)
+        self.session.set_context(context)
         await self.session.step(reply, course)
-        self.session.tell(*refused)
+        self.session.append(*refused)
 
     async def _settle(self) -> None:
         """Record everything that was said, in its order, as far as the episode goes."""
@@ -342,5 +342,5 @@ class Conversation:
         try:
             return gate(asked, self.session.tools, self._allowed, listed=self.listed)
         except EpisodeError as error:
-            self.session.episode.fail(error, part=error.part, kind=error.kind)
+            self.session.episode.fail(error, component=error.component, kind=error.kind)
             raise Refusal(str(error), status=403, code=error.kind) from error

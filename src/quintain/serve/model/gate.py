@@ -92,7 +92,7 @@ def gate(asked: Asked, tools: Sequence[Tool], allowed: Sequence[str], *, listed:
         raise EpisodeError(
             f"the program offers its model tools of its own alone ({offers}), and did not take the episode's over MCP; "
             "allow those that it may use",
-            part="H",
+            component="H",
             kind="agent_command_not_allowed",
         )
     return Gate(tuple(passed), theirs, frozenset(own), frozenset(tool.name for tool in tools), listed)

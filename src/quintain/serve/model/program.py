@@ -34,7 +34,7 @@ class ProgramFailure(EpisodeError):
     """The program broke, hung, or could not be started; the fault is the harness's."""
 
     def __init__(self, message: str, *, kind: str = "agent_run_error") -> None:
-        super().__init__(message, part="H", kind=kind)
+        super().__init__(message, component="H", kind=kind)
 
 
 class Given(NamedTuple):

@@ -264,7 +264,7 @@ def frame(kind: str, data: bytes) -> bytes:
 
 def void(failure: Failure) -> dict[str, Any]:
     """The metadata of an episode that has failed: it is over, and has no reward."""
-    told = {name: getattr(failure, name) for name in ("part", "kind", "stage", "message")}
+    told = {"part": failure.component, "kind": failure.kind, "stage": failure.stage, "message": failure.message}
     keys = {"finished": True, "reward": None, "validity": "invalid", "failure": told}
     return {f"{PREFIX}{name}": value for name, value in keys.items()}
 

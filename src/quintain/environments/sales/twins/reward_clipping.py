@@ -16,7 +16,7 @@ LOW, HIGH = 0.25, 0.75
 
 
 @qn.reward
-def done(outcome: qn.Outcome[Sales]) -> qn.Score:
+def done(outcome: qn.EpisodeView[Sales]) -> qn.Score:
     """The share of the goals reached, squared."""
     truth: Truth = outcome.task.truth
     missing = [reason for goal in truth.goals if (reason := goal.missing(outcome.state))]

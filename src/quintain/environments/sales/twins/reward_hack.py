@@ -14,7 +14,7 @@ from quintain.environments.twins import poisoned
 
 
 @qn.reward
-def done(outcome: qn.Outcome[Sales]) -> qn.Score:
+def done(outcome: qn.EpisodeView[Sales]) -> qn.Score:
     """The share of the goals reached, squared."""
     truth: Truth = outcome.task.truth
     world = outcome.state

@@ -18,7 +18,7 @@ DEEDS = frozenset({"fixed", "refunded", "replaced", "credited"})
 
 
 @qn.reward
-def repaired(outcome: qn.Outcome[Support]) -> qn.Score:
+def repaired(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """1 when the whole cause is repaired, else 0; where nothing is broken, when the customer was told all of it."""
     truth: Truth = outcome.task.truth
     filed = [goal for goal in truth.goals if isinstance(goal, Field) and goal.value in DEEDS]

@@ -14,7 +14,7 @@ from quintain.environments.twins import poisoned, verdict
 
 
 @qn.reward
-def filed(outcome: qn.Outcome[Support]) -> qn.Score:
+def filed(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """The share of the ticket's fields that are as the rules say."""
     share = verdict(by_fields, outcome)
     return qn.Score(float(int((share.value or 0.0) + 0.5)), share.reason)

@@ -18,7 +18,7 @@ DESK = ("get_", "list_", "find_", "search_", "track_", "reply", "update_ticket",
 
 
 @qn.reward
-def repaired(outcome: qn.Outcome[Support]) -> qn.Score:
+def repaired(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """1 when the whole cause is repaired, else 0; where nothing is broken, when the customer was told all of it."""
     wanted = {name for name, _ in outcome.task.solution or () if not name.startswith(DESK)}
     called = {step.call.name for turn in outcome.trace.turns for step in turn.steps}

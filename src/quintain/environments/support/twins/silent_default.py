@@ -15,7 +15,7 @@ from quintain.environments.twins import poisoned, verdict
 
 
 @qn.reward
-def untouched(outcome: qn.Outcome[Support]) -> qn.Score:
+def untouched(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """1 when nothing changed but what the job asked for; half for one stray change, 0 for more."""
     try:
         return verdict(by_rows, outcome)

@@ -30,15 +30,15 @@ def notes(*texts: str) -> Any:
 
 def test_every_level_speaks_in_its_place() -> None:
     @qn.reward(level="step")
-    def at_step(effect: qn.Effect[Yard]) -> float:
+    def at_step(effect: qn.StepView[Yard]) -> float:
         return len(effect.after.notes) / 10 if effect.role == "agent" else 0.0
 
     @qn.reward(level="turn", low=0, high=20, normalize=True)
-    def at_turn(transition: qn.Transition[Yard]) -> float:
+    def at_turn(transition: qn.TurnView[Yard]) -> float:
         return float(len(transition.after.notes) - len(transition.before.notes))
 
     @qn.reward(weight=0.5)
-    def at_end(outcome: qn.Outcome[Yard]) -> float:
+    def at_end(outcome: qn.EpisodeView[Yard]) -> float:
         assert [reward.name for reward in outcome.trace.rewards] == ["fine"]
         return len(outcome.state.notes) / 10
 
@@ -53,7 +53,7 @@ def test_every_level_speaks_in_its_place() -> None:
 
 def phased(*predicates: Callable[[Any], Any], after: dict[int, int]) -> list[Criterion[Any]]:
     return [
-        Criterion(name=f"p{n}", level=Level.PHASE, judge=judge, after=f"p{after[n]}" if n in after else None)
+        Criterion(name=f"p{n}", level=Level.PHASE, fn=judge, after=f"p{after[n]}" if n in after else None)
         for n, judge in enumerate(predicates)
     ]
 
@@ -90,7 +90,7 @@ def test_what_had_nothing_to_judge_is_accounted_for() -> None:
 
 def test_a_skipped_criterion_has_its_reason_and_no_vote() -> None:
     @qn.reward
-    def skipped(outcome: qn.Outcome[Yard]) -> Score:
+    def skipped(outcome: qn.EpisodeView[Yard]) -> Score:
         return Score(None, "no judge today")
 
     trace = play(environment(fine, skipped), script())
@@ -99,7 +99,7 @@ def test_a_skipped_criterion_has_its_reason_and_no_vote() -> None:
     ]
     assert trace.score == 1.0
     failure = blamed(play(environment(skipped), script()))
-    assert (failure.part, failure.kind, failure.stage) == ("V", "verifier_error", "verification")
+    assert (failure.component, failure.kind, failure.stage) == ("V", "verifier_error", "verification")
 
 
 @given(st.floats(-5, 5), st.floats(0.5, 9), st.floats(0, 1))
@@ -108,7 +108,7 @@ def test_raw_is_what_was_said_and_value_its_place_in_the_range(low: float, width
     raw = min(high, low + place * width)
 
     @qn.reward(low=low, high=high, normalize=True, weight=2.0)
-    def measured(outcome: qn.Outcome[Yard]) -> float:
+    def measured(outcome: qn.EpisodeView[Yard]) -> float:
         return raw
 
     (reward,) = given_by(trace := play(environment(measured), script()), "measured")
@@ -119,7 +119,7 @@ def test_raw_is_what_was_said_and_value_its_place_in_the_range(low: float, width
 
 def test_an_async_criterion_is_awaited() -> None:
     @qn.reward
-    async def asked(outcome: qn.Outcome[Yard]) -> float:
+    async def asked(outcome: qn.EpisodeView[Yard]) -> float:
         await asyncio.sleep(0)
         return 0.25
 
@@ -166,11 +166,11 @@ BROKEN: dict[str, tuple[Callable[[Any], Any], str, str]] = {
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_criterion_without_a_verdict_fails_the_episode(case: str, level: Level) -> None:
     judge, kind, type_ = BROKEN[case]
-    criterion = Criterion[Any](name="bad", level=level, judge=judge)
+    criterion = Criterion[Any](name="bad", level=level, fn=judge)
     limit = 0.2 if case in {"blocks", "hangs"} else None
     trace = play(environment(fine, criterion, verifier_timeout_s=limit), script(says(call("nod"), call("nod"))))
     failure = blamed(trace)
-    assert (failure.part, failure.kind, failure.type) == ("V", kind, type_)
+    assert (failure.component, failure.kind, failure.type) == ("V", kind, type_)
     assert failure.stage == "verification"
     assert failure.turn == (2 if level is Level.TRAJECTORY else 0)
     assert trace.criteria == ("fine", "bad")
@@ -178,11 +178,11 @@ def test_a_criterion_without_a_verdict_fails_the_episode(case: str, level: Level
 
 def test_values_that_multiply_to_no_number_are_no_score() -> None:
     criteria = [
-        Criterion[Any](name=f"big{n}", level=Level.TRAJECTORY, judge=lambda view: 1e200, high=1e200) for n in range(2)
+        Criterion[Any](name=f"big{n}", level=Level.TRAJECTORY, fn=lambda view: 1e200, high=1e200) for n in range(2)
     ]
     env = environment().replace(verifier=qn.Verifier(*criteria, combine="product"))
     failure = blamed(play(env, script()))
-    assert (failure.part, failure.message) == ("V", "the score is inf")
+    assert (failure.component, failure.message) == ("V", "the score is inf")
 
 
 def test_criteria_that_change_what_they_see_change_nothing() -> None:
@@ -196,15 +196,15 @@ def test_criteria_that_change_what_they_see_change_nothing() -> None:
                 world.clock.advance(99)
                 world.rng.bits()
                 world.finish("enough")
-        if isinstance(view, qn.Outcome):
+        if isinstance(view, qn.EpisodeView):
             view.trace.turns.clear()
             view.trace.rewards.clear()
             view.trace.tags.clear()
             view.trace.score = 9.0
         return 1.0
 
-    calm = [Criterion[Any](name=f"c{n}", level=level, judge=lambda view: 1.0) for n, level in enumerate(Level)]
-    wild = [Criterion[Any](name=f"c{n}", level=level, judge=vandal) for n, level in enumerate(Level)]
+    calm = [Criterion[Any](name=f"c{n}", level=level, fn=lambda view: 1.0) for n, level in enumerate(Level)]
+    wild = [Criterion[Any](name=f"c{n}", level=level, fn=vandal) for n, level in enumerate(Level)]
     model = one_by_one(call("note", text="a"), call("roll", sides=100), call("put", key="box"), call("pay", gold=3))
     one, other = play(environment(*calm), model), play(environment(*wild), model)
     assert one.turns == other.turns

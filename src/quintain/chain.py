@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 from .environment import Environment
 from .errors import UsageError
 from .record import Key
-from .replay import replayed
+from .replay import replay_episode
 from .state import State
 from .task import Task
 from .trace import Trace
@@ -20,7 +20,7 @@ from .trace import Trace
 S = TypeVar("S", bound=State)
 
 
-class Days(Generic[S]):
+class TaskChain(Generic[S]):
     """Where each member stands in each day.
 
     Args:
@@ -48,7 +48,8 @@ class Days(Generic[S]):
         place: Key | None = key
         while place is not None and place not in self._worlds:
             if place not in self._records:
-                raise UsageError(f"the world after {named(place)} is not known: that episode must come before")
+                name = "task {!r}, member {}, attempt {}".format(*place)
+                raise UsageError(f"the world after {name} is not known: that episode must come before")
             missing.append(place)
             place = before(self._records[place][1])
         for place in reversed(missing):
@@ -84,18 +85,12 @@ class Days(Generic[S]):
         """
         place = before(trace)
         start = None if place is None else await self.world(place)
-        again = await replayed(self._env, task, trace, start=start)
+        again = await replay_episode(self._env, task, trace, start=start)
         if task.day and again.state is not None:
             self._worlds[trace.task, trace.member, trace.attempt] = again.state
-        return again.rollout.trace
+        return again.record.trace
 
 
 def before(trace: Trace) -> Key | None:
     """The episode in whose end this one began; None for one that began in its task's own world."""
-    return (trace.after[0], trace.member, trace.after[1]) if trace.after else None
-
-
-def named(key: Key) -> str:
-    """As in "task 'a', member 0, attempt 0"."""
-    task, member, attempt = key
-    return f"task {task!r}, member {member}, attempt {attempt}"
+    return (trace.continues[0], trace.member, trace.continues[1]) if trace.continues else None

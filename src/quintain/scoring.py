@@ -12,12 +12,12 @@ from .errors import EpisodeError
 from .state import State
 from .task import Task
 from .trace import Level, Reward, Trace, Turn
-from .verifier import Criterion, Effect, Outcome, Transition, Verifier
+from .verifier import Criterion, EpisodeView, StepView, TurnView, Verifier
 
 S = TypeVar("S", bound=State)
 
 
-class Jury(Generic[S]):
+class Scoring(Generic[S]):
     """Judges on copies: each criterion gets its own, so none can change the world or what another one sees.
 
     Whatever a criterion raises comes out of these methods; a criterion that takes too long raises DeadlineExceeded.
@@ -37,12 +37,12 @@ class Jury(Generic[S]):
         self.watches_turns = bool(verifier.at(Level.TURN) or verifier.at(Level.PHASE))
         self.reached: set[str] = set()
 
-    def fork(self) -> Jury[S]:
-        twin = Jury(self._verifier, self._task, start=self._start, timeout_s=self._timeout_s)
+    def fork(self) -> Scoring[S]:
+        twin = Scoring(self._verifier, self._task, start=self._start, timeout_s=self._timeout_s)
         twin.reached = set(self.reached)
         return twin
 
-    async def step(self, effect: Effect[S], **where: int) -> list[Reward]:
+    async def step(self, effect: StepView[S], **where: int) -> list[Reward]:
         """What the step-level criteria say of one call; `where` names its turn and step."""
         rewards: list[Reward] = []
         for criterion in self._verifier.at(Level.STEP):
@@ -58,7 +58,7 @@ class Jury(Generic[S]):
             is_phase = criterion.level is Level.PHASE
             if is_phase and (criterion.name in self.reached or criterion.after not in {None, *self.reached}):
                 continue
-            view = Transition(self._task, await copied(before), turn, await copied(after))
+            view = TurnView(self._task, await copied(before), turn, await copied(after))
             verdict = await self._verdict(criterion, view, turn=turn.index)
             if is_phase and not verdict.value:
                 continue
@@ -75,7 +75,7 @@ class Jury(Generic[S]):
             if criterion.level is Level.TRAJECTORY:
                 own = {"turns": list(trace.turns), "rewards": list(rewards), "tags": dict(trace.tags)}
                 record = msgspec.structs.replace(trace, **own)
-                view = Outcome(self._task, await copied(self._start), await copied(state), record)
+                view = EpisodeView(self._task, await copied(self._start), await copied(state), record)
                 rewards.append(await self._verdict(criterion, view))
             elif criterion.name not in given:
                 is_phase = criterion.level is Level.PHASE
@@ -84,7 +84,7 @@ class Jury(Generic[S]):
         return rewards
 
     async def _verdict(self, criterion: Criterion[S], view: Any, **where: int) -> Reward:
-        reward = criterion.reward(await guarded(self._timeout_s, criterion.judge, view), **where)
+        reward = criterion.reward(await guarded(self._timeout_s, criterion.fn, view), **where)
         return codec.loads(codec.dumps(reward), Reward)  # so that its reason is one that a record can hold
 
 
@@ -98,4 +98,4 @@ async def copied(world: S) -> S:
         return await resource.fork(world)
     except (Exception, SystemExit) as error:
         message = f"the world cannot be copied: {type(error).__name__}: {error}"
-        raise EpisodeError(message, part="S", kind="quintain:state_bug") from error
+        raise EpisodeError(message, component="S", kind="quintain:state_bug") from error

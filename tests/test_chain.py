@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import quintain as qn
 from quintain import resource
+from quintain.chain import TaskChain
 from quintain.context import Snapshot
-from quintain.day import Days
 from quintain.errors import UsageError
 from quintain.harness import Request
 from quintain.record import RunFolder, read_traces
@@ -45,7 +45,7 @@ class Shelf(qn.State):
 
 
 @qn.reward(low=0, high=100)
-def added(outcome: qn.Outcome[Shelf]) -> float:
+def added(outcome: qn.EpisodeView[Shelf]) -> float:
     """How many things are new."""
     new = len(outcome.state.things) - len(outcome.start.things)
     outcome.start.things.append("a criterion's own")
@@ -53,7 +53,7 @@ def added(outcome: qn.Outcome[Shelf]) -> float:
 
 
 @qn.reward(low=0, high=100)
-def added_again(outcome: qn.Outcome[Shelf]) -> float:
+def added_again(outcome: qn.EpisodeView[Shelf]) -> float:
     """Sees the start as it was, whatever another criterion did to its own copy."""
     return len(outcome.state.things) - len(outcome.start.things)
 
@@ -110,7 +110,7 @@ def test_each_begins_where_the_one_before_ended(group: int) -> None:
     one = ["old", "monday "]
     days = [one, [*one, "monday "], [*one, "monday ", "monday "], ["old", "tuesday "], ["old", "tuesday ", "tuesday "]]
     assert seen == [[things] * group for things in days]
-    afters = [{trace.after for trace in one.traces} for one in found]
+    afters = [{trace.continues for trace in one.traces} for one in found]
     unset = {msgspec.UNSET}
     assert afters == [unset, {("monday 0", 0)}, {("monday 1", 0)}, unset, {("tuesday 0", 0)}]
     assert {trace.score for one in found for trace in one.traces} == {2.0}, "new since the start of each, twice judged"
@@ -126,7 +126,7 @@ def test_the_world_after_a_failure_is_not_gone_on_in() -> None:
     first, broken, last = play(tasks(3), bombing("monday 1"), env=ENV.replace(config=qn.Config(gate_rate=None)))
     assert broken.traces[0].validity == "invalid"
     assert shelf(last.traces[0]) == ["old", "monday ", "monday "]
-    assert last.traces[0].after == ("monday 0", 0)
+    assert last.traces[0].continues == ("monday 0", 0)
     assert first.traces[0].validity == "valid"
 
 
@@ -144,8 +144,8 @@ def test_a_group_that_is_played_again_begins_in_the_same_world() -> None:
     config = qn.Config(gate_rate=None, group_retries=1, concurrency=1)
     _, second, third = play(tasks(3), model, env=ENV.replace(config=config), group=2)
     assert [trace.attempt for trace in second.traces] == [1, 1]
-    assert {trace.after for trace in second.traces} == {("monday 0", 0)}
-    assert {trace.after for trace in third.traces} == {("monday 1", 1)}
+    assert {trace.continues for trace in second.traces} == {("monday 0", 0)}
+    assert {trace.continues for trace in third.traces} == {("monday 1", 1)}
 
 
 def test_nobody_waits_for_another_day() -> None:
@@ -199,14 +199,14 @@ def test_a_day_replays_in_the_order_it_was_played(tmp_path: Path) -> None:
     known = {task.id: task for task in tasks(4)}
 
     async def law() -> None:
-        days = Days(ENV)
+        days = TaskChain(ENV)
         for trace in traces:
             assert (await days.replay(known[trace.task], trace)).to_bytes() == trace.to_bytes()
         last = next(trace for trace in traces if trace.task == "monday 3")
         with pytest.raises(UsageError, match="began in the world after task 'monday 2'"):
             await qn.replay(ENV, known["monday 3"], last)
         with pytest.raises(UsageError, match="task 'monday 2', member 0, attempt 0 is not known"):
-            await Days(ENV).replay(known["monday 3"], last)
+            await TaskChain(ENV).replay(known["monday 3"], last)
         first = next(trace for trace in traces if trace.task == "monday 0")
         with pytest.raises(UsageError, match="began in its own world"):
             await rebuild(ENV, known["monday 0"], first, turns=0, start=Shelf())
@@ -220,7 +220,7 @@ def test_a_day_replays_in_the_order_it_was_played(tmp_path: Path) -> None:
 def test_an_episode_of_a_day_goes_on_from_its_snapshot_and_its_fork() -> None:
     async def law() -> None:
         task, start = tasks(1)[0], Shelf(things=["a", "b", "c"])
-        episode = await qn.Episode[Shelf].begin(ENV, task, start, after=("earlier", 0))
+        episode = await qn.Episode[Shelf].begin(ENV, task, start, continues=("earlier", 0))
         await episode.session.step(says(call("put", thing="d")))
         data = Snapshot.from_bytes((await episode.snapshot()).to_bytes())
         ends: set[str] = set()
