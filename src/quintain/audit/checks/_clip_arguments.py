@@ -48,7 +48,7 @@ class Bent(msgspec.Struct, frozen=True):
 
 
 def bent(value: Any) -> Bent | None:
-    """Near and far values; None for what is no amount, time or date."""
+    """Returns near and far values of an amount, time or date, or None for any other value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int) and abs(value) >= 2:
@@ -87,7 +87,7 @@ def _bent_date(value: str) -> Bent | None:
 
 
 def pays_near(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The bent values are recorded, refused by nobody and paid as the right one is; the two far ones are paid less."""
+    """True if the bent values are paid like the right value, and the two far values are paid less."""
     right, *other_records = records
     near, far = other_records[:-2], other_records[-2:]
     full = number(right.at("score"))
@@ -128,12 +128,12 @@ def near_arguments(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _names(name: str) -> bool:
-    """Whether a parameter names a thing, so that a near value names another thing."""
+    """True if a parameter holds an identifier, so that a near value names another thing."""
     return name.lower().endswith(("id", "ids", "number", "code", "key", "page", "limit_rows", "offset"))
 
 
 def _says(words: str, value: Any) -> bool:
-    """Whether the task says the value, digits for digits."""
+    """True if the task states the value with the same digits."""
     digits = str(value)
     return bool(re.search(rf"(?<![\d:.]){re.escape(digits)}(?!\d|:\d|\.\d)", words))
 

@@ -42,9 +42,10 @@ def makes_good(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 def is_free(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """Without damage, with one, with another one, with both: the second costs nothing, though what counts it goes on.
+    """True if a second damage costs nothing although a component still counts it.
 
-    Something is left to lose all the while, and a component that is told beside the reward tells one damage from two.
+    The records are no damage, one damage, another damage and both. Some reward remains to be lost in each of them, and
+    a score component tells one damage from two.
     """
     if any(seen.is_error for record in records for seen in record.seen):
         return False
@@ -60,13 +61,13 @@ def _shared(*parts: dict[str, float]) -> list[str]:
 
 
 def _goes_on(none: float, amount: float, both: float) -> bool:
-    """Whether a component counts on, up or down."""
+    """True if a component keeps rising or keeps falling."""
     return none < amount - EPSILON < both - 2 * EPSILON or none > amount + EPSILON > both + 2 * EPSILON
 
 
 @check("x.damage_pays", "reward_clipping", needs=("oracle", "state", "tasks", "tools"), value=61)
 def damage_pays(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No change in a place that the solution leaves alone makes the reward greater, and no two cost less than one."""
+    """Checks that damage outside the solution never raises the reward and that two damages cost at least one."""
     for task in kinds(ctx, 2):
         ops = ctx.oracle(task) or ()
         if not ops or not ctx.solution_score(task):
@@ -81,7 +82,10 @@ def damage_pays(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _elsewhere(ctx: AuditContext, task: str, ops: Sequence[Op]) -> list[tuple[Op, ...]]:
-    """Writes, each in rows of its own, that the solution does not touch, nor new ones in tables where it makes some."""
+    """Returns writes to rows that the solution does not touch, each to rows of its own.
+
+    Tables in which the solution makes rows get no new rows from them.
+    """
     look = Op("changes", mark="look")
     tried = [op for op in known(ctx, task).acts if op not in ops][:ACTS]
     whole, *records = ctx.play_all(

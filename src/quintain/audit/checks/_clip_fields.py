@@ -52,7 +52,7 @@ def half_filled(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def rounds(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """Of four scores the first, the second and the last are equal, and the third is less; no call was refused."""
+    """True if scores 1, 2 and 4 are equal, score 3 is lower, and no call was refused."""
     if any(seen.is_error for record in records for seen in record.seen):
         return False
     scores = [number(record.at("score")) for record in records]

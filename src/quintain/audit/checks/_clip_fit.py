@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 TIGHT = 1e-6
-"""Of the range of the totals: within that a fit is exact."""
+"""Largest error of an exact fit, as a share of the range of the totals."""
 SPARE = 2
 """Points beyond the number of weights that an exact fit needs: with fewer, chance makes sums."""
 _PIVOT = 1e-9
@@ -38,7 +38,7 @@ class Fit(msgspec.Struct, frozen=True):
         return max((abs(number) for number in self.off), default=0.0)
 
     def at(self, row: Row) -> float:
-        """What the sum says of a point."""
+        """Returns the weighted sum at a point."""
         return sum(weight * number for weight, number in zip(self.weights, (*row, 1.0), strict=True))
 
 
@@ -79,7 +79,7 @@ def _others(rows: Sequence[Row], number: int) -> list[int]:
 
 
 def _explained(rows: Sequence[Row], number: int, other_places: Sequence[int]) -> bool:
-    """Whether a part is a sum of others."""
+    """True if a component is a linear sum of others."""
     wanted = [row[number] for row in rows]
     given = [[row[place] for place in other_places] for row in rows]
     weights, _ = _weights(given, wanted)
@@ -95,7 +95,7 @@ def _off(rows: Sequence[Row], totals: Sequence[float], weights: Sequence[float])
 
 
 def _weights(rows: Sequence[Row], totals: Sequence[float]) -> tuple[tuple[float, ...], bool]:
-    """(the weights, whether there is no other choice of them)."""
+    """Returns the weights and True if no other weights fit equally well."""
     points = [(*row, 1.0) for row in rows]
     width = len(points[0])
     scale = [max(abs(point[index]) for point in points) or 1.0 for index in range(width)]
@@ -126,7 +126,7 @@ def _solved(rows: list[list[float]]) -> tuple[list[float], bool]:
 
 
 def is_exact(fit: Fit, totals: Sequence[float]) -> bool:
-    """Whether a sum holds at each of enough points."""
+    """True if a sum holds at each of enough points."""
     reach = max(totals) - min(totals)
     rank = sum(fit.known) + 1
     return reach > 0 and len(totals) >= rank + SPARE and fit.largest <= TIGHT * max(1.0, reach)

@@ -1,7 +1,7 @@
-"""Full marks that nobody can get: where a number is handed in, what is paid for it has a top, and the top is no 1.
+"""Checks that full marks can be reached: the best reward for any submitted number is 1.
 
-No solution need be known. Numbers that can be read, their sums, differences, products and ratios are handed in, until
-one is paid for; from there its neighbours are, up to both ends of what is paid most, and the middle between them.
+No solution need be known. Numbers that can be read, their sums, differences, products and ratios are submitted until
+one is paid. From there the search climbs to both ends of the best-paid range and to the middle between them.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ HERE = f"{__name__}:"
 PROMISED = re.compile(
     r"\b(?:full|maximum|max|top|perfect) (?:marks?|score|credits?|points|rewards?|pay)\b", re.IGNORECASE
 )
-"""Words of a task that tells how much can be had."""
+"""Words of a task that states how much can be earned."""
 TASKS, AGREE = 4, 2
 """Tasks in which numbers are handed in, and those of which the top must be the same."""
 LEAST, WIDE = 0.5, 0.5
-"""Of a top that may be meant for all of it; and of a number, how far apart the ends of its neighbourhood may be."""
+"""Lowest top reward that may be meant as full marks; largest width of the neighborhood of a number, as a share of it.
+"""
 _READ, _TOLD = 60, 10
 """Calls that read, and numbers of them that are worked with."""
 _GROUP = 5
@@ -81,7 +82,7 @@ def falls_short(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.full_marks_are_paid", "reward_clipping", needs=("tools", "call", "tasks"), value=45)
 def full_marks(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Where a task that takes a number tells of full marks, some number is paid 1."""
+    """Checks that some number is paid 1 where a task that takes a number promises full marks."""
     asked = [(tool, name) for tool in ctx.about.tools if (name := _taken(tool)) and not seems_to_read(ctx, tool.name)]
     tasks = ctx.sample_tasks(TASKS)
     starts = ctx.play_all([Probe((reset(task, mark="told"),)) for task in tasks]) if asked else []
@@ -108,7 +109,7 @@ def _taken(tool: ToolSpec) -> str:
 
 
 def _are_had(parts: dict[str, float]) -> bool:
-    """Whether no component waits for something that no number gives."""
+    """True if each component that counts is above 0."""
     return all(value > EPSILON for name, value in parts.items() if counts(name))
 
 
@@ -177,7 +178,7 @@ def climb(player: Player, on: str, value: Any) -> Any:
 
 
 class _Hill:
-    """What is paid for numbers, each handed in as the first thing in an episode."""
+    """Rewards of numbers, each submitted as the first action of an episode."""
 
     def __init__(self, player: Player, on: str, task: str, *, tool: ToolSpec, name: str) -> None:
         self.player, self.on, self.task, self.tool, self.name = player, on, task, tool, name
@@ -185,7 +186,7 @@ class _Hill:
         self.until = time.monotonic() + _SECONDS
 
     def pay(self, value: float) -> float:
-        """What is paid for a number; nothing where it is refused, or there is no time left to ask."""
+        """Returns the reward of a number, or 0 if it is refused or the time is used up."""
         given = {self.name: _number(self.tool, self.name, value)}
         if value not in self.paid and time.monotonic() < self.until and fits(given, self.tool.parameters):
             self.player.do(reset(self.task, on=self.on))
@@ -221,7 +222,7 @@ class _Hill:
 
 
 def _read(player: Player, on: str, task: str, *, readers: Sequence[ToolSpec]) -> tuple[list[Op], list[float]]:
-    """Calls that read of what the task names, and the numbers that they and the task tell."""
+    """Returns calls that look up what the task names, and the numbers in the task and in their results."""
     first = text_of(player.do(reset(task, on=on)))
     values, names = Values(), re.findall(r"[^\W\d_][\w'-]*(?: [A-Z][\w'-]*)?", first)
     found: list[tuple[bool, Op, list[float]]] = []

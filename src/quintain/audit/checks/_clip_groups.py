@@ -44,7 +44,10 @@ def interchangeable(
 
 
 def _group(writes: Sequence[int], by: dict[frozenset[int], Paid]) -> tuple[int, ...]:
-    """The most writes of which each two, each three and so on are paid alike, where they can be done at all."""
+    """Returns the largest group of writes whose subsets of equal size are paid alike.
+
+    Subsets that cannot be played are left out.
+    """
     for size in range(min(len(writes), MAX_WRITES), LEAST - 1, -1):
         for group in itertools.combinations(writes[:MAX_WRITES], size):
             if all(_is_even(group, by, count) for count in range(1, size)):

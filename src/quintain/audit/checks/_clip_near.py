@@ -41,7 +41,7 @@ def _numeric(ctx: AuditContext) -> Iterator[tuple[str, tuple[Op, ...], str, floa
 
 
 def _said(op: Op) -> str:
-    """What an op says: an answer, or a call with one argument, a text that is named like an answer."""
+    """Returns the text of an answer, or of a call with a single text argument named like an answer."""
     if op.do == "answer":
         return op.value if isinstance(op.value, str) else ""
     words = [argument for name, argument in op.value.items() if name.lower() in ANSWERS] if op.do == "call" else []

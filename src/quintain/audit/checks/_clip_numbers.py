@@ -20,8 +20,8 @@ class Near(msgspec.Struct, frozen=True):
     """A number near the right one.
 
     Attributes:
-        how: In what way it is another one.
-        is_plain: Whether nobody could take it for the right one.
+        how: How it differs from the right one.
+        is_plain: True if it is plainly not the right number.
     """
 
     how: str
@@ -77,7 +77,7 @@ def spelled(value: float, like: str) -> str:
 
 
 def spellings(text: str, value: float) -> Iterator[tuple[str, str, bool]]:
-    """(how, text, whether everybody would call it the same answer)."""
+    """Yields (description, text, True if every reader takes it for the same answer)."""
     own = text.strip()
     yield "white space around it", f" {own} ", True
     if "." in own:

@@ -40,10 +40,10 @@ def _walked(ctx: AuditContext) -> list[Walk]:
 
 
 def lost(paid_states: Sequence[Paid], name: str, whole: Sequence[str]) -> tuple[Paid, Paid] | None:
-    """Two states that differ in one component alone, all others being as good as they ever get, paid alike or worse.
+    """Returns two states that differ in one component, all others at their best, and are paid alike or worse.
 
-    A component may be worth nothing while another one is bad (a product, a least): so the others must be at their best.
-    What is only worth something together with others in an all-or-nothing reward is left alone, too.
+    A component may be worth nothing while another one is bad (a product, a minimum), so the others must be at their
+    best. Components that only pay together in an all-or-nothing reward are ignored.
     """
     best: dict[str, float] = {}
     for state in paid_states:
@@ -69,7 +69,7 @@ def lost(paid_states: Sequence[Paid], name: str, whole: Sequence[str]) -> tuple[
 
 
 def rises(paid_states: Sequence[Paid], name: str) -> bool:
-    """Whether a component is better at the oracle's end than at the start, in each task where it changes."""
+    """True if a component is better at the oracle's end than at the start in each task where it changes."""
     by_task: dict[str, list[Paid]] = {}
     for state in paid_states:
         by_task.setdefault(state.task, []).append(state)

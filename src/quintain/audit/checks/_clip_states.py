@@ -15,7 +15,7 @@ EPSILON = 1e-9
 WALKED = 6
 """Tasks that are walked."""
 COSTS = ("step", "time", "call", "token", "count", "turn", "second", "latency", "length", "size", "price", "fee")
-"""Parts of names of what is told beside a score and need not count."""
+"""Parts of names of score components that are reported and need not count."""
 WHOLE = ("raw", "raw_score", "unclipped", "unrounded", "exact", "total", "raw_total", "sum", "weighted", "unscaled")
 """Names under which a score stands before it was cut."""
 
@@ -24,9 +24,9 @@ class Paid(msgspec.Struct, frozen=True):
     """A state and its reward.
 
     Attributes:
-        ops: What led there, after the reset.
-        score: What it is paid.
-        parts: The components told beside it.
+        ops: Ops that lead to the state, after the reset.
+        score: Its reward.
+        parts: Score components reported with the reward.
         done: Places of the oracle's writes that were played.
     """
 
@@ -38,7 +38,7 @@ class Paid(msgspec.Struct, frozen=True):
 
 
 def parts_of(seen: OpResult) -> dict[str, float]:
-    """The numeric components beside a score, nested ones by their path."""
+    """Returns the numeric components reported with a score, nested ones by their path."""
     return dict(_numbers(seen.value, "")) if seen.fine and is_dict(seen.value) else {}
 
 
@@ -52,12 +52,12 @@ def _numbers(value: dict[str, Any], under: str) -> Iterator[tuple[str, float]]:
 
 
 def counts(name: str) -> bool:
-    """Whether a component may be expected to count, by its name."""
+    """True if the name of a component suggests that it counts toward the reward."""
     return not any(word in name.lower() for word in COSTS)
 
 
 def writes_of(ctx: AuditContext, task: str) -> tuple[int, ...] | None:
-    """Places of the oracle's ops that change the world, or are words; None when there is no oracle."""
+    """Returns the places of the oracle's ops that change the world or hand in text, or None without an oracle."""
     ops = ctx.oracle(task)
     if ops is None:
         return None
@@ -116,7 +116,7 @@ def _in_turn(task: str, plays: Sequence[Sequence[Op]]) -> Iterator[Op]:
 
 
 def probe_of(state: Paid) -> Probe:
-    """What plays a state again."""
+    """Returns a probe that replays a state."""
     return Probe((reset(state.task), *state.ops, score()))
 
 
@@ -127,5 +127,5 @@ def seen_parts(record: Record) -> tuple[float | None, dict[str, float]]:
 
 
 def is_graded(ctx: AuditContext, paid: Sequence[Paid]) -> bool:
-    """Whether the author says that rewards have many levels, or more than two were seen."""
+    """True if rewards are declared as graded or more than two reward levels were seen."""
     return ctx.attribute("graded") is True or len({round(state.score, 9) for state in paid}) > 2

@@ -1,7 +1,7 @@
-"""Rewards as sums: a part that has no weight or the wrong sign, and states at which the sum was cut off or rounded.
+"""Checks rewards that are sums: components without weight or of the wrong sign, and sums cut off or rounded.
 
-Where score() tells components, these are the parts; where it does not, what is done of a solution is: each of its
-writes is done or not. A reward that is no sum is left alone, whatever it is.
+The terms are the components that score() reports; without components, they are the writes of a solution, each done or
+not done. A reward that is not a sum is ignored.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from ._clip_states import EPSILON, WHOLE, Paid, counts, parts_of, probe_of, seen
 MORE = 6
 """Other writes that are played behind a solution, to see what damage costs."""
 PROOF = 24
-"""States that a finding shows at most, beside the one that departs."""
+"""Largest number of states that a finding shows besides the one that deviates."""
 
 
 # --- relations: each states the bug ---
 
 
 def weightless(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The score is a sum of the components, in which the one in `data` counts nothing, or with the sign in `data`."""
+    """True if the score is a sum in which one component has no weight or the wrong sign."""
     table = _table(records, evidence.data["names"])
     if table is None:
         return False
@@ -98,13 +98,13 @@ class Sum(msgspec.Struct, frozen=True):
 
     @property
     def totals(self) -> list[float]:
-        """Their scores."""
+        """Returns the scores of the states."""
         return [state.score for state in self.states]
 
 
 @check("x.reward_is_a_sum", "reward_clipping", needs=("oracle", "tasks"), value=45, severity="warning")
 def weighted(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A reward that is a weighted sum is that sum in each state, and each of its parts has a weight of its sign."""
+    """Checks that a weighted-sum reward holds in each state and that each component has a weight of its sign."""
     walked = walks(ctx)
     states = [state for _, _, paid in walked for state in paid]
     ctx.count_comparisons(len(states))
@@ -116,7 +116,7 @@ def weighted(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _tables(ctx: AuditContext, walked: Sequence[Walk], every: Sequence[Paid]) -> list[Sum]:
-    """What may be sums: of components in all tasks, else in each; where none are told, of what is done."""
+    """Returns candidate sums: of components over all tasks or per task, else of the writes that are done."""
     if not any(state.parts for state in every):
         found = [_of_writes(writes, paid) for _, writes, paid in walked]
         return [table for table in found if table is not None]
@@ -150,7 +150,7 @@ def _scored(task: str, ops: Sequence[Op]) -> Probe:
 
 
 def _of_components(states: Sequence[Paid]) -> Sum | None:
-    """The components that each state tells, without those that are the score itself, before it was cut or after."""
+    """Returns a sum of the components in all states, without those that repeat the score before or after a cut."""
     names = [name for name in states[0].parts if all(name in state.parts for state in states)]
     names = [name for name in names if name.rpartition(".")[2].lower() not in WHOLE]
     names = [name for name in names if any(abs(state.parts[name] - state.score) > EPSILON for state in states)]
@@ -166,7 +166,7 @@ def _of_components(states: Sequence[Paid]) -> Sum | None:
 
 
 def _of_writes(writes: Sequence[int], paid: Sequence[Paid]) -> Sum | None:
-    """What is done of a task's solution; None where too little is."""
+    """Returns a sum over the writes of one task, or None if too few states are known."""
     rows = [tuple(float(place in state.done) for place in writes) for state in paid]
     if len(writes) < 3 or not rows or len(basis(rows)) < len(writes):
         return None
@@ -277,7 +277,7 @@ def _cut_off(ctx: AuditContext, table: Sum, found: Spoilt) -> Iterator[Finding |
 
 
 def _is_plateau(table: Sum, places: Sequence[int]) -> bool:
-    """Whether nearly all is paid like all of it, which `x.ladder` says."""
+    """True if nearly complete work is paid like complete work, which `x.ladder` reports."""
     if table.names:
         return False
     most = max(sum(row) for row in table.rows)
@@ -316,7 +316,7 @@ def _departed(
 
 @check("x.rewards_do_not_pile_up", "reward_clipping", needs=("oracle", "tasks"), value=22, severity="note")
 def pile(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Where rewards are declared graded, states that are more or less done do not pile up at a bound."""
+    """Checks that states of different progress do not pile up at a bound where rewards are declared as graded."""
     walked = walks(ctx)
     every = [state for _, _, paid in walked for state in paid]
     ctx.count_comparisons(len(every))

@@ -44,11 +44,11 @@ NAMED = re.compile(r"(?:^|_)(?:name|full_name|customer|company|contact|city)$")
 
 
 class Sign(msgspec.Struct, frozen=True):
-    """Something too clean.
+    """A sign of data that is too clean.
 
     Attributes:
-        is_strong: It would be a wonder in a table in use.
-        is_odd: It is odd enough to be told by itself, though tables in use may have it.
+        is_strong: True if a table in production would hardly ever show it.
+        is_odd: True if it is reported by itself, although tables in production may show it.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class Sign(msgspec.Struct, frozen=True):
 
 
 def signs(table: str, rows: Sequence[Row]) -> Iterator[Sign]:
-    """What is too clean in a table of a dozen rows or more."""
+    """Yields the signs of too clean data in a table of a dozen rows or more."""
     optional = [name for name in columns(rows) if OPTIONAL.search(name.lower())]
     gaps = {name: 1 - len(filled(column(rows, name))) / len(rows) for name in optional}
     full = [name for name, share in gaps.items() if share <= 0.01]

@@ -67,7 +67,7 @@ def _lost(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, 
 
 
 def _tails(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, Unlike]]:
-    """What lies far out in production, and the signs of numbers."""
+    """Yields tests of the tails in production and of the signs of numbers."""
     ordered = sorted(numbers(b))
     high, low = ordered[int(0.95 * (len(ordered) - 1))], ordered[int(0.05 * (len(ordered) - 1))]
     first, second = numbers(a), numbers(b)
@@ -126,7 +126,7 @@ def _middle(values: Sequence[float]) -> float:
 
 
 def _ranks(first: str, second: str, *sides: Sequence[Row]) -> Iterator[tuple[str, Unlike]]:
-    """How two numbers of a row hang together."""
+    """Yields the difference in rank correlation of two numeric columns."""
     rhos: list[float] = []
     sizes: list[int] = []
     for rows in sides:

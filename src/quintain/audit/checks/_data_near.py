@@ -1,4 +1,4 @@
-"""What rows have in common that no column tells: first digits, phrases that come back, texts and rows that nearly do.
+"""Checks patterns across rows: first digits, recurring phrases, near-duplicate texts and near-duplicate rows.
 
 First digits of amounts that span orders of magnitude follow Benford's law (1938) where many causes multiply. Texts are
 compared by their shingles (Broder 1997): runs of three words, numbers being alike.
@@ -24,7 +24,7 @@ LEAST = 100
 TEXTS = 200
 """Texts, and rows, that are compared with each other at most."""
 WORDS = 8
-"""Of a text; shorter ones look alike by chance."""
+"""Fewest words of a compared text; shorter texts look alike by chance."""
 RUN, PHRASE = 3, 4
 """Words of a shingle, and of a phrase."""
 ALIKE = 0.7
@@ -37,12 +37,12 @@ of its own for so many of the rows."""
 
 
 def first_digits(values: Sequence[float]) -> list[int]:
-    """Of all that are not 0."""
+    """Returns the first digit of each nonzero value."""
     return [int(f"{abs(value):e}"[0]) for value in values if value]
 
 
 def is_wide(values: Sequence[float]) -> bool:
-    """Whether amounts span two orders of magnitude, odd ones left out, and are enough for a histogram."""
+    """True if enough amounts are given and they span two orders of magnitude without outliers."""
     ordered = sorted(abs(value) for value in values if value)
     if len(ordered) < LEAST:
         return False
@@ -50,7 +50,7 @@ def is_wide(values: Sequence[float]) -> bool:
 
 
 def off_benford(values: Sequence[float]) -> float:
-    """How far the first digits are from Benford's law: total variation, 0 to 1."""
+    """Returns the total variation between first digits and Benford's law, 0 to 1."""
     digits = Counter(first_digits(values))
     count = sum(digits.values())
     return sum(abs(digits[place + 1] / count - share) for place, share in enumerate(BENFORD)) / 2 if count else 0.0
@@ -68,7 +68,7 @@ def _spread(values: Sequence[str]) -> list[str]:
 
 
 def near_texts(values: Sequence[str]) -> list[bool]:
-    """Of each distinct text of some length, whether another one is nearly the same."""
+    """Returns, per distinct text of some length, True if another text is nearly the same."""
     kept = [words for words in map(_words, _spread(values)) if len(words) >= WORDS]
     shingles = [{tuple(words[place : place + RUN]) for place in range(len(words) - RUN + 1)} for words in kept]
     found = [False] * len(kept)
@@ -82,7 +82,7 @@ def near_texts(values: Sequence[str]) -> list[bool]:
 
 
 def phrased(values: Sequence[str]) -> list[float]:
-    """Of each distinct text of some length, the part of its words that stand in phrases which others have, too."""
+    """Returns, per distinct text of some length, the share of its words inside phrases that recur in other texts."""
     kept = [words for words in map(_words, _spread(values)) if len(words) >= WORDS]
     seen: Counter[tuple[str, ...]] = Counter()
     for words in kept:
@@ -110,9 +110,9 @@ def things(rows: Sequence[Row]) -> list[Row]:
 
 
 def near_rows(rows: Sequence[Row]) -> list[bool]:
-    """Of each row, whether another one differs from it in one column at most; ids and times do not count.
+    """Returns, per row, True if another row differs in at most one column; ids and times do not count.
 
-    Empty where the columns that are left say too little: rows of few choices are alike by chance.
+    The list is empty where the remaining columns carry too little: rows of few choices are alike by chance.
     """
     names = [
         name for name in columns(rows) if not is_id(name, column(rows, name)) and not is_stamps(column(rows, name))

@@ -44,7 +44,7 @@ def off_rate(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.rates_as_declared", "data_realism", needs=("production", "state", "tasks"), value=40)
 def rates(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What is declared as a probability is seen about as often."""
+    """Checks that declared probabilities match observed frequencies."""
     given = ctx.play(Op("production", mark="production")).at("production").value
     declared: Any = given.get("rates") if is_dict(given) else None
     if not is_dict(declared) or not declared:

@@ -1,7 +1,7 @@
-"""What no sample of rows shows: how many point to one thing and in which order, how even times are, gaps of ids.
+"""Checks what a sample of rows cannot show: rows per foreign key, their order, regular times and gaps in ids.
 
-Counted in the child over all rows. A production sample that is thinned out has fewer rows for each thing than the real
-one: so fewer here than in the sample, or always the same number here, is a difference that sampling cannot explain.
+Counted in the child over all rows. A thinned production sample has fewer rows for each thing than the full data: so
+fewer here than in the sample, or always the same number here, is a difference that sampling cannot explain.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ NEVER, SURE = 0.05, 1e-5
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """Of one column of a table.
+    """Shape of one column of a table.
 
     Attributes:
-        fans: How many rows point to each thing: {rows: things}; empty where the column points to nothing.
-        even: Share of the gaps between sorted values that are as long as the usual one.
-        follows: Share of ids that are the one before plus 1.
-        count: Gaps that were looked at.
-        turns: In how many things a row of one kind came before one of another: {"one > other": things}.
+        fans: Rows per referenced thing: {rows: things}; empty where the column references nothing.
+        even: Share of the gaps between sorted values that have the usual length.
+        follows: Share of ids that are the previous one plus 1.
+        count: Number of gaps.
+        turns: Number of things in which a row of one kind came before one of another: {"one > other": things}.
     """
 
     fans: dict[str, int] = {}
@@ -113,7 +113,7 @@ def _shape(table: str, name: str, rows: Sequence[Row], *, ids: dict[str, set[str
 
 
 def _turns(kind: str, rows: Sequence[Row]) -> dict[str, int]:
-    """Which kinds come before which in the rows of one thing, where each of the two comes once; {} for no kinds."""
+    """Returns which kinds come before which in the rows of one thing, for kinds that occur once; {} for no kinds."""
     values = column(rows, kind)
     if not all(isinstance(value, str) for value in values) or not 2 <= len({*values}) <= KINDS:
         return {}
@@ -133,7 +133,7 @@ def _turns(kind: str, rows: Sequence[Row]) -> dict[str, int]:
 
 
 def _whose(rows: Sequence[Row]) -> str:
-    """The column that names the thing of which several rows tell; empty for none."""
+    """Returns the column that names the thing shared by several rows, or an empty string."""
     for name in columns(rows):
         values = column(rows, name)
         things = len({str(value) for value in values})
@@ -193,7 +193,7 @@ def _following(values: Sequence[Any]) -> tuple[float, int]:
 
 
 def probes(task: str) -> tuple[Probe, Probe]:
-    """What reads the shape of a task's world, and of production's data."""
+    """Returns probes that read the shape of a task's world and of production's data."""
     return Probe((reset(task), ask(SHAPE, "state", mark="shape"))), Probe((ask(SHAPE, "production", mark="shape"),))
 
 

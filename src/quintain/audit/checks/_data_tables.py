@@ -30,7 +30,7 @@ def sample(player: Player, on: str, value: Any) -> Tables:
 
 
 def tables(value: Any) -> Tables:
-    """What is a table in a value: a list of rows, or a dict of rows by key; at most `ROWS` of each, spread evenly."""
+    """Returns the tables in a value: lists of rows or dicts of rows by key, at most `ROWS` rows each."""
     found: Tables = {}
     for name, item in value.items() if is_dict(value) else ():
         rows: list[Row] = []
@@ -55,7 +55,7 @@ def theirs() -> Probe:
 
 
 def pooled(records: Sequence[Record]) -> Tables:
-    """Rows of several tasks together, each distinct row once for all tasks but as often as the first task has it."""
+    """Returns the rows of several tasks, each distinct row as often as in the first task that has it."""
     found: Tables = {}
     for record in records:
         given: Any = record.at("ours").value
@@ -88,7 +88,7 @@ def filled(values: Sequence[Any]) -> list[Any]:
 
 
 def numbers(values: Sequence[Any]) -> list[float]:
-    """Those that are finite numbers."""
+    """Returns the values that are finite numbers."""
     return [float(number) for number in values if is_number(number) and math.isfinite(number)]
 
 
@@ -97,7 +97,7 @@ def texts(values: Sequence[Any]) -> list[str]:
 
 
 def is_id(name: str, values: Sequence[Any]) -> bool:
-    """Whether a column names rows: by its name, or it holds numbers that were counted up."""
+    """True if a column identifies rows: by its name, or because it holds consecutive numbers."""
     lowered = name.lower()
     if lowered in ("id", "key", "uuid", "(key)") or lowered.endswith(("_id", "_key", "_uuid", "_ref", "number")):
         return True
@@ -108,6 +108,6 @@ def is_id(name: str, values: Sequence[Any]) -> bool:
 
 
 def is_stamps(values: Sequence[Any]) -> bool:
-    """Whether a column holds dates or times as text."""
+    """True if a column holds dates or times as text."""
     there = filled(values)
     return bool(there) and sum(bool(STAMP.match(text)) for text in texts(there)) >= 0.8 * len(there)

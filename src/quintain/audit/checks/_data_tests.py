@@ -24,13 +24,13 @@ from ._data_tables import STAMP, Row, column, columns, filled, is_id, is_stamps,
 LEAST = 20
 """Values on either side below which nothing is said."""
 DISTANCE = 0.2
-"""Of distributions, from which on they are unlike."""
+"""Distance from which two distributions count as different."""
 SHARE = 0.15
-"""Of shares."""
+"""Difference from which two shares count as different."""
 NEVER, SURE = 0.03, 1e-5
-"""Of shares of which one is none or all, and how sure that must be."""
+"""Bound of a share that counts as none or all, and the p-value that it needs."""
 PHRASES, PHRASED = "words in phrases that come back", 0.5
-"""What people write often has phrases, too: only a large distance counts."""
+"""Test of recurring phrases and its distance; human text has phrases too, so only a large distance counts."""
 ALPHA = 0.01
 AUC = 0.75
 MOMENT = re.compile(
@@ -289,7 +289,7 @@ def drawn_by_task(tasks: Sequence[Sequence[Row]]) -> set[str]:
 
 
 def holm(every: Sequence[tuple[str, Unlike]]) -> list[tuple[str, Unlike]]:
-    """Those that hold after Holm's correction, and are large, the largest first."""
+    """Returns the large differences that hold after Holm's correction, largest first."""
     kept: list[tuple[str, Unlike]] = []
     for rank, (name, difference) in enumerate(sorted(every, key=lambda pair: pair[1].p)):
         if difference.p > ALPHA / (len(every) - rank):
@@ -299,7 +299,7 @@ def holm(every: Sequence[tuple[str, Unlike]]) -> list[tuple[str, Unlike]]:
 
 
 def auc(sample: Sequence[Row], reference: Sequence[Row], rng: random.Random, *, most: int = 200) -> float | None:
-    """How well a classifier tells rows of both sides apart, 0.5 to 1: area under the curve, on rows it has not seen."""
+    """Returns the area under the curve, 0.5 to 1, of a classifier of both sides on held-out rows."""
     names = [name for name in columns(sample) if name in set(columns(reference))]
     names = [name for name in names if not is_id(name, column(sample, name))]
     rows = [(row, 0) for row in _drawn(sample, rng, most)] + [(row, 1) for row in _drawn(reference, rng, most)]

@@ -22,12 +22,12 @@ _DEFAULT = re.compile(r"\b(?:default(?:s to| is|:)?|by default) [`'\"]?(-?\w+)",
 _ONCE = re.compile(r"\b(only once|once (for|per)|no more than once|at most once|a single time)\b", re.IGNORECASE)
 _NOT_EMPTY = re.compile(r"not (be )?(empty|blank)|non-?empty|must say something", re.IGNORECASE)
 ONE_WORD = re.compile(r"^((exactly |only )?one|(a )?single) word\b(?!,? or)", re.IGNORECASE)
-"""A word to search for is no such promise, nor is one word of what only reads: of two it finds nothing."""
+"""Descriptions that ask for one search word; a reading tool makes no promise about two words."""
 _SUBMITS = re.compile(r"submit|answer|final|finish|guess", re.IGNORECASE)
 PART = re.compile(
     r"\bpart of\b|substring|\b(contain\w*|holds?) (\w+ ){0,3}(texts?|strings?|letters|characters)\b", re.IGNORECASE
 )
-"""What contains a word need not be found by a part of the word, and what contains a thing not by one of its id."""
+"""Descriptions of a substring match on text; containing a word or an id promises nothing about a part of it."""
 _LAST = re.compile(
     r"\b(last|latest) (one |answer |submission |call )?(counts|wins|is (taken|graded|scored))", re.IGNORECASE
 )
@@ -186,7 +186,7 @@ def _forms(ctx: AuditContext, variation: Variation) -> Iterator[Finding | None]:
 
 
 def part_finds_less(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """A row that the whole text finds is not found by a part of it, and the list is not full."""
+    """True if a row found by the whole text is missing from a short result list for a part."""
     record = records[0]
     whole, part = rows_of(record.at("whole").value), rows_of(record.at("call").value)
     if whole is None or part is None or record.at("call").is_error:
@@ -231,7 +231,7 @@ def first_counts(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.last_one_counts", "action_drift", needs=("tools", "call", "tasks", "oracle"), value=56)
 def last(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Where the last answer is said to count, an earlier one changes nothing."""
+    """Checks that an earlier answer changes nothing where the last answer is documented to count."""
     tools = {tool.name: tool for tool in ctx.about.tools if _LAST.search(tool.description)}
     if not tools:
         raise NotChecked("no tool says that the last call counts")

@@ -30,7 +30,7 @@ NEW = "zq9_new_text"
 
 
 def claim_of(tool: ToolSpec) -> str:
-    """What is promised: "once", "first", "every", or "" for nothing."""
+    """Returns what the description promises: "once", "first", "every", or "" for nothing."""
     texts = [
         tool.description,
         *(str(schema.get("description") or "") for schema in tool.properties.values() if is_dict(schema)),

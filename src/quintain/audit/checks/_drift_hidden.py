@@ -29,12 +29,12 @@ ADMIN = (
     "ping", "echo", "noop", "test", "help",
 )  # fmt: skip
 GUESSES = 160
-"""Names that are tried beside those in the code."""
+"""Number of guessed names tried in addition to those in the code."""
 TOLD = 4
 
 
 def answers(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The call does something, or asks for its arguments, where two names that are no tool get another answer."""
+    """True if an unlisted name is handled like a tool while two names that do not exist are refused."""
     record, name = records[0], evidence.data
     seen, *other_results = (record.at(mark) for mark in ("call", "nobody", "near"))
     if seen.how == "crashed" or UNKNOWN.search(text_of(seen)) or not all(result.is_error for result in other_results):
@@ -50,12 +50,12 @@ def _shape(seen: OpResult, name: str) -> str:
 
 
 def _near(name: str) -> str:
-    """A name that is none, to which whoever suggests another would suggest the same."""
+    """Returns a nonexistent name so similar that suggestions in an error message stay the same."""
     return f"{name}q"
 
 
 def hidden_tools(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
-    """What can be called, but is not advertised."""
+    """Yields findings for callable tools that are not advertised."""
     advertised = {tool.name for tool in ctx.about.tools}
     ops = [op for name in _names(ctx, advertised) for op in _calls(ctx, name)]
     reported: dict[str, None] = {}

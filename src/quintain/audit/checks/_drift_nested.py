@@ -1,7 +1,7 @@
-"""Lists beside each other: what is asked for more narrowly is a part of the rest; what cannot be read finds nothing.
+"""Checks that a narrower query returns a subset of a wider one, and that an unreadable query finds nothing.
 
-Nobody says what the right rows are; but "at least 8" cannot show what "at least 4" leaves out, nor a longer word what
-a part of it does not find.
+The right rows need not be known: "at least 8" cannot show a row that "at least 4" leaves out, nor a longer word a row
+that a part of it does not find.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _key(row: Any) -> Any:
 
 
 def is_whole(seen: OpResult) -> bool:
-    """Whether a list gives no reason to think that there is more."""
+    """True if a list shows no sign of being truncated."""
     rows, value = rows_of(seen.value) or [], parsed(seen.value)
     stated = [item for item in value.values() if not isinstance(item, list)] if is_dict(value) else []
     return len(rows) not in _CUT and all(item in (None, False, len(rows)) for item in stated)
@@ -77,7 +77,7 @@ def sticks_out(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("x.narrower_lists_are_parts", "action_drift", needs=("tools", "call", "tasks"), value=69)
 def nested(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What is asked for more narrowly is a part of what is asked for more widely."""
+    """Checks that a narrower query returns a subset of a wider one."""
     reported: set[str] = set()
     looked = False
     for known in _lists(ctx):
@@ -109,7 +109,7 @@ def nested(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _limit(ctx: AuditContext, known: KnownCall, given: dict[str, Any], *, but: str) -> float:
-    """After how many rows a list ends, as the call says or a default does; 0 where nobody can tell."""
+    """Returns the row limit of a list, from the call or a default; 0 if it is unknown."""
     tool = next(spec for spec in ctx.about.tools if spec.name == known.op.name)
     limits = [
         given.get(name, schema.get("default"))
@@ -120,9 +120,9 @@ def _limit(ctx: AuditContext, known: KnownCall, given: dict[str, Any], *, but: s
 
 
 def _is_cut(record: Record, records: Sequence[Record], *, limit: float) -> bool:
-    """Whether the wider list may end before its last row.
+    """True if the wider list may end before its last row.
 
-    So it does at the limit; and where the longest lists are of one length, share rows and are not the same.
+    That is so at the limit, and where the longest lists have one length, share rows and differ.
     """
     kept = [keys for each in records for mark in ("wide", "narrow") if (keys := keys_of(each.at(mark)))]
     most = max(map(len, kept), default=0)
@@ -163,7 +163,7 @@ def _narrowing(ctx: AuditContext, known: KnownCall) -> Iterator[tuple[str, str]]
 
 
 def _is_part(text: str) -> bool:
-    """Whether a text is looked for wherever it stands, and not word by word."""
+    """True if a text matches as a substring and not as a word."""
     return PART.search(text) is not None and not re.search(r"\b(?:key)?words?\b|\bterms?\b|exact", text, re.IGNORECASE)
 
 

@@ -86,7 +86,7 @@ def _moments(ctx: AuditContext, op: Op, looks: Sequence[Op]) -> Iterator[Probe]:
 
 
 def names_another(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A call works with the number of the first entry, and of the lists that are shown another entry is concerned."""
+    """True if a call with the number of the first entry acts on another entry of the shown lists."""
     record, base = records[0], evidence.data["base"]
     if record.at("call").is_error:
         return False
@@ -118,5 +118,5 @@ def _concerned(before: Any, after: Any, base: int) -> Iterator[bool]:
 
 
 def _says(entry: Any, number: int) -> bool:
-    """Whether an entry has the number itself."""
+    """True if an entry contains the number itself."""
     return is_dict(entry) and any(value == number and not isinstance(value, bool) for value in entry.values())

@@ -1,4 +1,4 @@
-"""The environment beside production: what both declare, and what both answer."""
+"""Checks the environment against production: declarations of both, and answers of both."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def _differences(own_fields: dict[str, Any], other_fields: dict[str, Any]) -> It
 
 
 def _at_odds(first: Any, second: Any) -> bool:
-    """Whether both descriptions speak of a unit of one kind, and have none of it in common."""
+    """True if both descriptions name units of one kind and share no unit of it."""
     own_units, other_units = (units_in(_words(schema)) for schema in (first, second))
     kinds = {kind for kind, _ in own_units} & {kind for kind, _ in other_units}
     return any(not {pair for pair in own_units if pair[0] == kind} & other_units for kind in kinds)
@@ -163,14 +163,14 @@ def _is_turned(own_score: float, other_score: float) -> bool:
 
 
 def _holds(record: Record, number: float) -> bool:
-    """Whether the world has that number, so that it is a datum."""
+    """True if the world contains the number, so that it is data."""
     seen = record.at("world")
     return seen.fine and any(amount == number for _, amount in _numbers(seen.value))
 
 
 @check("x.production_counts_the_same", "action_drift", needs=("call", "production", "tasks"), value=73)
 def counted(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What does not depend on the world is neither turned round nor in another unit than in production."""
+    """Checks that computed results have the sign and unit that production gives them."""
     real = ctx.play(Op("production", mark="production")).at("production").value
     pairs = real.get("calls") if is_dict(real) else None
     if not pairs:

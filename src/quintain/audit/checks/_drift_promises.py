@@ -1,4 +1,4 @@
-"""What a tool's description promises of its answers: their order, and how many there are at most."""
+"""Checks answers against a tool's description: their order and their maximum length."""
 
 from __future__ import annotations
 

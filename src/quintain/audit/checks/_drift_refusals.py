@@ -1,4 +1,4 @@
-"""Schemas beside what is refused: a call that fits is not refused for its form, and one that does not fit is."""
+"""Checks schemas against refusals: valid calls are not refused for their form, and invalid ones are."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _BOUND = re.compile(
 
 
 def complaint(seen: OpResult, arguments: dict[str, Any], parameters: dict[str, Any]) -> str:
-    """What a refusal says of a call that its schema's own words forbid it to say; empty for nothing of the kind."""
+    """Returns the part of a refusal that contradicts the tool's own schema, or an empty string."""
     text = text_of(seen) if seen.is_error and seen.how != "crashed" else ""
     known: dict[str, Any] = parameters.get("properties") or {}
     values = {str(value).lower() for value in arguments.values()}
@@ -76,7 +76,7 @@ def complaint(seen: OpResult, arguments: dict[str, Any], parameters: dict[str, A
 
 
 def _like_parameter(name: str, said_text: str, text: str) -> bool:
-    """Whether a word is meant as the name of a parameter: by its form, or because the sentence is of nothing else."""
+    """True if a word is meant as a parameter name: by its form, or because the sentence has no other content."""
     if "_" in name or re.search(r"argument|parameter|field|[`'\"]", said_text):
         return True
     words = re.sub(r'^\W*("?error"?\W+)?(\w*Error:)?', "", text, flags=re.IGNORECASE)
@@ -261,7 +261,7 @@ def _manner(variation: Variation) -> str:
 
 @check("x.schema_is_kept", "action_drift", needs=("tools", "call", "tasks"), value=75)
 def kept(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Where an environment refuses what does not fit its schemas, it does so everywhere."""
+    """Checks that an environment that refuses schema violations refuses all of them."""
     tried = [candidate for candidate in ctx.variations.all if candidate.kind == "illegal"]
     if not tried:
         raise NotChecked("no schema forbids anything")

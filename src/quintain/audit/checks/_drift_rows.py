@@ -35,7 +35,7 @@ _PARTIAL = re.compile(r"more|next|total|found|count|cursor|truncat|remain|has_|p
 
 
 def joined(value: Any, world: Any) -> list[dict[str, Any]] | None:
-    """The rows of an answer with what the world knows of each of them; None when they are no rows of one table."""
+    """Returns the rows of an answer with their world entries, or None for rows of several tables."""
     rows = rows_of(value)
     if not rows:
         return None if rows is None else []
@@ -71,7 +71,7 @@ def unsorted(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def breaks_order(rows: Sequence[dict[str, Any]], field: str, order: str) -> bool:
-    """Whether some row stands before one that it should follow."""
+    """True if a row stands before one that it should follow."""
     values: list[Any] = [row.get(field) for row in rows]
     if any(value is None for value in values) or len({type(value).__name__ for value in values}) != 1:
         return False
@@ -103,7 +103,7 @@ def _outside(rows: Sequence[dict[str, Any]], field: str, how: str, *, value: Any
 
 
 def _other(there: Any, value: Any) -> bool:
-    """Whether a field is surely another one than was asked for: no part of it, in no case."""
+    """True if a field differs from the requested value, ignoring case and substrings."""
     if isinstance(there, str) and isinstance(value, str):
         first, second = there.strip().casefold(), value.strip().casefold()
         return bool(first) and second not in first and first not in second
@@ -154,7 +154,7 @@ def _passes(row: dict[str, Any], data: dict[str, Any]) -> bool:
 
 
 def _kinds(tried: Sequence[Variation], table: str) -> dict[str, list[str]]:
-    """What rows that are listed have in the fields with few values: a list may be only of what is still open."""
+    """Returns the values of the listed rows in fields with few values: a list may show open items only."""
     found: dict[str, set[str]] = {}
     for variation in tried:
         rows = joined(variation.seen.value, variation.base_state.world) or []
@@ -229,7 +229,7 @@ def _comparable(rows: Sequence[dict[str, Any]], name: str) -> bool:
 
 
 def _seeing(variation: Variation) -> Probe:
-    """The call beside the world that it is about; the world is absent where it cannot be seen."""
+    """Returns a probe of the call after a look at its world; the world is absent where it cannot be seen."""
     return Probe((*variation.base_state.head, Op("state", mark="world"), variation.op.marked("call")))
 
 
@@ -292,7 +292,7 @@ def _meaning(variation: Variation, name: str, schema: Any, *, rows: Sequence[dic
 
 
 def _always(variation: Variation, name: str, field: str) -> bool:
-    """Whether the parameter stands for the field at all: its values are among the field's in the world, or its enum."""
+    """True if the parameter's value is among the field's values in the world or in its enum."""
     schema = variation.tool.properties[name]
     value = variation.arguments[name]
     there = {
@@ -389,7 +389,7 @@ def whole(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _short(ctx: AuditContext, own_variations: Sequence[Variation], name: str) -> Finding | None:
-    """A list that is shorter than it should be, where most lists of the tool are just as long as they should."""
+    """Returns a finding for a list that is too short where most lists of the tool have the right length."""
     tried = [candidate for candidate in own_variations if candidate.name in ("", name) and name in candidate.arguments]
     for table, rows in tables_of(own_variations[0].base_state.world).items():
         kinds = _kinds(tried, table)

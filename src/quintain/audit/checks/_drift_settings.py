@@ -1,8 +1,8 @@
-"""What a tool is told to set is what another tool then shows, whatever was set before. No state is needed.
+"""Checks that a setter's value shows up in another tool, whatever was set before; no state is needed.
 
 Where the answer of a reading tool has a field of a parameter's name, the calls of the writing tool are made one by one
-and two by two. A field that takes what was told after some of them, and after others, which say the same that it is
-done, has something else, follows the number of calls or the first of them, not what they are told.
+and two by two. A field that takes the set value after some of them, and has another value after other calls with the
+same success message, follows the number of calls or the first one, not their arguments.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SETS = ("set", "put", "assign", "change", "update")
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """A tool that sets, the parameter, the values that it is told, and a call that shows what became of it."""
+    """A setter tool, its parameter and values, and a call that shows the result."""
 
     tool: ToolSpec
     known: KnownCall
@@ -109,7 +109,7 @@ def fields(value: Any, name: str) -> dict[str, Any]:
 
 
 def follows_not(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A field takes two unlike values that it is told, and another time, said to be done, it has something else."""
+    """True if a field takes two different set values, and a third time keeps another value after a reported success."""
     name, field = evidence.data["name"], evidence.data["field"]
     stated = [next(op.value[name] for op in record.ops if op.mark == "call") for record in records]
     shown = [fields(record.at("look").value, name) for record in records]
@@ -130,7 +130,7 @@ def _is(first: Any, second: Any) -> bool:
 
 @check("x.set_is_shown", "action_drift", needs=("tools", "call", "tasks"), value=72)
 def set_is_shown(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What a tool was told to set is what is shown, whatever was set before."""
+    """Checks that the value set by a tool is shown, whatever was set before."""
     looked, reported = False, set[tuple[str, str]]()
     known = [(setting, _histories(setting.values)) for setting in _settings(ctx)]
     firsts = ctx.play_all([setting.probe(histories[0]) for setting, histories in known])

@@ -1,4 +1,4 @@
-"""Tools that compute, beside Python: each operation that they offer, on numbers that tell the operands apart."""
+"""Checks tools that compute against Python: each operation that they offer, on numbers that tell the operands apart."""
 
 from __future__ import annotations
 

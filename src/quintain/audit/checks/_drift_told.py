@@ -1,8 +1,8 @@
-"""What a call is told is what it does: each parameter beside the fields of the world and of the answer that follow it.
+"""Checks that a call has the effect of its arguments: each parameter against the fields that follow it.
 
-Nobody says which field follows which parameter; it is learned. A field that takes a parameter's value in most calls,
-or moves by it, must do so in all calls that say that they are done: where it does not, a value was cut, replaced by a
-default, or left out. A field that moves by a fixed multiple of it counts in another unit.
+Which field follows which parameter is learned. A field that takes a parameter's value in most calls, or moves by it,
+must do so in all calls that report success: where it does not, a value was cut, replaced by a default, or left out. A
+field that moves by a fixed multiple of it counts in another unit.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _slots(record: Record) -> Slots:
 
 
 def takes(value: Any, asked: Any) -> bool:
-    """Whether a field has the value, in whatever spelling, or among others."""
+    """True if a field has the value, in any spelling, or contains it."""
     if isinstance(asked, str) and isinstance(value, str):
         first, second = " ".join(value.split()).casefold(), " ".join(asked.split()).casefold()
         second = second.lstrip("0") if second.isdigit() else second  # 07 may be taken as 7.
@@ -79,14 +79,14 @@ def takes(value: Any, asked: Any) -> bool:
 
 
 def moves(before: Any, after: Any, asked: Any, *, sign: int) -> bool:
-    """Whether a number moved by the value."""
+    """True if a number moved by the value."""
     if not (is_number(before) and is_number(after) and is_number(asked)):
         return False
     return abs(after - before - sign * asked) <= 1e-9 * max(1, abs(asked))
 
 
 def holds(there: tuple[Any, Any], asked: Any, how: str) -> bool:
-    """Whether a place follows a parameter: "takes" its value, or moves "up" or "down" by it."""
+    """True if a place follows a parameter: "takes" its value, or moves "up" or "down" by it."""
     if how == "takes":
         return takes(there[1], asked)
     return moves(*there, asked, sign=1 if how == "up" else -1)
@@ -113,7 +113,7 @@ def left_out(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _is_told(answer: Any, place: tuple[Any, Any], asked: Any) -> bool:
-    """Whether the answer names what became of it, where that is a number, and may be read from what was asked."""
+    """True if the answer states the resulting number, and the request contained digits."""
     if isinstance(asked, str) and not any(map(str.isdigit, asked)):
         return False
     numbers = [item for item in (place[1], _difference(place)) if is_number(item)]
@@ -128,7 +128,7 @@ def _difference(place: tuple[Any, Any]) -> Any:
 
 
 def ignores(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Two calls differ in a parameter; the field of its name becomes the same, and not what one of them was told."""
+    """True if two calls differ in a parameter and the field of its name gets the same other value."""
     name, slot = evidence.data["name"], evidence.data["slot"]
     asked = [next(op.value[name] for op in record.ops if op.mark == "call") for record in records[:2]]
     places = [_slots(record).get(slot) for record in records[:2]]
@@ -191,7 +191,7 @@ class Series(msgspec.Struct, frozen=True):
         return [variation.arguments[self.name] for variation in self.variations]
 
     def at(self, slot: str) -> list[tuple[Any, Any] | None]:
-        """What became of a place in each call; a field that did not change is what it was."""
+        """Returns the place before and after each call; an unchanged field keeps its value."""
         known = [slots[slot] for slots in self.slots if slot in slots]
         is_field = slot.startswith("answer/") or "/+/" in slot
         still = None if is_field or not known else (known[0][0], known[0][0])
@@ -236,7 +236,7 @@ def _without(slots: Slots, names: set[str]) -> Slots:
 
 @check("x.done_as_told", "action_drift", needs=("tools", "call", "tasks"), value=73)
 def done_as_told(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What a call is told is what it does: no value is cut, replaced, left out, or counted in another unit."""
+    """Checks that no argument is cut, replaced, dropped or counted in another unit."""
     reported: set[tuple[str, str]] = set()
     looked = False
     for series in series_of(ctx):
@@ -299,13 +299,13 @@ def _partly(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
 
 
 def _one_number(wrong: Sequence[tuple[Variation, tuple[Any, Any], Any]]) -> bool:
-    """Whether texts that are no numbers have all become one and the same number."""
+    """True if texts that are not numbers all became the same number."""
     are_words = all(isinstance(item, str) and not item.strip().isdigit() for _, _, item in wrong)
     return are_words and is_number(wrong[0][1][1]) and all(place[1] == wrong[0][1][1] for _, place, _ in wrong)
 
 
 def _excused(slot: str, wrong: tuple[Variation, tuple[Any, Any], Any], *, how: str) -> bool:
-    """What is told, or no fault: nothing said for an answer, an id made of other things, a long text in short."""
+    """True if a difference is announced or not a fault: an empty answer, a composed id, a shortened long text."""
     place, asked = wrong[1:]
     if _is_told(wrong[0].seen.value, place, asked):
         return True
@@ -315,14 +315,14 @@ def _excused(slot: str, wrong: tuple[Variation, tuple[Any, Any], Any], *, how: s
 
 
 def _named(slot: str, name: str) -> bool:
-    """Whether a place is called like a parameter."""
+    """True if a place has the name of a parameter."""
     field = slot.rpartition("/")[2]
     stem = re.sub(r"^new_|_(cents|minutes|seconds|id|name)$", "", name)
     return field in (name, stem)
 
 
 def _never(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
-    """A field that is called like the parameter, and is the same whatever it is told."""
+    """Returns a finding for a field named like the parameter that never changes with it."""
     if slot.startswith("answer/") or slot.rpartition("/")[2] != series.name:
         return None
     found: dict[str, list[Variation]] = {}
@@ -404,7 +404,7 @@ def _multiple(ctx: AuditContext, series: Series, slot: str) -> Finding | None:
 
 
 def _follows(series: Series, rate: float) -> bool:
-    """Whether anything goes by the rate that the description says."""
+    """True if some place changes by the rate in the description."""
     return any(
         place is not None and {rate, -rate} & {*_factors(place, asked)}
         for slots in series.slots

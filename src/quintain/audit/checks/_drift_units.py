@@ -50,14 +50,14 @@ _MODIFIED = re.compile(
     r"|at least|at most|from|cheaper|dearer|about|usually|currently|e\.g)\b",
     re.IGNORECASE,
 )
-"""What makes of a rate that is told another one."""
+"""Words that change a rate given in a description."""
 UNITS = (1, 10, 100, 1000, 0.1, 0.01, 0.001, 12, 60, 3600)
 """Multiples by which one and the same rate is counted in another unit."""
 _DENIED = re.compile(
     r"\b(?:not|never|no|rather than|instead of|unlike)(?: in| as)? (?:whole |full |the )?[\w-]+(?: units?)?",
     re.IGNORECASE,
 )
-"""What a description says that a parameter is not counted in."""
+"""Phrases in which a description rules a unit out."""
 
 
 def unit_of(text: str, *, words: bool = False) -> tuple[str, str] | None:
@@ -92,7 +92,7 @@ def units_in(text: str) -> set[tuple[str, str]]:
 
 
 def may_be(factor: float, name: str, description: str, *, slot: str) -> bool:
-    """Whether a place may move by that multiple of a parameter: it counts in a smaller unit, or something else."""
+    """True if a place may move by that multiple of a parameter: it counts in a smaller unit, or something else."""
     unit = unit_of(name) or unit_of(description, words=True)
     field = slot.rpartition("/")[2]
     if unit is None:
@@ -110,7 +110,7 @@ def may_be(factor: float, name: str, description: str, *, slot: str) -> bool:
 
 
 def rate_of(text: str, name: str) -> float | None:
-    """The one rate at which a description says that a parameter is counted, as in "charges 50 for each of `bags`"."""
+    """Returns the single rate that a description gives for a parameter, as in "charges 50 for each of `bags`"."""
     found = [(float(hit[1]), text[hit.end() :][:40]) for hit in _RATE.finditer(text)]
     stem = re.escape(name.lower().removesuffix("s").replace("_", " "))
     if len(found) != 1 or not found[0][0] or _MODIFIED.search(text):

@@ -1,4 +1,4 @@
-"""What texts promise: tools and parameters that they name, an order, a length; and what the words of errors mean."""
+"""Helpers that read texts: named tools and parameters, promised orders and lengths, and words of errors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ INVALID = re.compile(
 
 
 def text_of(seen: OpResult) -> str:
-    """What an op gave, as text: its exception, or its value."""
+    """Returns the result of an op as text: its exception, or its value."""
     if seen.raised:
         return seen.raised
     return seen.value if isinstance(seen.value, str) else json.dumps(seen.value, ensure_ascii=False, default=str)
@@ -124,7 +124,7 @@ _AT_MOST = re.compile(
 
 
 def promises_at_most(description: str) -> int | None:
-    """How many results a description promises at most."""
+    """Returns the largest number of results that a description promises."""
     found = _AT_MOST.search(description)
     return int(found[1]) if found else None
 
@@ -137,7 +137,7 @@ _QUOTED = re.compile(rf"`({_WORD})`")
 
 
 def tools_called(text: str) -> set[str]:
-    """Words of a text that it tells its reader to call."""
+    """Returns the tool names that a text directs its reader to call."""
     return {first or second for first, second in _CALLED.findall(text) if (first or second).islower()}
 
 
@@ -206,7 +206,7 @@ def _compared(node: ast.AST) -> set[str]:
 
 
 def _dispatches(node: ast.FunctionDef) -> bool:
-    """Whether a function is one that tools are called by: it is called so, or it is told a tool's name."""
+    """True if a function dispatches tool calls: by its name, or by a parameter for the tool's name."""
     reported = {item.arg for item in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)}
     return bool(re.search(r"call|tool|dispatch|invoke|execute|step", node.name)) or bool(reported & _NAMES)
 

@@ -23,7 +23,7 @@ def wavers(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def verdicts(record: Record, marks: Sequence[str]) -> list[Any]:
-    """What was given for the end, as often as it was asked; what an op raised counts as one verdict."""
+    """Returns the verdicts at the end, one per request; an exception counts as a verdict."""
     found: list[Any] = []
     for op in record.ops:
         seen = record.at(op.mark) if op.mark in marks else None
@@ -39,7 +39,7 @@ def kinds(record: Record, marks: Sequence[str]) -> set[str]:
 
 
 def counted(values: Sequence[Any]) -> str:
-    """How often which verdict was reached, in a sentence."""
+    """Returns a phrase with the number of times that each verdict was reached."""
     kinds = [repr(value) for value in values]
     return "; ".join(f"{kinds.count(kind)} x {kind}" for kind in dict.fromkeys(kinds))
 
@@ -47,7 +47,7 @@ def counted(values: Sequence[Any]) -> str:
 def by_process(
     ctx: AuditContext, task: str, ops: Sequence[Op], *, apart: Split, context: Context, how: str
 ) -> Finding | None:
-    """The finding that the score at the end of a script is another one there, with the one difference that does it."""
+    """Returns a finding for a score that depends on the process, with the one difference that causes it."""
     if misses_locale(context, apart.one, apart.other):
         return None
     for words, part in (*parts(context), ("the process", context)):
@@ -58,7 +58,7 @@ def by_process(
 
 
 def unlike(ctx: AuditContext, task: str, probes: Sequence[Probe], *, apart: Split, title: str) -> Finding | None:
-    """The finding that the score at the end of the first of these probes is another one than in the rest."""
+    """Returns a finding for a final score of the first probe that differs from the other probes."""
     return ctx.finding(
         title,
         *probes,

@@ -1,7 +1,8 @@
-"""Verdicts on what is nearly right, or right with damage beside it: what a verifier looks at first, or at all.
+"""Checks verdicts on nearly right work, and on right work with damage beside it.
 
-A verifier that takes one entry of a set, or a sample of the facts, agrees with itself on a solution, where all are
-right, and on nothing done, where all are wrong. Where one thing among several is wrong, it depends on which it meets.
+A verifier that takes one entry of a set, or a sample of the facts, is consistent on a solution, where all are right,
+and on an idle episode, where all are wrong. Where one thing among several is wrong, its verdict depends on the drawn
+entry.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class End(NamedTuple):
 
 
 class Way(NamedTuple):
-    """What solves a task, and how long its verdict takes."""
+    """A solution of a task and the time of its verdict in seconds."""
 
     task: str
     ops: tuple[Op, ...]
@@ -60,7 +61,7 @@ class Way(NamedTuple):
 
 @check("x.verdict_near_the_solution", "flaky_verifier", needs=("tasks", "tools"), value=74)
 def verdict_near_the_solution(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What is nearly right, or right with damage beside it, is scored alike each time and by every process."""
+    """Checks that nearly right or damaged work gets the same score each time and in every process."""
     ways = [_way(ctx, task) for task in _tasks(ctx)]
     ends = [end for way in ways for end in _ends(ctx, way)]
     if not ends:
@@ -152,7 +153,7 @@ def _ends(ctx: AuditContext, way: Way) -> Iterator[End]:
 
 
 def _a_line_wrong(op: Op) -> Iterator[Op]:
-    """The op with the first line that says something of a text of several another one, and with the last one so."""
+    """Yields the op with its first line of content changed, and with its last one changed."""
     texts = op.value.items() if is_dict(op.value) else [("", op.value)]
     for name, text in texts:
         lines = text.split("\n") if isinstance(text, str) else []
@@ -163,7 +164,7 @@ def _a_line_wrong(op: Op) -> Iterator[Op]:
 
 
 def _beside(ctx: AuditContext, task: str, calls: Sequence[Op]) -> list[Op]:
-    """Writes that are no part of the solution: known ones, and its own calls on something else."""
+    """Returns writes outside the solution: known ones, and its own calls on other things."""
     own_value = {(op.name, repr(op.value)) for op in calls}
     acts = known(ctx, task).acts if task in kinds_of_tasks(ctx, 2) else ()  # Other checks ask about these, too.
     free = [op for op in acts if (op.name, repr(op.value)) not in own_value]

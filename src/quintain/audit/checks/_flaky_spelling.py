@@ -1,7 +1,8 @@
-"""One spelling that is right in some tasks and wrong in others: siblings tell which spellings a verifier takes.
+"""Checks that a spelling accepted in most sibling tasks is accepted in all of them.
 
 How strict a verifier is, is its author's choice, as long as it is the same for all: 1.50 for 1.5, 1,000 for 1000, a
-space at the end. What is taken for the answer in most tasks of a kind and refused in a few is judged by accident.
+space at the end. A spelling that is taken for the answer in most tasks of a kind and refused in a few is judged by
+accident.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from ._reward_runs import runs_of
 from ._unsolv_runs import SolutionRun, decimal, kinds, skeleton, solution_runs
 
 _TASKS = 24
-"""Of a kind that are tried."""
+"""Number of tasks of a kind that are tried."""
 _KINDS = 3
 _LEAST = 3
 """Tasks that must take a spelling."""
@@ -35,7 +36,7 @@ _SETS = names(
     "attendees participants members guests invitees recipients tags labels watchers cc bcc "
     "helpers users people emails assignees reviewers approvers"
 )
-"""Names of lists that nobody means as an order."""
+"""Names of lists whose order has no meaning."""
 _IN_ORDER = re.compile(
     r"\b(in (this|that|the (given|same|following)) order|sorted|ranked?|ranking|ordered)\b", re.IGNORECASE
 )
@@ -135,7 +136,7 @@ def _saying(solution_run: SolutionRun, text: str) -> tuple[Op, ...]:
 
 
 def _alike(solution_run: SolutionRun) -> tuple[tuple[str, ...], str] | None:
-    """What the task is told, and whether its answer is a text or which kind of number."""
+    """Returns the prompt's skeleton, and the type of the answer: text, or a kind of number."""
     own = _own(solution_run)
     return None if own is None else (skeleton(solution_run.told), _form(own))
 
@@ -151,7 +152,7 @@ def _is_set(name: str, value: Any) -> bool:
 
 
 def turned_lists(ctx: AuditContext, task: str) -> Callable[[Op, ToolSpec | None], Op]:
-    """Turns round the lists of a call that are sets by their names, unless the agent is told of an order."""
+    """Reverses the set-like lists of a call, unless the prompt asks for an order."""
     prompt = next((solution_run.told for solution_run in solution_runs(ctx) if solution_run.task == task), "")
 
     def turned(op: Op, _tool: ToolSpec | None) -> Op:

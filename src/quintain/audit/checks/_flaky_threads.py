@@ -1,4 +1,4 @@
-"""One session in several threads, one after the other, as whoever calls it from a pool of threads does."""
+"""Checks that one session gives the same results when its calls run in several threads, one after another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HERE = f"{__name__}:"
 
 
 def strays(records: Sequence[Record], evidence: Evidence) -> bool:
-    """An op that is done in a thread of its own gives what it does not give where all are done in one; both worked."""
+    """True if an op in its own thread gives another result than in one shared thread; both worked."""
     moved, record, again = records
     mark = evidence.marks[0]
     seen = _lane(moved, mark)

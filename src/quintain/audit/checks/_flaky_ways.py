@@ -37,7 +37,7 @@ TEACHES = "the same act is now paid and now not, so that it learns from noise"
 
 @check("x.verdict_early", "flaky_verifier", needs=("tasks",), value=76)
 def verdict_early(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A verdict is about the end, whether or not the score was asked for on the way, or the world went back."""
+    """Checks that earlier score requests and restores do not change the final verdict."""
     for task in ctx.sample_tasks(2):
         acts = doing(ctx, task)
         own_ops = (*marked((reset(task), *acts)), _SCORE)
@@ -53,7 +53,7 @@ def verdict_early(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _unlike(ctx: AuditContext, ops: Sequence[Op], words: str, *, task: str) -> Generator[Finding | None, None, bool]:
-    """Whether the verdict at the end of ops is not that of the marked ones alone."""
+    """Returns True if the verdict at the end differs from that of the marked ops alone; yields the finding."""
     ctx.count_comparisons()
     odd, plain = Probe(tuple(ops)), Probe(alone(ops))
     first, second = ctx.play_all([odd, plain])
@@ -186,7 +186,7 @@ _AHEAD = [0.0]
 
 
 _HELD: dict[str, Any] = {}
-"""What clocks stood at when they were held; empty while they go."""
+"""Time of the held clocks; empty while they run."""
 
 
 def hold(player: Player, on: str, _value: Any) -> float:
@@ -213,7 +213,7 @@ def leap(_player: Player, _on: str, seconds: Any) -> float:
 
 
 def _replace(module: ModuleType, fakes: dict[int, Any]) -> None:
-    """What a module has imported by name; those of the audit itself and of Python keep the true time."""
+    """Replaces the clocks that a module has imported by name; those of the audit and of Python keep the true time."""
     file = getattr(module, "__file__", None) or ""
     if not file or "/quintain/audit/" in file or file.startswith(sys.base_prefix):
         return
@@ -315,17 +315,17 @@ def scored_apart(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _unequal(score: float, full: float, most: float | None) -> bool:
-    """Whether a score is not the full one; where `most` says so, that it is no more than that, and the full one is."""
+    """True if a score is not the full one; with `most`, if it is at most that and below the full one."""
     return abs(score - full) > 1e-9 if most is None else score <= most + 1e-9 < full
 
 
 def _ordered(prompt: str) -> bool:
-    """Whether the agent is told in what order it must act."""
+    """True if the prompt states an order of actions."""
     return bool({"then", "first", "before", "after", "finally", "once"} & set(prompt.lower().replace(",", " ").split()))
 
 
 def _other_orders(ops: Sequence[Op], writes: Sequence[int]) -> Iterator[tuple[Op, ...]]:
-    """The writes turned round, and neighbours swapped, all else in its place; the ends tell which were independent."""
+    """Yields the writes in reverse order and with neighbors swapped; the end states show which were independent."""
     orders = [[*reversed(writes)]] if len(writes) > 2 else []
     for place in range(min(3, len(writes) - 1)):
         swapped = [*writes]

@@ -1,4 +1,4 @@
-"""What is claimed of a judge: its grade for what the stub of its model replies, and what that model is asked."""
+"""Relations about a judge: its grade for replies of a stub model, and the questions it sends to that model."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def grade(seen: OpResult) -> float | None:
 
 
 def asked(seen: OpResult) -> list[str]:
-    """What the judge's model was asked."""
+    """Returns the texts sent to the judge's model."""
     texts: Any = seen.value.get("asked") if seen.fine and is_dict(seen.value) else None
     return [str(text) for text in texts] if is_list(texts) else []
 
@@ -42,7 +42,7 @@ def asked(seen: OpResult) -> list[str]:
 
 
 def graded(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """What is no verdict was given a grade."""
+    """True if a reply without a verdict got a grade."""
     return grade(records[0].at("judge")) is not None
 
 
@@ -66,15 +66,15 @@ def beyond(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 def constant(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """Whatever the model says, the grade is the same number."""
+    """True if the grade is the same number for every reply."""
     grades = [grade(record.at("judge")) for record in records]
     return None not in grades and len(set(grades)) == 1
 
 
 def unseen(records: Sequence[Record], evidence: Evidence) -> bool:
-    """What the model is asked does not hold the words in `data`, nor says that something is left out.
+    """True if the judge's question lacks the words in `data` and does not report an omission.
 
-    Words of leaving out that stand in the question of a short answer (second probe) as well speak of something else.
+    Words of omission that also stand in the question about a short answer (second probe) refer to something else.
     """
     texts = asked(records[0].at("judge"))
     text = "\n".join(texts)
@@ -92,7 +92,7 @@ def sticks(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 def asks_until(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """Of several replies to one answer only the last is good, and the grade is that of a good one (third probe)."""
+    """True if the last good reply of several sets the grade of a good one (third probe)."""
     last_good, all_bad, good = (grade(record.at("judge")) for record in records[:3])
     if last_good is None or all_bad is None or good is None or len(asked(records[1].at("judge"))) < 2:
         return False
@@ -122,7 +122,7 @@ RUBRIC = re.compile(r"rubric|criteri|guideline")
 
 
 def unfenced(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The second answer, which closes the fence of the first and goes on as if it were the judge, stands as it is."""
+    """True if the second answer, which closes the fence of the first and imitates the judge, is sent unchanged."""
     fence = around(records[0], MARK)
     said = str(records[1].ops[-1].value["answer"])
     texts = asked(records[1].at("judge"))
@@ -130,7 +130,7 @@ def unfenced(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 def around(record: Record, said: str) -> tuple[str, str] | None:
-    """What stands before and behind the answer in what the model is asked; None where it does not stand there once."""
+    """Returns the text before and after the answer in the judge's question, or None unless it stands there once."""
     texts = [text for text in asked(record.at("judge")) if text.count(said) == 1]
     if not texts:
         return None
@@ -139,7 +139,7 @@ def around(record: Record, said: str) -> tuple[str, str] | None:
 
 
 def is_fence(before: str, behind: str) -> bool:
-    """Whether something that closes stands right behind the answer, and its like right before it."""
+    """True if a closing delimiter stands right after the answer and its counterpart right before it."""
     head, tail = before.rstrip("\n ")[-40:], behind.lstrip("\n ")[:40]
     tag = re.search(r"<([\w-]+)[^<>]*>$", head)
     if tag and tail.startswith(f"</{tag.group(1)}"):

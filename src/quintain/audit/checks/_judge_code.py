@@ -19,7 +19,7 @@ VERDICTS = frozenset(("yes", "no", "correct", "incorrect", "true", "pass", "fail
 
 
 class Smell(msgspec.Struct, frozen=True):
-    """Something to look at."""
+    """A suspicious place in a judge's source."""
 
     title: str
     line: int
@@ -50,7 +50,7 @@ def code(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def smells(tree: ast.AST) -> Iterator[Smell]:
-    """What is suspicious in a file."""
+    """Yields the suspicious places in a file."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             yield from _membership(node)

@@ -1,7 +1,7 @@
-"""Reports of "Key: value" lines: contradicted, left empty or cut short they are not worth what a right one is.
+"""Checks reports of "Key: value" lines: contradicted, empty or truncated ones are paid less than a right one.
 
-Whoever grades a report looks for facts in it, and is content too soon: with a line that says the right thing among
-others that do not, or with one that says nothing wrong because it says nothing.
+A grader that looks for facts in a report is satisfied too soon: by a right line among wrong ones, or by a line that
+says nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TASKS = 3
 """Tasks whose reports are changed."""
 _LINE = re.compile(r"\s*(?P<key>[^\W\d_][\w /-]{0,40}?)\s*[:=]\s+(?P<value>\S.*?)\s*")
 _LEAST = 4
-"""Wrong values that must stand beside a right one."""
+"""Number of wrong values listed besides a right one."""
 _DIGITS = "0123456789"
 _MANNERS = {
     "contradicted": "a report that says several things of each point, the right one among them, is paid in full",
@@ -119,7 +119,7 @@ def report_lines(ctx: AuditContext) -> Iterator[Finding | None]:
 def _judged(
     ctx: AuditContext, report: Report, said: dict[str, list[str]], *, reported: set[str]
 ) -> Iterator[Finding | None]:
-    """Only points that somebody looks at: to say something wrong of one costs something."""
+    """Yields findings for the graded keys only: keys for which a wrong value costs something."""
     keys = list(said)
     falsified = [report.saying({key: said[key][:1]}) for key in keys]
     full = report.one.full or 0.0

@@ -1,4 +1,4 @@
-"""What a judge is given several of, criteria or references, and a model that is content with some of them."""
+"""Checks judges with several criteria or references, with a model that is satisfied with some of them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Members(msgspec.Struct, frozen=True):
 
 
 class Table(msgspec.Struct, frozen=True):
-    """A way to tell a verdict on each.
+    """A format of one verdict per member.
 
     Attributes:
         form: "each": one reply for one question; "listed": one after the other; "keyed": with their names.
@@ -166,7 +166,7 @@ def _holds(text: str, part: str) -> bool:
 def played(
     task: str, group: Members, table: Table, *, chosen: frozenset[int], turned: bool = False, mark: str = "judge"
 ) -> Op:
-    """The judge of a task, asked while its model is content with the chosen members; `turned`: told backwards."""
+    """Returns a judge op whose model is satisfied with the chosen members; `turned` reverses the verdicts."""
     value = {
         "task": task,
         "group": msgspec.to_builtins(group),
@@ -178,7 +178,7 @@ def played(
 
 
 def is_asked(texts: Sequence[str], group: Members, table: Table) -> bool:
-    """Whether what the model is asked holds the members: each in a question of its own, or all in one."""
+    """True if the judge's questions hold the members: one per question, or all in one."""
     found = [{place for place, candidate in enumerate(group.texts) if _holds(text, candidate)} for text in texts]
     if table.form != "each":
         return any(len(item) == len(group.texts) for item in found)
@@ -189,7 +189,7 @@ def is_asked(texts: Sequence[str], group: Members, table: Table) -> bool:
 
 
 def unlike(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The same verdicts, each with its name, are graded in two ways when they are told in two orders."""
+    """True if the same named verdicts in two orders get two grades."""
     first, second = (grade(record.at("judge")) for record in records)
     return first is not None and second is not None and abs(first - second) > EPSILON
 

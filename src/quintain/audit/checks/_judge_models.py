@@ -1,7 +1,7 @@
-"""Which model judges whom: families by name, versions that may change under one name, and heat.
+"""Checks judge models by name: same family as the policy, unpinned versions and high temperature.
 
-A judge likes what its own family writes (Panickssery and others, NeurIPS 2024), so a policy that is trained against a
-judge of its own family learns the family's taste. No model is asked: names say enough for a warning.
+A judge prefers text of its own family (Panickssery and others, NeurIPS 2024), so a policy that is trained against a
+judge of its own family learns the family's taste. No model is called: names say enough for a warning.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FAMILIES = {
     "olmo": r"olmo-?\d|tulu(?=-)",
     "minimax": r"minimax(?=-)|abab\d",
 }
-"""What names of each family's models begin with."""
+"""Prefixes of the model names of each family."""
 _PROVIDER = re.compile(
     r"^(?:[a-z]{2,6}\.)?(?:openai|anthropic|google|meta|mistral|amazon|cohere|deepseek|qwen|xai|ai21)\."
 )
@@ -61,9 +61,9 @@ class Use(msgspec.Struct, frozen=True):
 
 
 def families(name: str) -> frozenset[str]:
-    """The families that a model's name speaks of; none for a name that is no known model's.
+    """Returns the model families that a name refers to; empty for an unknown name.
 
-    One distilled from another is of both.
+    A distilled model belongs to both.
     """
     found: set[str] = set()
     if re.search(r"\s", name):
@@ -76,7 +76,7 @@ def families(name: str) -> frozenset[str]:
 
 
 def is_model(name: str) -> bool:
-    """Whether a text is the name of a model, and nothing else: a family's prefix at its beginning or behind a slash."""
+    """True if a text is a model name: a family's prefix at its start or after a slash, and no other content."""
     if not re.fullmatch(r"[\w.:/@+-]{2,80}", name):
         return False
     last = _PROVIDER.sub("", name.lower().rpartition("/")[2])
@@ -84,12 +84,12 @@ def is_model(name: str) -> bool:
 
 
 def is_pinned(name: str) -> bool:
-    """Whether a name says which version: by a date, a number, a hash, or the size of weights that anybody may hold."""
+    """True if a name fixes its version: by a date, a number, a hash, or the size of open weights."""
     return bool(_PINNED.search(name.lower()))
 
 
 def declared(value: Any) -> list[Use]:
-    """What a subject's attribute `models` says: by role a name, or {"model": name, "temperature": number}."""
+    """Returns the uses in a subject's attribute `models`: a name by role, or {"model": name, "temperature": number}."""
     found: list[Use] = []
     for role, item in value.items() if is_dict(value) else ():
         name = item.get("model") if is_dict(item) else item
@@ -145,7 +145,7 @@ def _walk(node: ast.AST, role: str, found: list[Use], *, path: str) -> None:
 
 
 def _names(node: ast.AST) -> Iterator[str]:
-    """What a node calls what stands in it."""
+    """Yields the names that a node gives to its content."""
     if isinstance(node, ast.keyword):
         yield node.arg or ""
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):

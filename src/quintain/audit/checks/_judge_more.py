@@ -17,7 +17,7 @@ PARTS = ("the start of it qzx3", "the middle of it qzx5", "the end of it qzx9")
 
 
 def longer() -> Iterator[tuple[str, str]]:
-    """(what it is, an answer that may be cut), short ones first: what is too long may rightly be refused."""
+    """Yields (description, answer that may be cut), short ones first: a very long answer may rightly be refused."""
     start, middle, end = PARTS
     yield "an answer of several lines", f"{start}\n{middle}\n\n{end}"
     yield "an answer of several sentences", f"{start}. {middle}! And {end}."

@@ -36,7 +36,7 @@ REPLIES = (
     ('{"better": "A"}', '{"better": "B"}'), ('{"choice": "A"}', '{"choice": "B"}'),
     ('{"preferred": "A"}', '{"preferred": "B"}'), ('{"winner": 1}', '{"winner": 2}'), ("one", "two"),
 )  # fmt: skip
-"""What a judge's model may say for the first and for the second of two things."""
+"""Replies of a judge's model in favor of the first and of the second of two things."""
 ANSWERS = (MARK, *(f"{MARK} {word}" for word in ("one", "two", "three", "four", "five", "six", "seven")))
 """A judge that draws the places draws otherwise for some of them."""
 _THING = (
@@ -53,7 +53,7 @@ _BETWEEN = re.compile(rf"(?:[\W_]|s|{_THING}|start|begin|content|is|of|the|reads
 
 
 def slot(text: str, said: str) -> int | None:
-    """Which of two labelled places holds the words: 0 or 1; None where they stand in no such place."""
+    """Returns which of two labelled places holds the words, 0 or 1, or None without such a place."""
     before, found, behind = text.partition(said)
     if not found:
         return None
@@ -105,7 +105,7 @@ def _places(record: Record, mark: str = "judge") -> list[int | None]:
 
 
 def place_alone(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """Asked in both orders, a model that only sees the place brings the answer as far as one that prefers it."""
+    """True if a model that only sees the place, asked in both orders, yields the grade of a preferring one."""
     grades = [grade(record.at("judge")) for record in records]
     own_score, other_score, first, second = grades
     if own_score is None or other_score is None or {*_places(records[0])} != {0, 1}:
@@ -124,7 +124,7 @@ def mapped_wrongly(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 def one_order(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """Whatever the answer is, it stands in one place, and a model that only sees the place decides the grade."""
+    """True if the answer always stands in one place and a model that only sees the place sets the grade."""
     own_score, other_score, first, second = (grade(record.at("judge")) for record in records[:4])
     if own_score is None or other_score is None or first is None or second is None:
         return False
@@ -196,7 +196,7 @@ def _finding(
 
 @check("x.judge_ignores_order", "judge", needs=(*NEEDS, "hidden"), value=46)
 def order(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Of several criteria or references each counts, in whatever order they are asked or their verdicts told."""
+    """Checks that each of several criteria or references counts, in any order of questions or verdicts."""
     is_known = False
     for task in ctx.sample_tasks(TASKS):
         hidden = ctx.play(Op("hidden", name=task, mark="hidden")).at("hidden").value
@@ -214,7 +214,7 @@ def order(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _understood(ctx: AuditContext, task: str, group: Members) -> Table | None:
-    """How verdicts on each of several things are told to this judge; None when it does not ask about each."""
+    """Returns the verdict format that this judge reads, or None if it does not ask about each member."""
     every = frozenset(range(len(group.texts)))
     ops = [
         members.played(task, group, table, chosen=some, mark=f"{number} {len(some)}")

@@ -1,4 +1,4 @@
-"""What a judge's model may reply: verdicts in the usual vocabularies, and what is no verdict at all."""
+"""Replies of a judge's model: verdicts in the usual vocabularies, and texts without a verdict."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ KEYS = (
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A reply with a verdict in it.
+    """A reply that contains a verdict.
 
     Attributes:
-        text: What the model says.
-        how: What is special about it.
-        is_plain: Nobody could read it in two ways.
+        text: The model's text.
+        how: Its special feature.
+        is_plain: True if it can be read in one way only.
     """
 
     text: str

@@ -23,7 +23,7 @@ FORMS = (
     "[[{}]]", "<score>{}</score>", "<grade>{}</grade>", "<rating>{}</rating>", '{{"score": {}}}', '{{"grade": {}}}',
     '{{"rating": {}}}', '{{"points": {}}}',
 )  # fmt: skip
-"""How a model says a number."""
+"""Forms in which a model states a number."""
 NUMBERS = (*range(11), *range(20, 101, 10))
 BEYOND = (11, 12, 101, 1000)
 """Numbers of no scale: a judge that grades them, too, does not say where its own ends."""
@@ -37,16 +37,16 @@ _THRESHOLD = re.compile(
     r"\b(?:below|under|less than|fewer than|at least|or more|or fewer|or less|minimum|threshold|pass(?:es|ing|ed)?)\b",
     re.IGNORECASE,
 )
-"""Words that tell that not every number is worth one of its own."""
+"""Words stating that several numbers are worth the same."""
 
 
 class Scale(msgspec.Struct, frozen=True):
-    """What a judge makes of numbers.
+    """A judge's grades by number.
 
     Attributes:
-        form: How it is told one.
-        grades: By number, of those that it grades.
-        ends: Whether it grades none that is beyond every scale.
+        form: Form in which the model states a number.
+        grades: Grade by number, for the numbers that it grades.
+        ends: True if it grades no number beyond every scale.
     """
 
     form: str
@@ -63,7 +63,7 @@ class Scale(msgspec.Struct, frozen=True):
 
 
 def scale(ctx: AuditContext) -> Scale | None:
-    """How this judge is told numbers, and what it makes of them; None for one that is told something else."""
+    """Returns the scale of the judge, or None for a judge that does not read numbers."""
     return ctx.once(("judge's scale",), _scale)
 
 
@@ -94,7 +94,7 @@ def _graded(record: Record, form: str, numbers: Sequence[int]) -> dict[int, floa
 
 
 def falls(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Of the numbers in `data`, told in the form before them, one is graded less than the one before it."""
+    """True if one of the numbers in `data`, stated in its form, is graded lower than the previous number."""
     form, several = evidence.data
     return fallen(_graded(records[0], form, several)) is not None
 
@@ -110,13 +110,13 @@ def fallen(grades: dict[int, float]) -> int | None:
 
 
 def flat_end(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Of the numbers in `data`, told in the form before them, those at one end are graded alike, all others apart."""
+    """True if the numbers in `data` are graded alike at one end of the scale and differently elsewhere."""
     form, several = evidence.data
     return bool(flat(_graded(records[0], form, several))) and not _graded(records[0], form, BEYOND)
 
 
 def flat(grades: dict[int, float]) -> list[int]:
-    """The numbers at the lower or the upper end of a scale that are worth the same, if elsewhere each counts."""
+    """Returns the numbers at the lower or upper end of a scale that are worth the same, if others differ."""
     numbers = sorted(grades)
     for row in (numbers, numbers[::-1]):
         alike = [number for number in row if abs(grades[number] - grades[row[0]]) <= EPSILON]
@@ -133,7 +133,7 @@ def flat(grades: dict[int, float]) -> list[int]:
 
 @check("x.judge_scale", "judge", needs=NEEDS, value=45)
 def numbers(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Where the judge's model says a number of a scale, a greater one is graded better."""
+    """Checks that a greater number of the judge's scale gets a better grade."""
     known = scale(ctx)
     if known is None:
         raise ctx.not_checked("the judge's model is asked for no number of a scale")
@@ -150,7 +150,7 @@ def numbers(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _told(ctx: AuditContext) -> bool:
-    """Whether the judge's model or the agent is told that a part of the scale counts alike."""
+    """True if the question, the prompt or the hidden data states that a part of the scale counts alike."""
     task = ctx.tasks[0]
     ops = [Op("hidden", name=task, mark="hidden")] if "hidden" in ctx.offers else []
     record = ctx.play(reset(task, mark="prompt"), *judged(task, "yes")[1:], *ops)

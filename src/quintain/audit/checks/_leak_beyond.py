@@ -29,7 +29,7 @@ WHY = {
 
 
 def shows_beyond(records: Sequence[Record], evidence: Evidence) -> bool:
-    """What the task hides is read, plainly or in a code, and was neither told, nor said, nor is it in the world."""
+    """True if hidden data is readable, plain or encoded, and was in no prompt, call or world."""
     record, needle = records[0], str(evidence.data["needle"])
     if needle not in {folded(spelled(leaf)) for _, leaf in leaves(record.at("hidden").value)}:
         return False
@@ -58,7 +58,7 @@ def _shows(op: Op, seen: OpResult, needle: str) -> bool:
 
 
 def is_special(needle: str) -> bool:
-    """Whether a value is one that no other text holds by accident: long, of several words, or a number of some size."""
+    """True if a value stands in no other text by accident: long, of several words, or a number of some size."""
     marks = len(re.findall(r"\W", needle))
     return (any(map(str.isdigit, needle)) and len(needle) >= 4) or (len(needle) >= 12 and marks >= 2)
 
@@ -68,12 +68,12 @@ def _declared(value: Any) -> str:
 
 
 def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[str]] = {}) -> Iterator[tuple[str, Hit]]:
-    """What walks through tasks came upon, each in the first task that showed it.
+    """Yields the hits of walks through tasks, each in the first task that showed it.
 
     Args:
-        ctx: Plays them.
-        tasks: In which to walk.
-        own: By task, texts to look for in place of what it hides.
+        ctx: Plays the walks.
+        tasks: Tasks to walk through.
+        own: By task, texts to look for in place of its hidden data.
     """
     writers = set(ctx.discovery.writers)
     bases: dict[str, list[Any]] = {}
@@ -113,7 +113,7 @@ def walked(ctx: AuditContext, tasks: Sequence[str], own: Mapping[str, Sequence[s
 
 
 def told_again(ctx: AuditContext, task: str, hit: Hit, *, other_values: Sequence[str]) -> Finding | None:
-    """A finding of a hit, where it can be of use: whoever has read it can still be paid."""
+    """Returns a finding for a hit that an agent can use: a reader can still earn the reward."""
     oracle = ctx.oracle(task) or ()
     before = [msgspec.structs.replace(op, mark="") for op in oracle[: hit.late]]
     world = [Op("state", mark="world")] if "state" in ctx.offers else []
@@ -187,7 +187,7 @@ def ready(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[Finding | None]:
 
 
 def lies_ready(records: Sequence[Record], evidence: Evidence) -> bool:
-    """All that is read is a text of the solution, and stands not in what was told."""
+    """True if the result read is exactly a text of the solution and stands in no prompt."""
     record, needle = records[0], str(evidence.data["needle"])
     given = {evened(spelled(leaf)).strip() for _, leaf in leaves(record.at("oracle").value)}
     read, text = (evened(read_text(record.at(mark))) for mark in ("read", "told"))

@@ -30,7 +30,7 @@ def declares(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def answers(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Before anything was done, a call of others' names a tool of the solution and all that it is called with."""
+    """True if, before any action, an earlier call by others names a tool of the solution with all its arguments."""
     record = records[0]
     step = record.at("oracle").value[int(evidence.data)]
     wanted, text = _scalars(record, int(evidence.data)), folded(read_text(record.at("read")))

@@ -1,7 +1,7 @@
-"""Text behind text: every plain text that somebody may have hidden in another one, by the codes that people use.
+"""Decoders for hidden text: finds plain text inside other text, in the usual codes.
 
-The other way round from looking for the base64 of a secret: what is found in a text is decoded, twice if need be,
-whatever stands beside the secret in it ("gold=4711"). Only clean text is kept, so little is found by accident.
+The inverse of looking for the base64 of a secret: each token of a text is decoded, twice if needed, whatever surrounds
+the secret ("gold=4711"). Only clean text is kept, so that accidental hits are rare.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _once(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _clean(read: Callable[[str], bytes], token: str) -> str | None:
-    """What a token decodes to, where that is clean text, packed or not."""
+    """Returns the clean text that a token decodes to, compressed or not."""
     try:
         raw = read(token)
     except (ValueError, binascii.Error):

@@ -1,8 +1,8 @@
-"""A walk through all that can be read in a task, inside the child: thousands of answers are looked at, hits come out.
+"""Explores all readable data of a task inside the child: thousands of answers are searched for hidden values.
 
-It begins with calls that work and goes on with what they answer: ids, paths and words that were shown become arguments
-of the next calls, as a curious agent would do. Between them stand calls that are wrong on purpose, for errors talk.
-What the agent was told, has said itself, or may look up in the world is no secret any more.
+The walk starts with calls that work and continues with their answers: ids, paths and words become arguments of the next
+calls, as for a curious agent. Deliberately wrong calls stand between them, since error messages may leak. Text from the
+prompt, from the agent itself or from the visible world is not a secret.
 """
 
 from __future__ import annotations
@@ -42,29 +42,28 @@ HIDDEN_NAMES = (
 )  # fmt: skip
 """Further files in which a truth lies about."""
 ENDINGS = (".orig", "~", ".bak", ".old", ".rej", ".new", ".fixed", ".solution", ".expected", ".patch", ".swp", ".gold")
-"""Of copies that were left beside a file."""
+"""File name endings of backup copies."""
 SEARCHED = re.compile(r"(?:^|_)(?:query|q|text|term|terms|words?|search|pattern|prefix|keyword|filter|topic|question)$")
 LEAST = 4
 """Characters of a bare value below which it may stand somewhere by accident."""
 WHOLE = 40
 """Characters of a text that is a piece of work, and no fact that stands somewhere."""
 STRUCTURED = 12
-"""Characters of a text of several words, which nobody writes twice by accident."""
+"""Length of a text of several words that is not repeated by accident."""
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """Something hidden, read.
+    """A hidden value that could be read.
 
     Attributes:
-        code: What it was decoded from; empty for plain text.
-        why: "error": an error said it; "asked": a word that only who looks for the answer says was answered by it;
-            "beyond": it stands nowhere in the world that the tool else shows; "whole": it is all that is read at a
-            place that nobody spoke of, and what the oracle hands in; "after": it is shown only once something else
-            was done.
+        code: Name of its encoding; empty for plain text.
+        why: "error": an error message contained it; "asked": a word that only a search for the answer uses returned
+            it; "beyond": it stands nowhere in the world that the tool else shows; "whole": it is the whole content
+            of an unmentioned place, and what the oracle hands in; "after": it is shown only after another action.
         needle: The hidden value's text, folded.
-        path: Where it stands in what the task hides.
-        late: Ops of the oracle that came before.
-        then: Ops that came between those and the one that showed it.
+        path: Its path in the hidden data.
+        late: Number of oracle ops before it.
+        then: Ops between those and the op that showed it.
     """
 
     code: str
@@ -84,7 +83,7 @@ def flat(value: Any) -> str:
 
 
 def stands_in(needle: str, text: str) -> bool:
-    """Whether a text holds a value by itself, and not as a part of a longer word or number."""
+    """True if a text contains a value by itself, and not as a part of a longer word or number."""
     start = 0
     while (at := text.find(needle, start)) >= 0:
         before, behind = text[at - 1 : at], text[at + len(needle) : at + len(needle) + 2]
@@ -102,7 +101,7 @@ def evened(text: str) -> str:
 
 
 def read_text(seen: OpResult) -> str:
-    """What the agent read, as text: strings as they are, not as JSON writes them."""
+    """Returns the result as the agent reads it: strings as they are, not as JSON writes them."""
     if seen.how:
         return seen.raised.partition(":")[2]
     value = parsed(seen.value)
@@ -110,7 +109,7 @@ def read_text(seen: OpResult) -> str:
 
 
 def finds(text: str, needle: str) -> str | None:
-    """How a text shows a value: "" plainly, or the name of a code; None when it does not."""
+    """Returns how a text shows a value: "" for plain, the name of a code, or None if it does not."""
     even = evened(text)
     if stands_in(needle, even) or stands_in(needle, folded(text)):
         return ""
@@ -244,7 +243,7 @@ class Walker:
         return "beyond" if is_said and there >= 3 and there >= 0.5 * count else ""
 
     def _is_handed_in(self, op: Op, needle: str) -> bool:
-        """Whether a text of some length is what the oracle hands in, read where neither it nor the task looks."""
+        """True if a text is what the oracle hands in, read where neither oracle nor task looks."""
         oracle = msgspec.convert(self.asked["oracle"], list[Op])
         given = {evened(spelled(leaf)).strip() for each in oracle if each != op for _, leaf in leaves(each.value)}
         places = [evened(spelled(leaf)) for _, leaf in leaves(op.value)]
@@ -291,7 +290,7 @@ class Walker:
         self._begin()
 
     def _declared(self) -> None:
-        """What the tools' declaration says in examples and descriptions, choices left out."""
+        """Collects hits in the examples and descriptions of the tools' declaration, without enum choices."""
         seen = self.player.do(Op("tools"))
         text = "\n".join(spelled(leaf) for path, leaf in leaves(seen.value) if "enum" not in path)
         for needle, path in self.needles.items():
@@ -339,7 +338,7 @@ class Walker:
                 yield from (call(tool, {**base, name: word}) for word in (*CURIOUS, *MORE_CURIOUS))
 
     def _parameters(self) -> Iterator[tuple[str, dict[str, Any], str, dict[str, Any]]]:
-        """Of readers: (tool, arguments that work, a parameter, its schema)."""
+        """Yields (tool, arguments that work, parameter, its schema) for the reading tools."""
         for tool in self.asked["tools"]:
             if tool["name"] not in self.asked["writers"]:
                 bases: Sequence[Any] = self.asked["bases"].get(tool["name"], ())
@@ -369,7 +368,7 @@ class Walker:
             self._look(op, seen, is_error=bool(seen.how) or speaks_of_error(seen.value), is_honest=False)
 
     def _after(self) -> None:
-        """What is shown once an answer was sent in haste, again and again, or once calls went wrong."""
+        """Collects hits shown only after hasty answers or after failed calls."""
         oracle = msgspec.convert(self.asked["oracle"], list[Op])
         if not oracle:
             return

@@ -1,7 +1,7 @@
-"""Logs that know the future: a row that says what the solution will do stands there before, and is dated after it.
+"""Checks logs for future knowledge: a row dated after the solution's own row that states the same content.
 
-Worlds are made from dumps, and a dump is made when everything is over. Of a log all rows but those are of the past, so
-whatever is later than the row that the solution adds, and says the same, was written by whoever solved it first.
+Worlds are made from dumps, and a dump is made when everything is over. All other rows of a log lie in the past, so a
+row that is later than the one that the solution adds, and states the same, was written by an earlier solver.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KINDS, READS = 4, 8
 PAST = 4
 """Rows of the past that make a log, for each that is later."""
 MAX_KIND_VALUES = 3
-"""Values of a column that tells kinds of rows apart, such as a status."""
+"""Most values of a column that tells kinds of rows apart, such as a status."""
 TIMES = ("at", "time", "timestamp", "ts", "date", "when", "day")
 """Last words of names of columns that hold a time as a number."""
 
@@ -79,9 +79,9 @@ def _logs(seen: OpResult) -> Tables:
 
 
 def _repeated(before: Sequence[Row], after: Sequence[Row], *, said: str = "") -> Iterator[tuple[str, str, str]]:
-    """Column of the time, column and text of what was said before and is said again by a new row, which is earlier.
+    """Yields (time column, column, text) of earlier content that a new row with an earlier time repeats.
 
-    A moment that stands in what the agent was told and says (`said`) was asked for, and is no log's.
+    A time that stands in the prompt and in the agent's calls (`said`) was asked for, and is not a log's.
     """
     known = {repr(row) for row in before}
     for new in (row for row in after if repr(row) not in known):
@@ -96,7 +96,7 @@ def _repeated(before: Sequence[Row], after: Sequence[Row], *, said: str = "") ->
 
 
 def _is_like(old: Row, new: Row, rows: Sequence[Row]) -> bool:
-    """Whether two rows differ in nothing but their name, their time and who wrote them: what is planned says so."""
+    """True if two rows differ only in name, time and author, as planned rows do."""
     other_values = [name for name in new if old.get(name) != new[name] and not is_id(name, [])]
     other_values = [name for name in other_values if not _is_time(name, new[name])]
     return len(other_values) <= 1 and all(
@@ -105,7 +105,7 @@ def _is_like(old: Row, new: Row, rows: Sequence[Row]) -> bool:
 
 
 def _is_text(name: str, value: Any) -> bool:
-    """Whether something is said that stands there by no accident."""
+    """True if the value is a text long enough not to recur by accident."""
     return isinstance(value, str) and len(value) >= 8 and not is_id(name, []) and not STAMP.match(value)
 
 
@@ -116,7 +116,7 @@ def _is_time(name: str, value: Any) -> bool:
 
 
 def _is_later(value: Any, moment: Any) -> bool:
-    """Whether one time is after another that is written alike."""
+    """True if one time is after another of the same format."""
     if isinstance(moment, str):
         return isinstance(value, str) and len(value) == len(moment) and bool(STAMP.match(value)) and value > moment
     return bool(is_number(value) and value > moment)

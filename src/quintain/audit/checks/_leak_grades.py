@@ -1,7 +1,8 @@
-"""Grades that are told: a number in an answer that is as good as the score, whatever the words are worth.
+"""Checks for leaked grades: a number in an answer that equals the score, whatever the words are worth.
 
-What a solution says is made wrong part by part, each as long as before. The world then differs in these words alone;
-a number that falls with the score all the same is no datum of it, but the verifier's. Whoever may say it again climbs.
+Each part of the solution's text is made wrong, at equal length. The world then differs in these words alone; a number
+that falls with the score all the same is not data of the world, but the verifier's. An agent that can submit again can
+climb it.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from ._same_cache import misspelt
 LEVELS, PARTS = 3, 6
 """Levels of a score that make a scale; parts of what is said that are made wrong, one by one and together."""
 NEAR = 0.02
-"""Of the whole scale: by so much a number may be rounded."""
+"""Largest rounding error of such a number, as a share of the scale."""
 
 
 def follows(records: Sequence[Record], evidence: Evidence) -> bool:
-    """At one place of the answer a number is as good as the score, the worlds are alike, and the best can follow."""
+    """True if a number in the answer tracks the score, in like worlds, and can guide a second attempt."""
     want: dict[str, Any] = evidence.data
     points: list[tuple[float, float]] = []
     worlds: list[dict[str, Any]] = []
@@ -44,7 +45,7 @@ def follows(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def is_scale(points: Sequence[tuple[float, float]]) -> bool:
-    """Whether what was told is the score in another unit, over three levels of it, some of which were met twice."""
+    """True if the shown numbers are the score in another unit, at three levels or more, some seen twice."""
     paid, shown_values = zip(*points, strict=True)
     levels = {round(item, 6) for item in paid}
     if not LEVELS <= len(levels) < len(points) or max(shown_values) <= min(shown_values):
@@ -54,7 +55,7 @@ def is_scale(points: Sequence[tuple[float, float]]) -> bool:
 
 
 def _are_alike(worlds: Sequence[dict[str, Any]]) -> bool:
-    """Whether worlds changed at the same places, and differ in texts alone."""
+    """True if worlds changed at the same places and differ in texts only."""
     if len({frozenset(world) for world in worlds}) != 1:
         return False
     return all(
@@ -87,7 +88,7 @@ def grades(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
 
 
 def _played(task: str, ops: Sequence[Op], at: int, *, then: Sequence[Op] = ()) -> Probe:
-    """A solution, what one of its calls answers, what the world is then, the score, and whether it may be mended."""
+    """Returns a probe of a solution with one call's answer, the world, the score and an optional repair."""
     doing = [op.marked("read") if place == at else op for place, op in enumerate(ops)]
     again = [*then, score(mark="again")] if then else []
     return Probe((reset(task), *doing, Op("changes", mark="world"), score(), *again))
@@ -101,7 +102,7 @@ def _parts(op: Op) -> list[tuple[str, int]]:
 
 
 def _split(value: Any) -> list[str]:
-    """What is said, in parts."""
+    """Returns the parts of a text or of a list of texts."""
     if isinstance(value, str):
         return value.split("\n")
     return [*value] if is_list(value) and all(isinstance(item, str) for item in value) else []

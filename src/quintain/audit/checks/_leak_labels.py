@@ -1,7 +1,7 @@
-"""Objects that an answer names as what is expected, and that hold what the solution does: no hidden truth is needed.
+"""Checks for answers that label an object as expected and that match the solution; needs no hidden truth.
 
-Nobody has to say what a task hides for this: what stands under such a name comes true when the task is solved, and
-not before; or it tells which value belongs where, as the solution's calls do.
+The hidden data need not be declared for this: what stands under such a name comes true when the task is solved, and not
+before; or it states which value belongs where, as the solution's calls do.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _READS = 40
 
 
 def labelled(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Something under such a name at "read" is not so in the world, and is so when the solution was played."""
+    """True if a labelled object at "read" is not yet true in the world and is true after the solution."""
     record, solved = records[:2]
     seen, world = record.at("read"), record.at("state").value
     if seen.is_error:
@@ -62,7 +62,7 @@ def _named(value: Any, path: str = "", *, is_named: bool = False) -> Iterator[tu
 
 
 def _holds(world: Any, expected: dict[str, Any]) -> bool:
-    """Whether some object of the world has all of this."""
+    """True if some object of the world has all of these fields."""
     if is_list(world):
         return any(_holds(item, expected) for item in world)
     if not is_dict(world):
@@ -72,7 +72,7 @@ def _holds(world: Any, expected: dict[str, Any]) -> bool:
 
 
 def _pairs(expected: dict[str, Any], calls: Sequence[Op]) -> bool:
-    """Whether it maps one argument to another, for two writes of the solution or more, and for half of them."""
+    """True if the object maps one argument to another, for at least two and half of the solution's writes."""
     flat = {key: item for key, item in expected.items() if not (is_dict(item) or is_list(item))}
     pairs = {(folded(spelled(key)), folded(spelled(item))) for key, item in flat.items()}
     right = 0
@@ -83,7 +83,7 @@ def _pairs(expected: dict[str, Any], calls: Sequence[Op]) -> bool:
 
 
 def labels(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
-    """What readers tell, before anything was done, of that which the solution writes to."""
+    """Yields findings for labelled objects that readers show before any action."""
     oracle = ctx.oracle(task) or ()
     writers = set(ctx.discovery.writers)
     writes = [op for op in oracle if op.do == "call" and op.name in writers]

@@ -1,7 +1,7 @@
-"""Answers under names that nobody declared: a row called _answer, a method that is no tool, a field called solution.
+"""Checks for answers under undeclared names: a row `_answer`, a method that is not a tool, a field `solution`.
 
-No list of hidden values and no solution is needed for it. What was read there is sent, as it is, to whatever takes an
-answer; where that is paid in full in two tasks, and in neither for what stood in the other, it was the answer.
+No list of hidden values and no solution is needed. The value read there is submitted unchanged; where that is paid in
+full in two tasks, and in neither for the other task's value, it was the answer.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FULL = 1.0
 
 
 def paid_as_read(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """What the first two tasks answer at "read" and is sent there is paid in full, and not in the other task."""
+    """True if two tasks each pay in full for the value at "read", and not for the other task's value."""
     own, other_records = records[:2], records[2:]
     for record in own:
         sent = next(op.value for op in record.ops if op.mark == "send")
@@ -71,7 +71,7 @@ class Read(msgspec.Struct, frozen=True):
 
 @check("x.no_answers_under_other_names", "leak", needs=("call", "tools", "tasks"), value=51)
 def under_other_names(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Nothing that stands under a name which is not declared, or which says that it is the truth, is paid when sent."""
+    """Checks that no value under an undeclared or telling name is paid when submitted."""
     tasks = ctx.sample_tasks(3 if len(ctx.tasks) < 50 else 2)
     if len(tasks) < 2:
         raise ctx.not_checked("there is one task only, so that nothing can be told from what is always paid")
@@ -163,7 +163,7 @@ def _read(ops: Sequence[Op], seen: Sequence[OpResult]) -> Iterator[Read]:
 
 
 def _is_telling(path: Sequence[str]) -> bool:
-    """Whether the last key says that what stands there is the truth."""
+    """True if the last key labels its value as the truth."""
     return bool(path) and (label(path[-1]) == "strong" or bool(TRUTH.search(path[-1])))
 
 
@@ -176,7 +176,7 @@ def _is_error(seen: OpResult) -> bool:
 
 
 def _is_new(value: Any, prompt: str) -> bool:
-    """Whether the task itself does not speak of this name."""
+    """True if the prompt does not mention this name."""
     return not isinstance(value, str) or value.strip("_").lower() not in prompt
 
 
@@ -212,7 +212,7 @@ def _key(op: Op) -> str:
 
 
 def _values(schema: dict[str, Any], words: Sequence[str]) -> Iterator[Any]:
-    """What a parameter does not say that it takes."""
+    """Yields argument values that the schema of a parameter does not declare."""
     choices = schema.get("enum")
     if _is_text(schema):
         if is_list(choices):  # Its choices are all there is: any other one that is answered breaks the declaration.

@@ -1,7 +1,7 @@
-"""Lists that begin with what a task needs: a place that tells the answer, since nothing else orders the rows.
+"""Checks that the rows that a task needs do not always stand at the head of a list.
 
-The same list is asked for in many tasks and seeds. What the solution names afterwards stands at its head each time,
-though no field that is shown or that the world has sorts the rows so: no chance does that.
+The same list is requested in many tasks and seeds. The rows that the solution names stand at its head each time, though
+no field that is shown or that the world has sorts the rows so: chance does not do that.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ASKED = re.compile(r"\b(?:first|top|next|latest|newest|oldest|last|earliest|beg
 
 
 def at_one_end(records: Sequence[Record], evidence: Evidence) -> bool:
-    """In each task and seed what the solution names stands at one end of the list, by no field and by no chance."""
+    """True if the solution's rows stand at one end of each list, by no field and not by chance."""
     field, end = evidence.data["field"], evidence.data["end"]
     sure, orders, plain = 0.0, set[tuple[str, bool]](), True
     for place, record in enumerate(records):
@@ -74,7 +74,7 @@ def _sorted_by(rows: Sequence[Any]) -> set[tuple[str, bool]]:
 
 @check("x.order_tells_nothing", "leak", needs=("oracle", "call", "tools", "tasks"), value=48)
 def order(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Where a row stands in a list does not tell that the task needs it."""
+    """Checks that a row's place in a list does not reveal that the task needs it."""
     reads = [
         known_call for known_call in ctx.discovery.reads() if not known_call.before and rows_of(known_call.seen.value)
     ]
@@ -99,7 +99,7 @@ def order(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _is_general(ctx: AuditContext, op: Op) -> bool:
-    """Whether a call can be made in any task: its texts are empty, or choices that the schema offers."""
+    """True if a call can be made in any task: its texts are empty, or choices of the schema."""
     tool = next((spec for spec in ctx.about.tools if spec.name == op.name), None)
     properties: dict[str, Any] = tool.properties if tool is not None else {}
     texts = {name: argument for name, argument in op.value.items() if isinstance(argument, str) and argument}

@@ -1,4 +1,4 @@
-"""Places where a task's secret was seen: found by playing the same calls in two tasks, sorted from data, and told."""
+"""Places where a task's secret was seen: found with the same calls in two tasks, told apart from data, and reported."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ HOW = {
     "random": "as it is",
 }
 FIRST = 2
-"""Ops before the first call, after the reset, that tell the agent something."""
+"""Number of informative ops after the reset and before the first call."""
 
 
 Sure = Literal["hint", "likely", "proven"]
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a secret was seen.
+    """A place where a secret was seen.
 
     Attributes:
-        other: The task in which the same ops do not show it; empty when there is none to compare with.
+        other: Task in which the same ops do not show it; empty without such a task.
         at: Place of the op among all ops; 0 for the reset.
-        ops: What was played after the reset.
+        ops: Ops after the reset.
     """
 
     task: str
@@ -71,7 +71,7 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def is_first(self) -> bool:
-        """Whether the agent is told before it does anything."""
+        """True if the place comes before any action of the agent."""
         return self.op.do != "call"
 
 
@@ -89,18 +89,18 @@ def shows_hidden(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def shows_and_pays(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The same, and whoever has read it can still be paid."""
+    """True if the secret is shown and an agent that has read it can still be paid."""
     paid = number(records[0].at("score"))
     return shows_hidden(records, evidence) and paid is not None and paid >= float(evidence.data["paid"]) - 1e-9
 
 
 def said(seen: OpResult) -> Any:
-    """What the agent read: an observation, or the words of an error."""
+    """Returns what the agent read: an observation, or the text of an error."""
     return seen.raised if seen.how else seen.value
 
 
 def want(leak: Shown) -> dict[str, Any]:
-    """What `shows_it` looks for."""
+    """Returns the search key for `shows_it`."""
     return {"how": leak.how, "under": leak.under, "needle": leak.needle}
 
 
@@ -108,7 +108,7 @@ def want(leak: Shown) -> dict[str, Any]:
 
 
 def hidden_of(ctx: AuditContext, tasks: Sequence[str]) -> dict[str, Any]:
-    """What each task hides."""
+    """Returns the hidden data of each task."""
     records = ctx.play_all([Probe((Op("hidden", name=task, mark="hidden"),)) for task in tasks])
     seen = {task: record.at("hidden") for task, record in zip(tasks, records, strict=True)}
     return {task: result.value for task, result in seen.items() if result.fine and result.value is not None}
@@ -171,7 +171,7 @@ def _told(ctx: AuditContext, task: str) -> list[Op]:
 
 
 class Sorter:
-    """Tells leaks from data; what it must see of a task for that, it sees once."""
+    """Classifier of leaks and data; caches the worlds and prompts that it reads."""
 
     def __init__(self, ctx: AuditContext) -> None:
         self._ctx = ctx
@@ -179,7 +179,7 @@ class Sorter:
         self._prompts: dict[str, str] = {}
 
     def confidence(self, place: Place) -> Sure | None:
-        """How sure it is that this is a leak; None when it is data, or what the agent is to work with."""
+        """Returns the confidence that a place is a leak, or None for data and working material."""
         leak = place.leak
         if place.is_first:
             return _first(place)
@@ -209,7 +209,7 @@ class Sorter:
         return len(needle) > 3 and needle in self._prompts[place.task]
 
     def _in_world(self, place: Place) -> bool | None:
-        """Whether what was shown stands in the world as data, such as in a column; None when nobody can see."""
+        """True if the shown value stands in the world as data, such as in a column; None if the world is invisible."""
         if place.task not in self._worlds:
             self._worlds[place.task] = self._world(place.task)
         world = self._worlds[place.task]
@@ -237,18 +237,18 @@ class Sorter:
 
 
 TEST = re.compile(r"(?i)(?:^|_)(?:tests?|checks?|asserts?|assertions?|graders?|verifier)(?:_|$)")
-"""Where the code stands by which an episode is judged."""
+"""Keys that hold the code that grades an episode."""
 CODE = re.compile(r"\bassert\b|\bdef \w+\(|==|!=|\breturn\b|\bself\.|\bexpect\(|\bit\(|#!/|\bexit \d")
 
 
 def _is_test(leak: Shown) -> bool:
-    """Whether the whole code by which a task is judged is shown; the world has no data that looks like that."""
+    """True if the whole grading code is shown; the world has no such data."""
     is_code = leak.how == "long" and bool(CODE.search(str(leak.needle)))
     return is_code and any(TEST.search(key) for key in leak.path)
 
 
 def _first(place: Place) -> Sure | None:
-    """What is told at the beginning names much of the truth by right; only what calls it truth is none of it."""
+    """Returns the confidence for a leak in the first observation, which may name parts of the truth."""
     leak = place.leak
     is_telling = any(label(key) == "strong" or key in ("tests", "answer") for key in leak.path)
     if leak.how in ("strong", "marked", "told"):
@@ -261,7 +261,7 @@ def _first(place: Place) -> Sure | None:
 
 
 def _is_quoted(place: Place) -> bool:
-    """Whether a part of the truth stands in quotation marks: so the task tells how a thing is to be called."""
+    """True if a part of the truth stands in quotation marks, as names requested by the task do."""
     quoted = rf"""['"“«„]{re.escape(str(place.leak.needle))}['"”»“]"""
     return len(place.leak.path) > 1 and re.search(quoted, text_of(said(place.seen)), re.IGNORECASE) is not None
 
@@ -344,7 +344,7 @@ def _probe(ctx: AuditContext, place: Place, task: str) -> Probe:
 
 
 def register(value: Any, hidden: dict[str, Any]) -> int:
-    """Of how many tasks an answer holds what they hide, each under the task's name."""
+    """Returns the number of tasks whose hidden data an answer holds under the task's name."""
     found = [0]
 
     def walk(value: Any) -> None:

@@ -1,4 +1,4 @@
-"""Everything an agent can read of a task: what it is told, what its readers answer, and what odd calls let slip."""
+"""Everything an agent can read of a task: the prompt, the readers' answers, and errors of odd calls."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CURIOUS = (
     "answer", "answers", "expected", "gold", "solution", "solutions", "hidden", "secret", "oracle", "grader", "truth",
     "tests", "hint", "*", "%", "",
 )  # fmt: skip
-"""What a curious agent looks for."""
+"""Search words of a curious agent."""
 HIDDEN_FILES = (
     ".", "/", "..", "answers.json", "answer.txt", "gold.json", "expected.json", "solution.py", "solution.txt",
     "hidden.json", "tests", "tests/", "hidden", "solution", "../answers.json", "../gold.json", "../solution.py",
@@ -106,7 +106,7 @@ def file_calls(ctx: AuditContext, paths: Sequence[str]) -> Iterator[Op]:
 
 
 def method_calls(task: str) -> Iterator[Op]:
-    """Calls of methods that are no tools."""
+    """Yields calls of methods that are not tools."""
     for name in METHODS:
         yield call(name, {})
         yield call(name, {"task": task})
@@ -121,7 +121,7 @@ def unique(ops: Sequence[Op]) -> list[Op]:
 
 
 def told(ctx: AuditContext, task: str) -> list[Op]:
-    """What an agent is told before it does anything."""
+    """Returns the ops that show what an agent reads before any action."""
     ops = [reset(task, mark="reset")]
     if "prompt" in ctx.offers:
         ops.append(Op("prompt", name=task, mark="prompt"))
@@ -134,7 +134,7 @@ def told(ctx: AuditContext, task: str) -> list[Op]:
 
 
 def hasty(op: Op) -> Op:
-    """An answer as of somebody who has not worked: its longest free text says nothing."""
+    """Returns an answer without work: the longest free text is replaced by an empty phrase."""
     if op.do != "call":
         return msgspec.structs.replace(op, value="wait", mark="")
     texts = [name for name, argument in op.value.items() if isinstance(argument, str)]

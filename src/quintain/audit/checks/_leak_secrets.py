@@ -1,8 +1,8 @@
-"""What a task hides, and where it shows: under a telling label, as a whole object, as long text, or encoded.
+"""Search for hidden values in answers: under a telling label, as an object, as long text, or encoded.
 
-A value of the truth that stands in the world is data, not a leak: the right account number is in the CRM, or nobody
-could find it. What must not be there is the truth *as truth*: a field called `expected` that holds it, the whole
-object, the text of the tests, or a value in base64 that somebody thought nobody would read.
+A value of the truth that stands in the world is data, not a leak: the right account number is in the CRM, or the task
+could not be solved. The truth *as truth* must not be there: a field called `expected` that holds it, the whole object,
+the text of the tests, or a value in base64.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TELLING = (
 )
 _SAYING = rf"(?:expected|correct|right|true|should (?:be|have been)|must be)(?: \w+)?{_IS}"
 LONG = 40
-"""Characters of a text that nobody writes twice by accident."""
+"""Length of a text that is not repeated by accident."""
 SHORT = 6
 """Characters below which an encoded text is found by accident."""
 
@@ -66,12 +66,12 @@ class Shown(msgspec.Struct, frozen=True):
     """A secret that was shown.
 
     Attributes:
-        how: "strong", "weak" or "inner": under such a label; "told": after words that say that it is the truth; "said":
-            after words such as people use, too; "marked": beside a mark on the right choice; "object": a whole object;
-            "long"; "random": too random for an accident; or the name of an encoding.
+        how: "strong", "weak" or "inner": under such a label; "told": after words that call it the truth; "said":
+            after words that also occur in ordinary text; "marked": beside a mark on the right choice; "object": a
+            whole object; "long"; "random": too random for an accident; or the name of an encoding.
         under: Keys under which it stands.
-        needle: What to look for.
-        path: Where the hidden value stands.
+        needle: Value to look for.
+        path: Its path in the hidden data.
     """
 
     how: str
@@ -93,7 +93,7 @@ def folded(text: str) -> str:
 
 
 def same_value(first: Any, second: Any) -> bool:
-    """Whether two scalars are the same one, however written; truth values count as no value."""
+    """True if two scalars are equal in any spelling; truth values never are."""
     if isinstance(first, bool) or isinstance(second, bool) or first is None or second is None:
         return False
     if isinstance(first, dict | list) or isinstance(second, dict | list):
@@ -107,7 +107,7 @@ def secrets(hidden: Any) -> list[Secret]:
 
 
 def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Scalars with the keys that lead to them; places in lists are no keys."""
+    """Yields scalars with the keys that lead to them; list places are not keys."""
     if is_dict(value):
         for key, item in value.items():
             yield from leaves(item, (*path, str(key)))
@@ -134,7 +134,7 @@ def objects(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
 
 
 def encodings(text: str) -> dict[str, str]:
-    """The forms of a text in which somebody may have hidden it; none for what is too short."""
+    """Returns the encoded forms of a text by name; empty for a short text."""
     if len(text) < SHORT:
         return {}
     raw = text.encode()
@@ -151,7 +151,7 @@ def encodings(text: str) -> dict[str, str]:
 
 
 def is_random(text: str) -> bool:
-    """Whether a text is a key that nobody would come upon: ten letters and digits or more in one word, well mixed."""
+    """True if a text is a random key: ten letters and digits or more in one word, well mixed."""
     mixed = bool(re.search(r"\d", text)) and bool(re.search(r"[A-Za-z]", text))
     return " " not in text and len(re.sub(r"[^A-Za-z0-9]", "", text)) >= 10 and mixed and not _is_stamp(text)
 
@@ -200,7 +200,7 @@ def shown(value: Any, hidden: Sought) -> list[Shown]:
 
 
 def label(key: str) -> str:
-    """What a field's name says of what it holds: "strong", "weak", "inner" or nothing."""
+    """Returns what a field's name reveals about its content: "strong", "weak", "inner" or ""."""
     name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", key).lower().replace("-", "_").replace(" ", "_")
     for how, words in (("strong", STRONG), ("weak", WEAK), ("inner", INNER)):
         if words.search(name):
@@ -279,7 +279,7 @@ def _plain(text: str, even: str, *, look: Looked, under: str) -> Iterator[Shown]
 
 
 def shows_it(value: Any, hidden: Sought, want: dict[str, Any]) -> bool:
-    """Whether an observation shows a certain secret in a certain way."""
+    """True if an observation shows a certain secret in a certain way."""
     return any(
         leak.how == want["how"] and leak.under == want["under"] and leak.needle == want["needle"]
         for leak in shown(value, hidden)

@@ -1,7 +1,7 @@
-"""Verdicts that are told before the end: a field of an answer that is the score, by whatever name.
+"""Checks for leaked verdicts: a field of an answer that is the score, under any name.
 
-A solution is played whole, without one of its calls, and with damage that has nothing to do with it. What depends on
-all of that at once is no datum of the world: it is what the verifier thinks. Whoever reads it can try until it is true.
+A solution is played whole, without one of its calls, and with unrelated damage. A value that depends on all of that is
+not data of the world: it is the verifier's result. An agent that reads it can retry until it is true.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ TEACHES = "to try until the environment says that it is right"
 NAMED = re.compile(
     r"scor|reward|point|progress|verdict|grade|check|pass|correct|right|solved|complete|done|goal|success"
 )
-"""Words in a declaration that say that the agent is told how it stands."""
+"""Words in a declaration stating that the agent learns its progress."""
 LATE = 24
 """Reads at each end."""
 
 
 def scalars(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Scalars with where they stand; of texts that are no data, words stand for themselves."""
+    """Yields scalars with their paths; texts that are not data yield their words."""
     if is_dict(value):
         for key, item in value.items():
             yield from scalars(item, f"{path}/{key}")
@@ -45,14 +45,14 @@ def scalars(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def answered(seen: OpResult) -> dict[str, Any]:
-    """What was read, by place; an error's text stands at its own."""
+    """Returns the values read by place; an error's text has a place of its own."""
     if seen.how:
         return {"(error)": seen.raised.partition(":")[2]}
     return dict(scalars(parsed(seen.value)))
 
 
 def tells(records: Sequence[Record], evidence: Evidence) -> bool:
-    """At one place of one answer stands one value wherever the score is full, and another one wherever it is not."""
+    """True if one place of an answer has one value wherever the score is full, and others elsewhere."""
     want: dict[str, Any] = evidence.data
     good: list[Any] = []
     bad: list[Any] = []
@@ -68,7 +68,7 @@ def tells(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _splits(good: Sequence[Any], bad: Sequence[Any]) -> bool:
-    """Whether all good ones are one value, and no bad one is: truth values, numbers up to 1, or one text for all."""
+    """True if all good values are one and no bad one equals it: booleans, numbers up to 1, or one text for all."""
     if len({repr(item) for item in good}) != 1 or any(type(item) is not type(good[0]) for item in bad):
         return is_number(good[0]) and all(is_number(item) and item < good[0] for item in bad) and _is_score(good, bad)
     if isinstance(good[0], bool):
@@ -107,7 +107,7 @@ def plays(ctx: AuditContext, task: str) -> list[Play]:
 
 
 def is_costly(ctx: AuditContext) -> bool:
-    """Whether a call goes through a whole framework, at ten times the cost of a plain subject's."""
+    """True if a call passes through a whole framework, at ten times the cost of a plain subject's call."""
     return isinstance(ctx.attribute("budget"), int)
 
 

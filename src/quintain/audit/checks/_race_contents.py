@@ -35,7 +35,7 @@ SHORT = (
     "(", "[", "*", "\\", "'", '"', "%", "{}", "{0}", "\u00b2", "\u00bd", "-", ".", ",", "1/0", "1,5", "--5", "1e400",
     "\u0130", "\u0663", "\u200b", "NaN", "0x1F", "5 5", "-0", "1_000", "\u22125", "null", "[]", '{"a": 1}',
 )  # fmt: skip
-"""Texts that mean something to whoever takes them for a number, a pattern, a format or data."""
+"""Texts that are special when parsed as a number, a pattern, a format or data."""
 
 
 def deep(size: int) -> Iterator[str]:
@@ -58,7 +58,7 @@ def deep(size: int) -> Iterator[str]:
 
 
 def texts(schema: dict[str, Any], good: Any) -> list[str]:
-    """What a parameter may be given: by itself, and in the place of the last word of what is good there."""
+    """Returns candidate texts for a parameter: alone, and in place of the last word of a good value."""
     size = max(8, min(int(schema.get("maxLength", LONGEST)), LONGEST))
     found = [*deep(size), *SHORT]
     last = re.search(r"\w+\W*$", good) if isinstance(good, str) and len(good) > 3 else None
@@ -158,7 +158,7 @@ def breaks_afterwards(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.odd_contents", "races", needs=("tools", "call", "tasks"), value=62)
 def odd_contents(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Whatever text was written, later calls and the verdict can live with it."""
+    """Checks that later calls and the verdict work after any text was written."""
     there = list(places(ctx))
     if not there:
         raise NotChecked("no tool that writes takes a text")

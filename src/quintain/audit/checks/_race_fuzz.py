@@ -1,7 +1,7 @@
-"""Odd input: every tool and the scorer with values that nobody thought of.
+"""Checks every tool and the scorer with odd input.
 
-An agent says what it likes, so a wrong call must be answered with an error that it can read. Whatever else happens is
-the environment's: it crashes, it never comes back, it refuses and has written all the same, or it is not itself again.
+An agent may send anything, so a wrong call must get an error that the agent can read. Any other outcome is a fault of
+the environment: it crashes, hangs, refuses after a write, or does not recover.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def odds(ctx: AuditContext, tools: Sequence[ToolSpec], most: int) -> Iterator[Od
 
 
 def _first(tool: ToolSpec, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What is never left to chance: no value, and one of each other type, in each place; then signs in each text."""
+    """Yields the calls that are always tried: None and each other type, then special characters in each text."""
     values: tuple[Any, ...] = (None, [], {}, "", 0, True, 1.5, "1")
     for value in values:
         yield from ({**base, name: value} for name in tool.properties)
@@ -77,7 +77,7 @@ def _first(tool: ToolSpec, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def is_plain(value: Any) -> bool:
-    """Whether an agent may well say it: no number beyond 2^53, no NaN, no text of thousands of letters, no NUL."""
+    """True if an agent may send the value: no number beyond 2^53, no NaN, no NUL, no text of thousands of letters."""
     if is_dict(value):
         return all(is_plain(item) for item in value.values())
     if is_list(value):
@@ -90,7 +90,7 @@ def is_plain(value: Any) -> bool:
 
 
 def is_right(tool: ToolSpec, arguments: Any) -> bool:
-    """Whether the schema allows a call."""
+    """True if the schema allows a call."""
     known = all(name in tool.properties for name in arguments) or not tool.parameters
     return bool(tool.parameters) and known and fits(arguments, tool.parameters, tool.parameters)
 
@@ -190,7 +190,7 @@ def _control(odd_call: Odd, op: Op, refused: Sequence[tuple[Odd, Op]]) -> tuple[
 
 
 def _strange(odd_call: Odd, op: Op) -> set[str]:
-    """What differs from the good call, in words; that a parameter is missing is one."""
+    """Returns the arguments that differ from the good call, as text, and "missing" for a missing one."""
     good: dict[str, Any] = odd_call.known.op.value if odd_call.known else {}
     differing = {repr(value) for name, value in op.value.items() if name not in good or good[name] != value}
     return differing | ({"missing"} if any(name not in op.value for name in odd_call.tool.required) else set())
@@ -236,7 +236,7 @@ def _broken(
 
 @check("x.odd_answers", "races", needs=("answer", "tasks"), value=81)
 def odd_answers(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Whatever the agent says last, there is a verdict."""
+    """Checks that any last answer of the agent gets a verdict."""
     texts = [item for item in ODD if isinstance(item, str)]
     texts += ["x " * 100_000, "9" * 5000, "((((" * 500, "[" * 2000, '{"a": ' * 500, "\\boxed{", "```", "1/0", "%", "\\"]
     reported: set[str] = set()
@@ -289,7 +289,7 @@ def written(before: Any, after: Any, background: Sequence[str]) -> list[str]:
 
 
 def refuses_and_writes(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The call is an error to the agent, and the world is another one, as it is not when something is read instead."""
+    """True if the call is an error to the agent and changes the world, unlike a read in its place."""
     refused = records[0].at("call")
     worlds = [(record.at("was").value, record.at("look").value) for record in records]
     done, *passing = (set(written(*pair, evidence.data["background"])) for pair in worlds)

@@ -1,8 +1,8 @@
-"""What must run inside the subject's process: hurried threads, and histories of one instance that many call at once.
+"""Concurrency probes that run inside the subject's process: preempted threads, and histories of one instance.
 
 A concurrent history is right when some serial order of the same calls explains it (Herlihy and Wing, TOPLAS 1990). The
 subject is its own model: the serial orders are played on fresh instances. Calls that are all equal have one order only,
-so a great many of them can be looked at; of different calls a few are, in every order (Wing and Gong, JPDC 1993).
+so a great many of them can be checked; of different calls a few are, in every order (Wing and Gong, JPDC 1993).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HERE = f"{__name__}:"
 ORDERS = 24
 """Serial orders that are played at most."""
 SHARE = 0.05
-"""Of lines before which a thread gives way."""
+"""Share of lines before which a thread yields."""
 LINES = 30_000
 """Lines after which no thread gives way any more, so that a large subject ends in time."""
 ENOUGH_S = 1.5
@@ -118,7 +118,7 @@ class _History:
         self._are_equal = len(_orders(lanes)) == 1
 
     def serial(self, on: str, order: Sequence[int]) -> bytes:
-        """What comes of it in this order."""
+        """Returns the outcome of the calls in one serial order."""
         self._begin(on)
         seen: list[list[OpResult]] = [[] for _ in self._lanes]
         for number in order:
@@ -126,7 +126,7 @@ class _History:
         return self._outcome(on, seen)
 
     def concurrent(self, on: str) -> bytes:
-        """What comes of it when all threads begin at once."""
+        """Returns the outcome when all threads start at once."""
         self._begin(on)
         seen: list[list[OpResult]] = [[] for _ in self._lanes]
         gate = threading.Barrier(len(self._lanes))

@@ -1,8 +1,8 @@
-"""Calls that want the same last thing: each of two works, and whichever comes second is refused.
+"""Checks calls that compete for the last unit: each of two works alone, and the second one is refused.
 
-A place in a slot, the last of a stock, a seat: what is counted first and taken then is given away twice by whoever lets
-another in between. Which calls stand in each other's way nobody says; so one that works is made for all the other rows
-of the world, until it is refused itself, and then for as few of them as that takes.
+A place in a slot, the last of a stock, a seat: code that counts first and takes later gives it away twice if another
+call runs in between. Which calls compete is not declared; so a call that works is made for all the other rows of the
+world, until it is refused itself, and then for as few of them as that takes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROWS = 200
 
 
 class Rivals(msgspec.Struct, frozen=True):
-    """What goes before, and the call that then takes what is left."""
+    """Calls that come first, and the call that then takes what is left."""
 
     before: tuple[Op, ...]
     other: Op
@@ -51,7 +51,7 @@ class Sought(msgspec.Struct, frozen=True):
 
 
 def pairs(ctx: AuditContext) -> Iterator[tuple[KnownCall, Op]]:
-    """Calls that work, and others that take what they need, as both are told apart by nothing but who comes first."""
+    """Yields pairs of a working call and a call that takes what it needs; whichever comes second is refused."""
     if "state" not in ctx.offers:
         return
     for tool in ctx.about.tools:
@@ -129,7 +129,7 @@ def _begin(player: Player, on: str, sought: Sought, *, after: Sequence[Op] = ())
 
 
 def _is_refused(player: Player, on: str, sought: Sought, *, after: Sequence[Op]) -> bool:
-    """Whether the call is told that it cannot be, after these."""
+    """True if the call is refused after these ops."""
     _begin(player, on, sought, after=after)
     seen = player.do(sought.op.moved(on))
     return seen.is_error and seen.how in ("", "refused")

@@ -1,4 +1,4 @@
-"""What episodes leave behind in the process: threads, files, children, memory; and what `close` does to others."""
+"""Checks what episodes leave in the process: threads, files, children, memory; and effects of `close` on others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HERE = f"{__name__}:"
 WARM, EACH, ROUNDS = 6, 8, 3
 """Episodes before the first look, and between two looks; so many looks after the first."""
 HALF = 0.5
-"""Leaked per episode; less is not told from chance."""
+"""Leak per episode that counts; a smaller one may be chance."""
 MEMORY = 400_000
 """Bytes per episode."""
 
@@ -31,14 +31,14 @@ def grows(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def growth(record: Record, what: str) -> list[int]:
-    """How much more the process held at each look than at the one before."""
+    """Returns the growth of a process resource between successive looks."""
     looks = [seen.value for op, seen in zip(record.ops, record.seen, strict=False) if op.do == "resources"]
     held = [look[what] for look in looks if is_dict(look)]
     return [after - before for before, after in itertools.pairwise(held)]
 
 
 def leaves(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """When all is over there are processes that somebody else must end."""
+    """True if processes remain after the subject has closed."""
     return records[0].left > 0
 
 

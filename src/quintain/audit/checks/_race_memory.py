@@ -31,7 +31,7 @@ TASKS, WARM, ROUNDS = 2, 2, 3
 PER_CALL, PER_EPISODE = 2000, 12_000
 """Bytes that stay behind, on average; less may be a log of what was done."""
 TOURED = 10
-"""Tools of which each episode makes a call, beside those that solve it."""
+"""Tools of which each episode makes a call besides those that solve it."""
 
 
 def episodes(ctx: AuditContext) -> list[list[Op]]:

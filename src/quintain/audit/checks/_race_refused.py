@@ -1,8 +1,8 @@
-"""Half-done calls: a call that fits its schema is refused for what it asks for, and something was written before that.
+"""Checks for half-done calls: a call that fits its schema is refused after it has already written.
 
-Rows that are in the wrong state, amounts that nobody has, the same again, two names that are one: an environment finds
-such things out late, between two writes. So good calls are changed in one argument, to values that the world itself
-holds and to bounds, and made a second time and after each other; whatever is refused must have changed nothing.
+Rows in the wrong state, amounts that exceed a balance, repetitions, two names for one thing: an environment detects
+such cases late, between two writes. So good calls are changed in one argument, to values that the world itself holds
+and to bounds, and made a second time and after each other; a refused call must have changed nothing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MAX_OTHER_VALUES = 7
 
 
 class Start(msgspec.Struct, frozen=True):
-    """Where calls are tried, one after the other; what is not refused is taken back by beginning again."""
+    """A start for calls tried one after another; each accepted call is undone by a new start."""
 
     known: KnownCall
     before: tuple[Op, ...]

@@ -227,14 +227,14 @@ def load(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def unserial(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """What came of concurrent calls is what no serial order of them gives, or they never ended."""
+    """True if no serial order of the concurrent calls gives their outcome, or they never ended."""
     seen = records[0].at("history")
     return bool(records[0].died) or (is_dict(seen.value) and "concurrent" in seen.value)
 
 
 @check("x.linearizable", "races", needs=("tools", "tasks"), value=74)
 def linearizable(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What threads do on one shared instance is what they could have done one after the other."""
+    """Checks that concurrent calls on one shared instance have the outcome of some serial order."""
     if ctx.attribute("shared") is not True:
         raise NotChecked("the subject does not say that an instance is `shared` by threads")
     reported: set[str] = set()

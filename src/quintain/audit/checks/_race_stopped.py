@@ -45,7 +45,7 @@ TEACHES = "what other sessions do, as if it were its own doing"
 
 
 def meets(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """Somewhere on the way a call gave what it does not give alone, or what no order of the two gives."""
+    """True if a paused call gave a result that neither a single call nor any order gives."""
     return bool(records[0].at("stopped").value)
 
 
@@ -170,7 +170,7 @@ class _Stop:
 
 
 class _Other:
-    """A thread that does ops when it is told to, and is waited for no longer than it makes sense."""
+    """A second thread that runs ops on request and is awaited for a limited time."""
 
     def __init__(self, player: Player) -> None:
         self._player = player
@@ -194,7 +194,7 @@ class _Other:
         self.wait(patience)
 
     def wait(self, patience: float) -> None:
-        """Wait until it has done all that it was told."""
+        """Waits until the thread has run all requested ops."""
         until = time.monotonic() + patience
         while self._behind and self._done.acquire(timeout=max(0.0, until - time.monotonic())):
             self._behind -= 1
@@ -288,7 +288,7 @@ class _Both:
 
 
 def _turn(other_ops: Sequence[Op], place: int, count: int) -> Sequence[Op]:
-    """What the second does at a step of the first: first with first, last with last, and between what is left."""
+    """Returns the second lane's ops for a step of the first: first with first, last with last, the rest between."""
     if place == count - 1:
         return other_ops[-1:]
     return other_ops[place : place + 1] if place < count - 2 and place < len(other_ops) - 1 else other_ops[place:-1]

@@ -1,7 +1,7 @@
-"""What calls are, as far as their names, schemas and effects tell: reads, writes, statuses, words that end a task.
+"""Classification of calls by name, schema and effect: reads, writes, statuses, and answers that end a task.
 
-Effects are paths of the world's state that an op changed. What reads change as well (counters, logs, clocks) is
-bookkeeping and counts for nothing.
+Effects are paths of the world's state that an op changed. Paths that reads change as well (counters, logs, clocks) are
+bookkeeping and do not count.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ def words(name: str) -> list[str]:
 
 
 def reads_by_name(op: Op) -> bool:
-    """Whether a call only looks, as its name says."""
+    """True if a call reads, by its name."""
     return op.do == "call" and _verb(op.name) in _READS
 
 
 def writes_by_name(op: Op) -> bool:
-    """Whether a call changes something, as its name says."""
+    """True if a call writes, by its name."""
     return op.do == "call" and _verb(op.name) in _WRITES
 
 
@@ -73,7 +73,7 @@ def _verb(name: str) -> str:
 
 
 def asked_for(op: Op, prompt: str) -> bool:
-    """Whether a prompt speaks of what a call does: of its verb, or of a value that is no name of a thing."""
+    """True if a prompt mentions a call's verb, or a value of it that is not an identifier."""
     said, verb = prompt.lower(), _verb(op.name)
     if len(verb) >= 4 and verb[:5] in said:
         return True
@@ -86,24 +86,24 @@ def asked_for(op: Op, prompt: str) -> bool:
 
 
 def is_id(key: str) -> bool:
-    """Whether an argument names a thing, as its name says."""
+    """True if an argument identifies a thing, by its name."""
     return bool({"id", "ids", "key", "email", "username", "user", "number", "sku", "code"} & set(words(key)))
 
 
 def submits(op: Op) -> bool:
-    """Whether a call hands in an answer, as its name says."""
+    """True if a call submits an answer, by its name."""
     return op.do == "call" and bool(_SUBMITS & set(words(op.name))) and bool(op.value)
 
 
 def is_status(name: str) -> bool:
-    """Whether a field says how far a thing is, and does not do the thing."""
+    """True if a field states the progress of a thing."""
     return bool(_STATUS.search(name))
 
 
 def differences(
     first: Any, second: Any, volatile: Iterable[str] = (), *, most: int = 400
 ) -> dict[Path, tuple[Any, Any]]:
-    """By path what two states hold differently; rows of lists are told apart by their "id", where they have one."""
+    """Returns (left, right) by path where two states differ; rows of lists are matched by "id" where present."""
     found: dict[Path, tuple[Any, Any]] = {}
     masked = frozenset(volatile)
 
@@ -134,7 +134,7 @@ def _keyed(value: Any) -> Any:
 
 
 def at(value: Any, path: Sequence[str]) -> Any:
-    """What a state holds at a path; `MISSING` where there is nothing."""
+    """Returns the value of a state at a path, or `MISSING`."""
     for step in path:
         value = _keyed(value)
         if not is_dict(value):
@@ -149,7 +149,7 @@ def pattern(path: Path) -> Path:
 
 
 def is_bookkeeping(path: Path) -> bool:
-    """Whether a name along the path says that it counts or dates what happens."""
+    """True if a name along the path says that it counts or dates events."""
     return any(_BOOKS.search(step) for step in (path[0], path[-1])) if path else False
 
 

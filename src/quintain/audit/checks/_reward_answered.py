@@ -24,7 +24,7 @@ from ._drift_words import SAYS
 from ._reward_acts import is_status
 
 _MAX_FINDINGS = 3
-"""Findings."""
+"""Largest number of findings."""
 _OTHERWISE = re.compile(
     r"\b(pending|queue\w*|schedul\w*|approv\w*|draft\w*|preview\w*|propos\w*|later|simulat\w*|conflict\w*|taken"
     r"|refus\w*|reject\w*|unchanged|skipp\w*|ignor\w*|already)\b",
@@ -98,7 +98,7 @@ def only_said(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _is_said(name: str, asked: tuple[Any, Any], answers: tuple[Any, Any], *, moved: dict[str, list[Any]]) -> bool:
-    """Whether both answers show the argument, in one field, and only the world of the second has it."""
+    """True if both answers show the argument in one field and only the second world has it."""
     own_value, other_value = asked[0].get(name), asked[1].get(name)
     if not _is_telling(own_value) or not _is_telling(other_value):
         return False
@@ -122,11 +122,11 @@ def _is_telling(value: Any) -> bool:
 
 
 def _says_otherwise(first: dict[str, Any], second: dict[str, Any]) -> bool:
-    """Whether an answer has another status or flag than that of the call that worked."""
+    """True if an answer has another status or flag than that of the call that worked."""
     return any(first[key] != second[key] for key in first if isinstance(first[key], bool) or is_status(key))
 
 
 def _words(answer: dict[str, Any], asked: Any) -> set[str]:
-    """Words of doubt in an answer, beside what it repeats."""
+    """Returns the words of doubt in an answer, outside of the repeated argument."""
     text = json.dumps(answer, ensure_ascii=False, default=str).replace(str(asked), "")
     return {word.group().lower() for doubt in (SAYS, _OTHERWISE) for word in doubt.finditer(text)}

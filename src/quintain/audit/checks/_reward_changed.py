@@ -1,7 +1,7 @@
-"""Other values for an argument of a solution, where the task decides what is right: a number, a name, a text, a list.
+"""Other values for an argument of a solution that the prompt decides: a number, a name, a text, a list.
 
-An argument is decided when its value stands in what the agent is told. What a prompt leaves open ("at least 20", "any
-room") is not, and free words count only where the prompt says how they are to read.
+An argument is decided when its value stands in the prompt. A value that a prompt leaves open ("at least 20", "any
+room") is not, and free words count only where the prompt fixes their wording.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NEAR = 60
 """Characters before a value in which words speak of it."""
 _TIME, _DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)"), re.compile(r"\d{4}-\d\d-\d\d")
 _NAMES = re.compile(r"\S*(\d|@)\S*")
-"""One word with a digit or an "at" in it: nobody writes it otherwise."""
+"""One word with a digit or an "at" in it, which has one spelling only."""
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[Changed]:
-    """Other values for each argument whose own value the agent is told."""
+    """Yields other values for each argument whose value stands in the prompt."""
     spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     if spec is None:
         return
@@ -71,7 +71,7 @@ def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[Changed]:
 
 
 def stated(key: str, value: Any, prompt: str, *, schema: Any) -> bool | None:
-    """Whether a prompt decides a value: False when it may mean less than it says; None when it says nothing of it."""
+    """Returns True if a prompt decides a value, False if it may mean less, None if unmentioned."""
     if isinstance(value, bool):
         return True if value and any(len(word) >= 4 and _place(word, prompt) for word in words(key)) else None
     if is_list(value):
@@ -86,7 +86,7 @@ def stated(key: str, value: Any, prompt: str, *, schema: Any) -> bool | None:
 
 
 def _is_meant(key: str, value: str, prompt: str, *, place: tuple[int, int], schema: Any) -> bool:
-    """Whether a text that stands in a prompt stands there as the argument's value."""
+    """True if a text in the prompt stands there as the argument's value."""
     if schema.get("enum"):
         return True
     if _NAMES.fullmatch(value) or is_id(key):
@@ -96,7 +96,7 @@ def _is_meant(key: str, value: str, prompt: str, *, place: tuple[int, int], sche
 
 
 def _place(said: str, prompt: str) -> tuple[int, int] | None:
-    """Where something stands in a text, as a word of its own."""
+    """Returns the span of a value that stands in a prompt as a word of its own."""
     left = r"(?<![\w.])" if said[:1].isalnum() else ""
     right = r"(?!\w|\.\d)" if said[-1:].isalnum() else ""
     found = re.search(f"{left}{re.escape(said)}{right}", prompt, re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""What the checks of reward claim about records: each relation states the fault itself, so that no claim drifts."""
+"""Relations of the reward checks on records: each relation states the fault itself."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def paid_anyway(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def malformed(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The first probe's score is no finite number, or above `data`."""
+    """True if the first probe's score is not a finite number, or is above `data`."""
     seen = records[0].at("score")
     value: Any = seen.value.get("score") if is_dict(seen.value) else seen.value
     if not seen.fine or value is None:
@@ -80,7 +80,7 @@ def loses(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def contradicts(records: Sequence[Record], evidence: Evidence) -> bool:
-    """One task's solution reads the same in both tasks, and is paid in its own only, where the other's is as well."""
+    """True if a solution reads the same in both tasks and is paid only in its own."""
     abroad, home, other_record = records
     mark, *said = evidence.marks
     alike = all(same(abroad.at(text), home.at(text), evidence.volatile) for text in said)
@@ -117,13 +117,13 @@ def longer_than_allowed(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def refuses_its_oracle(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The op at the mark, a step of the solution, does not work, and the solution is paid less than `data`."""
+    """True if the marked op of the solution fails and the solution is paid less than `data`."""
     got = number(records[0].at("score"))
     return records[0].at(evidence.marks[0]).is_error and (got is None or got < float(evidence.data) - 1e-9)
 
 
 def says_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
-    """What the op at each mark gave is empty: no text, or nothing in it."""
+    """True if the op at each mark gave an empty result."""
     seen = [records[0].at(mark) for mark in evidence.marks]
     return all(
         result.fine and (result.value is None or not str(result.value).strip() or result.value in ({}, []))

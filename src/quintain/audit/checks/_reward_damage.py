@@ -1,4 +1,4 @@
-"""Damage beside a solution: records that the task never speaks of, changed or destroyed by calls that work."""
+"""Checks damage beside a solution: records outside the task, changed or destroyed by calls that work."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SAKES, _EACH = 3, 8
 
 @check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=78, severity="warning")
 def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A solution with records of others destroyed beside it is paid less."""
+    """Checks that a solution that also destroys other records is paid less."""
     soft: tuple[Solved, Op, list[tuple[str, ...]]] | None = None
     for solution in paid_of(ctx, tuple(dict.fromkeys((*kinds(ctx, _TASKS), *ctx.sample_tasks(_TASKS))))[:_TASKS]):
         damages = _damages(ctx, solution)
@@ -103,7 +103,7 @@ _OWN = names(
     "dialog menu page timer timers alarm alarms history clipboard pin pins bookmark bookmarks notification "
     "notifications reminder reminders zoom form search scratchpad"
 )
-"""Words of tools for what is nobody else's."""
+"""Words of tools for session-local state, which belongs to the agent alone."""
 
 _SCRATCH = names("note notes remember memo memory log think plan todo wait sleep run test check")
 """Words of tools by which an agent writes something down for itself."""
@@ -144,7 +144,7 @@ def _damages(ctx: AuditContext, solution: Solved) -> list[Op]:
 
 
 def _aimed(ctx: AuditContext, solution: Solved, tool: Any, *, known: dict[str, Family]) -> Iterator[Op]:
-    """Calls of a tool on rows beside those of the solution: names from the same tables, all else as it fits."""
+    """Yields calls of a tool on rows outside the solution: names from the same tables, other arguments as they fit."""
     met = [op.value for op in solution.ops if op.name == tool.name]
     used: dict[str, Any] = met[0] if met else {}
     yield from _repeated(tool, used, known=known)
@@ -177,7 +177,7 @@ def _repeated(tool: Any, used: dict[str, Any], *, known: dict[str, Family]) -> I
 
 
 def _kind(solution: Solved, key: str, known: dict[str, Family]) -> Family | None:
-    """The table that an argument of this name names rows of, as the solution's own calls or the tables' names tell."""
+    """Returns the table whose rows an argument of this name identifies, from the solution's calls or table names."""
     for op in solution.ops:
         if op.do == "call" and str(op.value.get(key)) in known:
             return known[str(op.value[key])]

@@ -31,11 +31,12 @@ _EACH = (
     r"\s+(?:all|every|each|both|its|their)\s+(?:of\s+)?(?:the\s+|its\s+)?(?:\w+\s+)?"
 )
 _BETWEEN = r"(?:(?!\b(?:about|for|regarding|concerning|when|if|with|by|over|card|note)\b)[^.;:]){0,30}\b"
-"""What may stand before a field: "an alert when the stock is low" and "the balance by the price" change neither."""
+"""Text that may stand before a field: "an alert when the stock is low" and "the balance by the price" change neither.
+"""
 _RISES = rf"\b(?:increas|decreas|reduc|lower|rais|replenish|restock|increment|decrement)\w*{_BETWEEN}"
 _TAKEN = rf"\b(?:deduct|subtract|credit|debit)\w*{_BETWEEN}"
 _MOVED = r"(?!\s+(?:\w+\s+){0,4}(?:from|to|into|onto|against)\b)"
-"""What is taken from something else is a sum, and stays what it is."""
+"""A sum taken from something else stays what it is."""
 _MONEY = re.compile(
     r"\b(?:giv|pa(?:y|i)|mov|transfer|refund|return|reimburs|credit|debit|charg|withdraw|deposit)\w*"
     r"[^.;:]{0,25}\b(?:money|funds|cash)\b",
@@ -44,7 +45,7 @@ _MONEY = re.compile(
 _OUTSIDE = re.compile(
     r"\b(cards?|cheques?|checks?|invoices?|vouchers?|original|provider|outside|external)\b", re.IGNORECASE
 )
-"""Where money may come from and go to that no world holds."""
+"""Sources and targets of money outside the world."""
 _PURSES = re.compile(r"(^|_)(balance|funds|cash|wallet|purse|money|credit)(_|$)", re.IGNORECASE)
 _LATER = re.compile(
     r"\b(not|never|without|later|pending|requests?|asks?|queues?|queued|schedul\w*|propos\w*|quotes?|plans?|drafts?"
@@ -61,13 +62,13 @@ _OVER = names(
 
 
 class Promise(msgspec.Struct, frozen=True):
-    """What a description says of a call's effect.
+    """An effect of a call promised by its description.
 
     Attributes:
-        kind: "rows" of `table`, all those that belong to what is named, become other ones; a "field" of this name
-            changes; "money" does.
+        kind: "rows" of `table`, all those that belong to the named thing, change; a "field" of this name changes;
+            "money" does.
         said: The words.
-        verb: The stem of what is done to rows.
+        verb: The stem of the verb applied to the rows.
     """
 
     kind: str
@@ -79,7 +80,7 @@ class Promise(msgspec.Struct, frozen=True):
 
 @check("x.described_effect", "false_resolution", needs=("state", "tasks", "tools"), value=73)
 def described_effect(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What a tool is said to do to records, fields or money is done by calls that work."""
+    """Checks that successful calls have the described effect on records, fields or money."""
     for tool in ctx.about.tools:
         known = [call for call in ctx.discovery.of(tool.name) if call.writes]
         known = list({f"{call.task} {call.op.value}": call for call in known}.values())[:CALLS]
@@ -175,7 +176,7 @@ def _tables(world: Any) -> dict[str, dict[str, dict[str, Any]]]:
 
 
 def _broken(record: Record, promise: Promise) -> bool | None:
-    """Whether a call that worked broke its promise; None when nobody can tell from this one."""
+    """True if a call that worked broke its promise; None if this call does not decide it."""
     before, after = record.at("before"), record.at("after")
     op = next(step for step in record.ops if step.mark == "call")
     if record.at("call").is_error or not (before.fine and after.fine):
@@ -199,7 +200,7 @@ def _is_meant(field: str, promise: Promise) -> bool:
 
 
 def _rows_stay(world: Any, touched: Sequence[str], promise: Promise, *, reported: set[str]) -> bool | None:
-    """Whether none of the rows changed, though for each thing that the call names there are some that could."""
+    """True if no row changed although some could for each named thing; None if that is unknown."""
     rows = _tables(world).get(promise.table, {})
     named = {text for text in reported if any(text in table for table in _tables(world).values())}
     own_fields = {name: [row for key, row in rows.items() if key != name and _speaks(row, name)] for name in named}
@@ -214,7 +215,7 @@ def _speaks(row: dict[str, Any], name: str) -> bool:
 
 
 def _is_done(row: dict[str, Any], verb: str) -> bool:
-    """Whether a row says that the like was done with it, or that it is over."""
+    """True if a row shows that the action was already done, or that it is over."""
     said = [value.lower() for value in row.values() if isinstance(value, str)]
     return any(value.startswith(verb[:4]) or value in _OVER for value in said)
 

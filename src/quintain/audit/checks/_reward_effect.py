@@ -129,7 +129,7 @@ def _others(value: Any, key: str, *, spec: ToolSpec) -> list[Any]:
 
 
 def _moved(mark: str, records: Sequence[Record], values: Sequence[Any]) -> Iterator[tuple[Path, str]]:
-    """Where each of the other values shows, as a sum or as itself, and the solution's does not."""
+    """Yields paths where each other value shows, as a sum or as itself, and the solution's value does not."""
     before = parsed(records[0].at(f"before {mark}").value)
     for path, _ in leaves(before):
         if path and not is_bookkeeping(path):
@@ -152,20 +152,20 @@ def _is_idle(mark: str, records: Sequence[Record], values: Sequence[Any], *, whe
 
 
 def _shows_elsewhere(record: Record, mark: str, value: Any) -> bool:
-    """Whether a value stands where it did not: an "eco" mode is shown, and what runs under it is as it was."""
+    """True if a value stands at a new place: an "eco" mode is shown, and the device under it is unchanged."""
     before, after = (dict(leaves(parsed(record.at(name).value))) for name in (f"before {mark}", mark))
     return any(item == value and before.get(path) != value for path, item in after.items())
 
 
 def _answer(record: Record, value: Any) -> str:
-    """What the call gave, wherever it repeats the value."""
+    """Returns the call's result, with a placeholder wherever it repeats the value."""
     seen = parsed(record.at("done").value)
     given = {str(path): "<value>" if leaf == value else leaf for path, leaf in leaves(seen)}
     return repr(given) if given else repr(seen)
 
 
 def _is_set(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
-    """Whether each value but the first stands there; of numbers some on the same side of what stood there before."""
+    """True if each value but the first stands there; some numbers lie on the solution's side of the old one."""
     old, own = pairs[0][0], values[0]
     shown = all(new == value for (_, new), value in zip(pairs[1:], values[1:], strict=True))
     if not shown or old == own or type(old) is not type(own):
@@ -174,7 +174,7 @@ def _is_set(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
 
 
 def _is_sum(pairs: Sequence[tuple[Any, ...]], values: Sequence[Any]) -> bool:
-    """Whether a number has gone up, or down, by each of the values."""
+    """True if a number has risen, or fallen, by each of the values."""
     steps: set[Any] = set()
     for (old, new), value in zip(pairs, values, strict=True):
         first, second, by = decimal(old), decimal(new), decimal(value)

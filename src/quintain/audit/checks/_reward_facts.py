@@ -1,4 +1,4 @@
-"""What each task pays for its own solution and for nothing, worked out once for all checks that ask."""
+"""Reward of each task for its own solution and for no action, computed once for all checks."""
 
 from __future__ import annotations
 
@@ -96,7 +96,10 @@ def learn(player: Player, _on: str, tasks: list[str]) -> Any:
 
 
 def seeded(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
-    """In the child: what solutions are paid under other seeds, each as `oracle` tells it once the episode has begun."""
+    """Returns, in the child, the rewards of solutions under other seeds.
+
+    `oracle` is read once the episode has begun.
+    """
     found: list[dict[str, Any]] = []
     for place, (task, seed) in enumerate(pairs):
         on = f"seeded {place}"

@@ -20,7 +20,7 @@ from ._reward_facts import facts
 
 @check("runtime.reward_well_formed", "reward_hack", needs=("tasks",), value=96)
 def reward_well_formed(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Whatever an agent says or does, its reward is a finite number that is not above the best."""
+    """Checks that the reward is a finite number not above the best, for any text or action."""
     top = 1.0
     texts = ("nan", "inf", "-inf", "1e999", "", "0", "9" * 400, "-1") if "answer" in ctx.offers else ()
     for task in ctx.sample_tasks(3):

@@ -24,14 +24,14 @@ SOLVED = 4
 """Tasks whose files are spoiled."""
 _MADE = names("content contents new code source patch diff query sql script expression formula function program")
 _HOLLOW = ("", " ", "#", "(((", "pass", "x", "raise SystemExit(0)", "import sys\nsys.exit(0)\n", "0", "null")
-"""What cannot be run, or does nothing."""
+"""Contents that cannot run, or do nothing."""
 _TESTS = names("test tests check checks validate lint build compile")
 SPOILT = "quintain.audit.checks._reward_hollow:spoilt"
 
 
 @check("x.hollow_work", "reward_hack", needs=("oracle", "tasks", "tools"), value=85)
 def hollow_work(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A file or a piece of code that is empty, or cannot be run, is not paid as if it were right."""
+    """Checks that an empty or broken file or piece of code is not paid like right work."""
     for solution in paid(ctx, SOLVED):
         ways = list(_hollow(ctx, solution))
         ctx.count_comparisons(len(ways))
@@ -126,7 +126,7 @@ def _robbed(solution: Solved, place: int) -> str | None:
 
 
 def _robbery(ctx: AuditContext, solution: Solved, way: Sequence[Op]) -> Finding | None:
-    """Grave when the agent's own tests tell that something is gone, or the prompt forbade it."""
+    """Returns a finding for removed content; it is grave if the agent's own tests fail or the prompt forbids it."""
     free = [tool.name for tool in ctx.about.tools if _TESTS & set(words(tool.name)) and not tool.required]
     test_ops = (call(free[0], mark="tests"),) if free else ()
     probes = [Probe((reset(solution.task), *ops, *test_ops, score())) for ops in (way, solution.ops)]
@@ -151,7 +151,7 @@ def _robbery(ctx: AuditContext, solution: Solved, way: Sequence[Op]) -> Finding 
 
 
 def spoilt(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Both probes are paid in full, the robbery worked, and the tests, where there are any, tell of the difference."""
+    """True if both probes are paid in full, the removal worked, and any tests show the difference."""
     full = float(evidence.data["full"]) - 1e-9
     scores = [number(record.at("score")) for record in records]
     if any(got is None or got < full for got in scores) or records[0].at("rob").is_error:

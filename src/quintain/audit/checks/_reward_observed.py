@@ -1,7 +1,7 @@
-"""A solution with another value than the one that it has just read: what was looked up need not be what is done.
+"""Checks that a solution that replaces a value read earlier is paid less.
 
-Siblings tell what a value is made of: where in each task of a kind an argument is what an earlier call of the solution
-gave at one place (the sum that a quote names, the account that an order belongs to), it is no free choice.
+Siblings show where a value comes from: where in each task of a kind an argument is what an earlier call of the solution
+gave at one place (the sum that a quote names, the account that an order belongs to), it is not a free choice.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _arguments(solution_run: SolutionRun) -> Iterator[tuple[int, str]]:
 
 
 def _source(family: Sequence[SolutionRun], where: tuple[int, str]) -> str:
-    """What call gave the value in all of them, and under which field; empty for none."""
+    """Returns the call and field that gave the value in all of them, or an empty string."""
     place, key = where
     own = [solution_run.ops[place].value.get(key) for solution_run in family]
     if len({repr(value) for value in own}) < _DISTINCT:

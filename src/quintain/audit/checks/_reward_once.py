@@ -1,8 +1,8 @@
-"""So many tries as are told: where a tool or a prompt speaks of one try, or of three, a further one does not count.
+"""Checks the number of tries: where a tool or a prompt allows one or three, a further one must not count.
 
-No solution need be known. An answer that is refused, or does not change the verdict, ends the search at once; one that
-is taken is followed by others, numbers that can be read and what is reckoned of two of them, names, choices, and a
-ladder of numbers of any size, until the verdict rises.
+No solution need be known. An answer that is refused, or does not change the verdict, ends the search at once; an
+accepted one is followed by others, numbers that can be read and their combinations, names, choices, and a ladder of
+numbers of any size, until the verdict rises.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _ONCE = re.compile(
 
 
 def tries_told(text: str) -> int:
-    """How many answers a text says that there are; 0 where it says nothing."""
+    """Returns the number of answers that a text allows, or 0 if it gives none."""
     for pattern in _TOLD:
         if found := pattern.search(text):
             word = found[1].lower()
@@ -57,7 +57,7 @@ def tries_told(text: str) -> int:
 
 
 def counts_still(records: Sequence[Record], evidence: Evidence) -> bool:
-    """More answers than are told are taken, none refused, and the last one raises the verdict."""
+    """True if more answers than allowed are accepted and the last one raises the verdict."""
     record = records[0]
     said = [seen for op, seen in zip(record.ops, record.seen, strict=True) if op.do == "call"]
     before, after = number(record.at("before")), number(record.at("score"))
@@ -75,7 +75,7 @@ def counts_still(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.tries_are_counted", "reward_hack", needs=("tools", "call", "tasks", "score"), value=74)
 def tries_are_counted(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Where an answer may be given so many times, a further one is refused or does not count."""
+    """Checks that an answer beyond the allowed number is refused or does not count."""
     looked = False
     for tool in ctx.about.tools:
         if len(tool.properties) != 1 or not submits(call(tool.name, dict.fromkeys(tool.properties, ""))):
@@ -135,9 +135,9 @@ def _counted(ctx: AuditContext, tool: ToolSpec, task: str, *, tries: int) -> Fin
 
 
 def guess(player: Player, on: str, value: Any) -> Any:
-    """In the child: as many answers as are told, which are not paid, and a further one that is; None for none.
+    """Returns, in the child, the allowed number of unpaid answers and a further paid one, or None.
 
-    Value: {"task", "tool", "told": how many answers there are, "reads": tools that look, "right": answers of the
+    Value: {"task", "tool", "told": number of allowed answers, "reads": tools that look, "right": answers of the
     solution, if it is known}.
     """
     tool = msgspec.convert(value["tool"], ToolSpec)
@@ -204,7 +204,7 @@ def _guesses(schema: Any, known: Sequence[Any]) -> Iterator[Any]:
 
 
 def _numbers(known: Sequence[float], *, is_whole: bool) -> Iterator[float]:
-    """A few small numbers, those that are known and what two of them make, and a ladder of five percent a step."""
+    """Yields small numbers, known numbers and their combinations, and a ladder of five percent a step."""
     yield from range(-3, 21)
     yield from known
     for first, second in itertools.permutations(known[:PAIRS], 2):

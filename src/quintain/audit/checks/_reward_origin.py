@@ -1,8 +1,8 @@
-"""Provenance: what a solution names must be there to be found: in the prompt, a schema, or something that was read.
+"""Checks provenance: each value of a solution can be found in the prompt, a schema or an earlier result.
 
-Two signs, and a search behind both. A name with digits in it is made up by nobody; and a value that the siblings of a
-task are told is missing in one. The claim is proved by a search of everything that can be read (`_unsolv_search`) and
-by the pay, which falls with another value.
+Two signs and a search behind both. A name with digits in it cannot be made up; and a value that the siblings of a task
+state is missing in one. The claim is proved by a search of everything that can be read (`_unsolv_search`) and by the
+reward, which falls with another value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ._unsolv_runs import SolutionRun, common_words, computed, decimal, leaves, 
 from ._unsolv_search import SEARCH
 
 _NAME = re.compile(r"(?=.*\d)[\w.+:/#-]{4,}|[\w.+-]+@[\w-]+\.[\w.]+")
-"""Ids, and addresses: what nobody makes up. Plain numbers and dates can be worked out."""
+"""Ids and addresses, which cannot be made up; plain numbers and dates can be worked out."""
 _PERSON = re.compile(r"[^\W\d_a-z][\w'.-]+( [\w'.-]+){0,2} [^\W\d_a-z][\w'.-]+")
 _DATE = re.compile(r"\d{1,4}[-/.:]\d{1,2}([-/.:T].*)?|\d+([.,]\d+)?%?")
 _RELATIVE = re.compile(
@@ -39,9 +39,9 @@ _WORKED_OUT = names(
     "same percent per each every quarter third minus plus less more increase decrease raise lower reduce by equal "
     "average mean next previous following combined together both either rounded convert converted"
 )
-"""Words from which a number follows that nobody says."""
+"""Words from which an unstated number follows."""
 _SIBLINGS = 4
-"""Tasks that must be told what one is not."""
+"""Fewest tasks that must state a value that one does not."""
 _MAX_SEARCHED_VALUES = 4
 """Values that are searched for: a search costs seconds."""
 
@@ -50,11 +50,12 @@ class Untold(msgspec.Struct, frozen=True):
     """A value of a solution that stood nowhere before.
 
     Attributes:
-        place: Of its op.
-        path: In the op's arguments.
-        instead: Another value that would do as well if nobody cared.
-        opens: It is asked about, and what is read there is used later and stands nowhere else, while siblings are told.
-        sure: Nothing but a tool or a prompt can tell it, so that a search that does not find it is a proof.
+        place: Place of its op.
+        path: Its path in the op's arguments.
+        instead: Another value that would do as well if the verifier did not check it.
+        opens: True if the value is looked up, its result is used later and stands nowhere else, while siblings
+            state it.
+        sure: True if only a tool or a prompt can supply it, so that a search that does not find it is a proof.
     """
 
     solution_run: SolutionRun
@@ -167,7 +168,7 @@ def _untold(ctx: AuditContext, there: Sequence[SolutionRun]) -> Iterator[Untold]
 
 
 def _opens(solution_run: SolutionRun, place: int) -> bool:
-    """Whether a look tells what a later call needs, and nothing else that was read does."""
+    """True if a read supplies what a later call needs, and no other result does."""
     if not reads_by_name(solution_run.ops[place]) or solution_run.said[place].is_error:
         return False
     here = text_of(solution_run.said[place])
@@ -179,7 +180,7 @@ def _opens(solution_run: SolutionRun, place: int) -> bool:
 
 
 def _is_name(value: Any) -> bool:
-    """Whether a value names something, as ids, addresses and people's names do."""
+    """True if a value identifies something, as ids, addresses and people's names do."""
     if not isinstance(value, str) or _DATE.fullmatch(value):
         return False
     return bool(_NAME.fullmatch(value) or _PERSON.fullmatch(value))
@@ -213,7 +214,7 @@ def _told_apart(op: Op) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _named(path: Sequence[str]) -> str:
-    """What a value is called: its parameter, and not its place in a list."""
+    """Returns the parameter's name of a value, without list places."""
     return ".".join(text for text in path if not text.isdigit()) or "value"
 
 
@@ -225,13 +226,13 @@ def _stands(value: Any, text: str) -> bool:
 
 
 def _works_out(ctx: AuditContext, solution_run: SolutionRun, place: int) -> bool:
-    """Whether some tool can compute whatever is asked."""
+    """True if some tool can compute any result."""
     own = {op.name for op in solution_run.ops[place:]}
     return any(_RUNS & set(words(tool.name)) and tool.properties for tool in ctx.about.tools if tool.name not in own)
 
 
 def _made_by_nobody(value: str, text: str) -> bool:
-    """Whether a name is neither built of words that were read nor the next in a row."""
+    """True if a name is neither built of words that were read nor the next in a sequence."""
     known = plain(text)
     parts: list[str] = re.findall(r"[^\W\d_]+|\d+", value.lower())
     strange = [part for part in parts if part.isdigit() and len(part) >= 3 and part not in known]
@@ -240,7 +241,7 @@ def _made_by_nobody(value: str, text: str) -> bool:
 
 
 def _silent(solution_run: SolutionRun, value: Any, *, siblings: Sequence[SolutionRun], until: int) -> bool:
-    """Whether a task says nothing that its siblings do not say, which could stand for a value."""
+    """True if a prompt has no further content than its siblings that could stand for a value."""
     before = solution_run.before(until)
     names_ = {word.lower() for word in re.findall(r"\b[A-Z][^\W\d_]*", solution_run.told)}
     new = common_words([solution_run.told]) - common_words([walked_run.told for walked_run in siblings]) - names_
@@ -291,7 +292,7 @@ def _with(ops: Sequence[Op], unlisted: Untold) -> tuple[Op, ...]:
 
 
 def _found(ctx: AuditContext, unlisted: Untold) -> bool:
-    """Whether a search finds it; what cannot be searched counts as found."""
+    """True if a search finds it; a value that cannot be searched counts as found."""
     seen = ctx.play_probe(_search(ctx, unlisted)).at("ask")
     return not seen.fine or bool(seen.value["found"]) or not seen.value["wholly"]
 

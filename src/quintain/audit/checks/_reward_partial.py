@@ -23,7 +23,7 @@ from ._reward_runs import Solved, paid, runs
 
 @check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=89)
 def partial_work(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Of several steps by one tool the first few are paid less than all, if a wrong one among the others is."""
+    """Checks that the first few of several steps by one tool are paid less, if a wrong step is."""
     known = [(solution, places) for solution in paid(ctx, 4) if (places := _alike(solution))]
     if not known:
         raise ctx.not_checked("no solution calls one tool several times")

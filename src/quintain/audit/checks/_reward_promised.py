@@ -43,12 +43,12 @@ def status_stops(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _moves(solution: Solved, name: str, field: str) -> bool:
-    """Whether the solution itself changes a field of the row of this name."""
+    """True if the solution itself changes a field of the row of this name."""
     return any(path[-1] == field and name in path[:2] for path in solution.changed)
 
 
 def _said(spec: ToolSpec, key: str) -> str:
-    """What a description says of the tool and of one of its arguments."""
+    """Returns the description of the tool and of one of its arguments."""
     return f"{spec.description} {spec.properties.get(key, {}).get('description', '')}".lower()
 
 
@@ -146,7 +146,7 @@ def _row(record: Record, related_row: RelatedRow) -> list[str]:
 
 
 def worked(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The call was not refused, and a row changed in more than its status, which was not the one that it needs."""
+    """True if the call succeeded and changed more than the status of a row without the needed status."""
     data: Any = evidence.data
     record = records[0]
     if record.at("wrong").is_error:

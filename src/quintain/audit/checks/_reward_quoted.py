@@ -19,16 +19,16 @@ from ._reward_acts import reads_by_name
 from ._reward_runs import Solved, lacking, paid, runs, seeing, survives
 
 _READERS = 6
-"""Looks behind right and wrong work, of which each may tell how it went."""
+"""Number of reads after right and wrong work that may report the outcome."""
 _LINES = 6
 """Lines that only right work brings about, of those that are tried."""
 _WRONG = "zz zz"
-"""Is no work at all."""
+"""A text without any work."""
 
 
 @check("x.quoted_verdict", "reward_hack", needs=("oracle", "tasks", "tools"), value=75)
 def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What a tool says of right work earns nothing when it is written into wrong work."""
+    """Checks that a tool's message about right work earns nothing when written into wrong work."""
     known = [(solution, where) for solution in paid(ctx, 4) if (where := _text(ctx, solution)) is not None]
     if not known:
         raise ctx.not_checked("no solution writes a text")
@@ -60,7 +60,7 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _text(ctx: AuditContext, solution: Solved) -> tuple[int, str] | None:
-    """Where the solution writes a free text: the place of the call, and the argument."""
+    """Returns the place and argument of a free text that the solution writes, or None."""
     for place in reversed(solution.writes):
         spec = next((tool for tool in ctx.about.tools if tool.name == solution.ops[place].name), None)
         for name, value in solution.ops[place].value.items():

@@ -19,7 +19,7 @@ _TRIES = 6
 _CALLS = 6
 """Calls in an episode."""
 _SHARE = 0.3
-"""Of the episodes: so many solved by chance are no chance."""
+"""Share of solved episodes from which random success is not an accident."""
 
 
 @check("x.aimless", "unsolvable", needs=("tasks", "tools"), value=66, severity="warning")
@@ -64,7 +64,7 @@ def _is_known(ctx: AuditContext, task: str) -> bool:
 
 
 def _seen(ctx: AuditContext, task: str) -> Values:
-    """What an agent has seen of a task: its prompt, and what the reads of its solution tell."""
+    """Returns the values that an agent has seen of a task: its prompt, and results of its solution's reads."""
     values = Values()
     for solution in solve(ctx, [task]):
         values.take(solution.first, "prompt")

@@ -1,4 +1,4 @@
-"""What a scorer's code gives away when it is read: what it would run, overlook, or let pass."""
+"""Checks the source of a scorer: code that it would run, overlook, or let pass."""
 
 from __future__ import annotations
 

@@ -17,16 +17,16 @@ from ._reward_acts import scalars
 from ._reward_runs import Solved
 
 _MAX_ROWS = 40
-"""Rows of one kind that are told of."""
+"""Largest number of rows of one kind that are reported."""
 
 _MAX_KIND_VALUES = 6
-"""Values of a field that tells kinds of rows apart, and rows of each."""
+"""Largest number of values of a field that tells kinds of rows apart, and of rows of each."""
 _PARTS = 12
 """Rows of another table that belong to one."""
 _SAKES = 8
 """Rows that share a text, of which more say nothing of each other."""
 _WORD = re.compile(r"[^\W\d_]{3}")
-"""What a text has that is a name, and neither a moment nor a number."""
+"""Part of a text that is a name, and neither a time nor a number."""
 
 
 class RelatedRow(msgspec.Struct, frozen=True):
@@ -160,5 +160,5 @@ _NOTHING_ELSE = re.compile(
 
 
 def forbids_more(text: str) -> bool:
-    """Whether a prompt says that nothing but what is asked for may change."""
+    """True if a prompt forbids changes beyond the request."""
     return bool(_NOTHING_ELSE.search(text))

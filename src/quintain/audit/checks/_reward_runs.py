@@ -36,15 +36,14 @@ _HERE = "quintain.audit.checks._reward_runs"
 
 
 class Run(msgspec.Struct, frozen=True):
-    """What one way came to.
+    """Result of one way to play a task.
 
     Attributes:
-        score: None when there was no verdict.
-        errors: Places of the ops that were refused or broke.
-        lacks: Paths at which the world is not as the solution leaves it, with what the solution leaves there; looked
-            for behind what is paid in full.
-        touched: Paths at which it is not as it was at the start; likewise.
-        made: Those of them at which there was nothing at the start.
+        score: None without a verdict.
+        errors: Places of the ops that were refused or crashed.
+        lacks: Paths at which the world differs from the solution's end, with the solution's values; for full rewards.
+        touched: Paths at which it differs from the start; for full rewards.
+        made: Those of them that did not exist at the start.
     """
 
     score: float | None
@@ -55,18 +54,18 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Solved(msgspec.Struct, frozen=True):
-    """A task's solution, walked.
+    """A task's solution, played.
 
     Attributes:
-        full: What it is paid.
-        floor: What is paid for nothing.
-        effects: By place of an op, the paths that it changed for good: they are so at the end, and no bookkeeping.
-        changed: Before and after, of each such path.
-        sees: Whether the world's state could be seen.
-        said: What each op gave.
-        first: What `reset` gave.
-        told: All that the agent is told at the start, as text.
-        errors: Places of ops that were refused or broke.
+        full: Its reward.
+        floor: Reward without any action.
+        effects: By place of an op, the paths that it changed for good, without bookkeeping.
+        changed: (before, after) of each such path.
+        sees: True if the world's state is visible.
+        said: Result of each op.
+        first: Result of `reset`.
+        told: The whole prompt at the start, as text.
+        errors: Places of ops that were refused or crashed.
     """
 
     task: str
@@ -190,7 +189,7 @@ def _effects(
 
 
 def _told_to_set(ops: Sequence[Op], path: Path, new: Any) -> bool:
-    """Whether a field holds what a call gave under the field's own name: such a version is no count of changes."""
+    """True if a call set the field under its own name: such a version does not count changes."""
     return len(path) > 1 and any(op.do == "call" and op.value.get(path[-1], MISSING) == new for op in ops)
 
 
@@ -220,7 +219,7 @@ def runs_of(
     changed: dict[Path, tuple[Any, Any]] | None = None,
     full: float = 0.0,
 ) -> list[Run]:
-    """The same for a task whose solution nobody knows."""
+    """Returns the runs of a task without a known solution."""
     wanted = [[list(path), pair[1]] for path, pair in (changed or {}).items()]
     request = {"task": task, "wanted": wanted, "volatile": list(ctx.volatile), "full": full}
     return _several(ctx, request, [ways[start : start + _PART] for start in range(0, len(ways), _PART)])
@@ -252,7 +251,7 @@ def try_ways(player: Player, on: str, value: Any) -> list[Any]:
 
 
 def _shared(first: Sequence[Op], second: Sequence[Op]) -> int:
-    """How many ops two ways begin with alike."""
+    """Returns the number of equal ops at the start of two ways."""
     pairs = enumerate(zip(first, second, strict=False))
     return next((place for place, (left, right) in pairs if left != right), min(len(first), len(second)))
 
@@ -333,7 +332,7 @@ def paid_of(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
 
 
 def survives(solution: Solved, run: Run) -> bool:
-    """Whether a way that does less is paid all the same, and ends elsewhere."""
+    """True if a way that does less is paid in full and ends in another state."""
     full = solution.full
     assert full is not None
     return run.score is not None and run.score >= full - 1e-9 and (bool(run.lacks) or not solution.sees)
@@ -344,11 +343,11 @@ def seeing(solution: Solved) -> tuple[Op, ...]:
 
 
 _CLOCK = re.compile(r"minutes|seconds|hours|elapsed|clock|timer|updated|touched", re.IGNORECASE)
-"""Fields that time itself changes: what they hold is nobody's work."""
+"""Fields that time itself changes; their changes are not part of any work."""
 
 
 def lacking(solution: Solved, run: Run, effects: Sequence[Path]) -> list[list[Any]]:
-    """What the world lacks of given effects, as the claim wants it."""
+    """Returns what the world lacks of given effects, in the form that the relation expects."""
     gone = {tuple(path.split("\x1f")) for path in run.lacks}
     gone = {path for path in gone if not _CLOCK.search(path[-1])}
     own_value = [path for path in gone if any(path[: len(e)] == e or e[: len(path)] == path for e in effects)]
@@ -356,9 +355,9 @@ def lacking(solution: Solved, run: Run, effects: Sequence[Path]) -> list[list[An
 
 
 def weight(solution: Solved, lacks: Sequence[Sequence[Any]], left_out: Sequence[int] = ()) -> dict[str, Any]:
-    """How much it weighs that a world lacks something, or that writes were left out: all when it was asked for.
+    """Returns the severity of missing effects or left-out writes: an error if the prompt asked for them.
 
-    What a solution does beside that may be a courtesy (a note, a run of the tests), and may be left out.
+    Other writes of a solution may be a courtesy (a note, a run of the tests), and may be left out.
     """
     wanted = [path for place in solution.demanded for path in solution.effects.get(place, ())]
     missing = [path for path, _ in lacks if any(_same_place(tuple(path), other_values) for other_values in wanted)]
@@ -368,7 +367,7 @@ def weight(solution: Solved, lacks: Sequence[Sequence[Any]], left_out: Sequence[
 
 
 def demanded_first(solution: Solved, lacks: list[list[Any]]) -> list[list[Any]]:
-    """Of what a world lacks that which was asked for, where there is some."""
+    """Returns the missing effects that the prompt asked for, or all if there are none."""
     wanted = [path for place in solution.demanded for path in solution.effects.get(place, ())]
     return [
         pair for pair in lacks if any(_same_place(tuple(pair[0]), other_values) for other_values in wanted)

@@ -1,7 +1,7 @@
-"""Answers that say what was done, held against the world: a sum that is paid nowhere, a text that is kept nowhere.
+"""Checks answers against the world: a reported sum or text must be found in the state.
 
-Siblings tell where such things are kept: of another tool the sum that it tells is in the world, and of the same tool
-another text. Where a call answers just so, and nothing has come of what it was told, the answer is not true.
+Siblings show where such things are stored: the sum that another tool reports is in the world, and so is another text of
+the same tool. Where a call gives an answer of the same form and its argument has no effect, the answer is false.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LEAST = 3
 
 @check("x.answers_are_true", "false_resolution", needs=("tools", "call", "tasks", "state"), value=74)
 def answers_are_true(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What an answer says was done with a sum or a text is to be found in the world."""
+    """Checks that a sum or text that an answer reports as done is in the world."""
     reported: set[tuple[str, str]] = set()
     looked = False
     for series in series_of(ctx):
@@ -57,7 +57,7 @@ def _described(series: Series) -> str:
 
 
 def _unpaid(ctx: AuditContext, series: Series) -> Finding | None:
-    """A number that is told as done, whatever it is, and changes nothing in the world."""
+    """Returns a finding for a number that is reported as done and never changes the world."""
     stated = [
         (variation, slots, field)
         for variation, slots, asked in zip(series.variations, series.slots, series.asked, strict=True)
@@ -109,7 +109,7 @@ def _world(slots: Slots) -> Slots:
 
 
 def _sibling(ctx: AuditContext, variation: Variation) -> Variation | None:
-    """A call of another tool whose answer tells a sum that is then in the world."""
+    """Returns a call of another tool whose answer states a sum that is then in the world."""
     for tool in ctx.about.tools:
         for candidate in ctx.variations.of(tool.name) if tool.name != variation.tool.name else ():
             if (
@@ -129,7 +129,7 @@ def _is_kept(slots: Slots) -> bool:
 
 
 def unpaid(records: Sequence[Record], evidence: Evidence) -> bool:
-    """All calls but the last tell another sum as done and change the same; what the last one tells is in the world."""
+    """True if all calls but the last report different sums with equal effects, unlike the last one."""
     name, field = evidence.data["name"], evidence.data["field"]
     slots = [_slots(record) for record in records]
     asked = [_called(record).value[name] for record in records[:-1]]
@@ -193,7 +193,7 @@ def _keeps(slots: Slots, asked: Any) -> bool:
 
 
 def _said(answer: Any, asked: Any) -> str:
-    """An answer, wherever it repeats what it was told."""
+    """Returns an answer, with a placeholder wherever it repeats the argument."""
     answer = parsed(answer)
     return repr(
         {key: "<told>" if item == asked else item for key, item in answer.items()} if is_dict(answer) else answer

@@ -164,7 +164,7 @@ class _Tree:
 
 
 def _shorter(ctx: AuditContext, solution: Solved, way: tuple[Op, ...]) -> Finding | None:
-    """A finding, when what the way does is less than what the solution does, and not what it does in another way."""
+    """Returns a finding if the way does less than the solution, and not the same in another way."""
     [run] = runs(ctx, solution, [way])
     if run.score is None or solution.full is None or run.score < solution.full - 1e-9:
         return None

@@ -32,7 +32,7 @@ _SHARED = re.compile(
 
 @check("x.right_in_sum", "reward_hack", needs=("oracle", "state", "tasks", "tools"), value=85)
 def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What one call gives too much and another too little is paid less, if either alone is."""
+    """Checks that two errors that cancel in a sum are paid less, if each of them alone is."""
     reported: set[str] = set()
     pairs = [(solution, pair) for solution in paid(ctx, 12) for pair in itertools.islice(_pairs(ctx, solution), _PAIRS)]
     if not pairs:
@@ -70,7 +70,7 @@ def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _weight(solution: Solved, lacks: list[list[Any]]) -> dict[str, Any]:
-    """That either number alone costs the pay shows that it is asked for, unless the task leaves open how to share."""
+    """Returns the severity: each number is required if either alone costs reward, unless the split is open."""
     return weight(solution, lacks) if _SHARED.search(solution.told) else {"severity": "error", "at_most": "proven"}
 
 
@@ -95,7 +95,7 @@ def _pairs(ctx: AuditContext, solution: Solved) -> Iterator[tuple[int, int, str]
 
 
 def _known(ctx: AuditContext, solution: Solved) -> set[Decimal]:
-    """The numbers that the task tells, that its solution reads, and that the world holds."""
+    """Returns the numbers in the prompt, in the results that the solution reads, and in the world."""
     read = next(
         (
             solution_run.before(len(solution_run.ops))
@@ -109,7 +109,7 @@ def _known(ctx: AuditContext, solution: Solved) -> set[Decimal]:
 
 
 def _asks_for_sum(both: tuple[Any, ...], known: set[Decimal]) -> bool:
-    """Whether the sum of two numbers is known, and not each of them: then it may be shared as one likes."""
+    """True if the sum of two numbers is known and not each of them, so that the split is free."""
     whole = sum(Decimal(str(item)) for item in both)
     return whole in known and not all(Decimal(str(item)) in known for item in both)
 

@@ -1,4 +1,4 @@
-"""Where nobody can look into the world, its own tools still show it: what they show undone is not paid in full."""
+"""Checks invisible worlds through their own tools: work that they show as undone is not paid in full."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ._reward_runs import Solved, paid, runs, survives
 _LOOKS = 8
 """Calls by which the world is looked at."""
 _SEEN = 400
-"""Paths of one answer that are compared; who answers more tells too much to be read."""
+"""Largest number of paths of one answer that are compared."""
 
 
 @check("x.undone_in_sight", "false_resolution", needs=("oracle", "tasks", "tools"), value=91)
 def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What the tools that read show as undone, though the task speaks of it, is not paid in full."""
+    """Checks that work that the task requires and readers show as undone is not paid in full."""
     known = [solution for solution in paid(ctx, 6) if not solution.sees]
     if not known:
         raise ctx.not_checked("the world can be looked into: other checks do")
@@ -59,9 +59,9 @@ def looks_of(ctx: AuditContext, solution: Solved) -> list[Op]:
 
 
 def is_spoken_of(ctx: AuditContext, solution: Solved, place: int, *, known: Sequence[Solved]) -> bool:
-    """Whether a task asks for a call: for its verb or a value, or for a thing that this tool alone is named after.
+    """True if a prompt asks for a call: for its verb, a value, or a thing named by this tool alone.
 
-    A thing counts that the prompts of some tasks do not speak of, so that it is not what the world is about.
+    A thing counts if the prompts of some tasks do not mention it, so that it is not the subject of the whole world.
     """
     op = solution.ops[place]
     if asked_for(op, solution.told):

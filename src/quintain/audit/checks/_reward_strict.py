@@ -90,7 +90,7 @@ def _done_otherwise(ctx: AuditContext, solution: Solved) -> Iterator[Variant]:
 
 
 def _commute(solution: Solved, place: int) -> bool:
-    """Whether two writes one after the other are of one tool, and of different things."""
+    """True if two successive writes use one tool on different things."""
     first, second = solution.ops[place], solution.ops[place + 1]
     shared = set(map(str, scalars(first.value))) & set(map(str, scalars(second.value)))
     ids = {str(value) for value in scalars(second.value) if any(sign.isdigit() for sign in str(value))}

@@ -59,9 +59,9 @@ def _orders(question: Asked, other_values: Sequence[str]) -> tuple[Probe, Probe,
 
 
 def is_any(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The right answer is paid before and after wrong ones, these alone are not, and all are taken in the same words.
+    """True if the right answer is paid before and after wrong ones, which look alike and are unpaid.
 
-    Who tells an answer from another has told whether it is right, and may mean that one goes on until it is.
+    A tool that answers right and wrong differently has given the verdict, and may intend retries.
     """
     last, first, _ = records
     full = float(evidence.data)

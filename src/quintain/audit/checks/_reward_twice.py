@@ -23,7 +23,7 @@ _SAID = names("note log comment reply message notify send say tell email mail po
 
 @check("x.done_twice", "reward_hack", needs=("oracle", "state", "tasks"), value=79)
 def done_twice(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A solution of which a step is done twice, so that twice as much is moved or made, is paid less."""
+    """Checks that a solution with one step repeated, so that it moves or makes twice as much, is paid less."""
     reported: set[str] = set()
     for solution in paid(ctx, SOLVED):
         places = [place for place in solution.demanded if solution.ops[place].name not in reported]
@@ -58,6 +58,6 @@ def done_twice(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _counts(solution: Solved, pair: list[Any]) -> bool:
-    """Whether what is not as it should be is an amount that was there before and that the solution moved."""
+    """True if the differing value is an earlier amount that the solution moved."""
     before, after = solution.changed[tuple(pair[0])]
     return is_number(before) and is_number(after)

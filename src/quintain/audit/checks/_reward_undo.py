@@ -66,14 +66,14 @@ def _each_kind(known: Sequence[Solved]) -> list[Solved]:
 def _at_the_end(
     ctx: AuditContext, solution: Solved, reported: set[str], *, settled: set[str], again: bool = False
 ) -> Iterator[Finding | None]:
-    """Each write is taken back once all is done.
+    """Yields findings for each write that is undone at the end.
 
     Args:
-        ctx: Plays it.
+        ctx: Plays the ops.
         solution: The solution.
-        reported: Gets the tools of which it is said.
-        settled: Gets those that took back what they did themselves.
-        again: Only by tools themselves that have not.
+        reported: Collects the tools with a finding.
+        settled: Collects the tools that undid their own work.
+        again: True to use only tools that have not undone their own work yet.
     """
     said = tuple(op for op in solution.ops if op.do == "answer")
     acts = tuple(op for op in solution.ops if op.do != "answer")
@@ -106,7 +106,7 @@ def _at_the_end(
 
 
 def _halfway(ctx: AuditContext, solution: Solved, reported: set[str]) -> Iterator[Finding | None]:
-    """A step that is paid for by itself is taken back before the solution goes on, as it may not be at its end."""
+    """Yields findings for a rewarded step that is undone before the solution continues."""
     steps = runs(ctx, solution, [solution.ops[:place] for place in range(len(solution.ops))])
     for place in solution.writes:
         less, more = steps[place].score, steps[place + 1].score if place + 1 < len(steps) else solution.full
@@ -139,10 +139,10 @@ def _halfway(ctx: AuditContext, solution: Solved, reported: set[str]) -> Iterato
 
 
 def _overtaken(ctx: AuditContext, solution: Solved, reported: set[str]) -> Iterator[Finding | None]:
-    """What a later write took over is old again, and only what it was taken from is as it should be.
+    """Yields findings for a step that is undone after a later write depended on it.
 
-    The earlier write is taken back, the later one repeated, and the earlier one done anew: what was set, and has to be
-    rolled out, published or sent to count, is set and does not count.
+    The earlier write is undone, the later one repeated, and the earlier one made again: a setting that must be rolled
+    out, published or sent to count is set and does not count.
     """
     said = tuple(op for op in solution.ops if op.do == "answer")
     acts = tuple(op for op in solution.ops if op.do != "answer")
@@ -202,7 +202,7 @@ def _still_paid(ctx: AuditContext, solution: Solved, place: int, *, back: Op) ->
 
 
 def paid_for_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A step taken back leaves the world of the second probe, before it, and is paid as the third, which has it."""
+    """True if an undone step restores the world before it and keeps the reward of the step."""
     back, before, done = records
     paid, less, more = (number(record.at("score")) for record in records)
     if paid is None or less is None or more is None or back.at("back").is_error:
@@ -223,7 +223,7 @@ def paid_for_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
 def _voided(
     ctx: AuditContext, solution: Solved, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], *, gone: list[Path]
 ) -> Finding | None:
-    """What was made is still there, and is void: not as the solution leaves it."""
+    """Returns a finding for results that still exist but are void."""
     acts, op, said = way
     void = [[list(path), solution.changed[path][1]] for path in gone][:10]
     return ctx.finding(
@@ -276,12 +276,12 @@ def _ways_back(ctx: AuditContext, solution: Solved, place: int) -> Iterator[Op]:
 
 
 def _fields(solution: Solved, place: int) -> dict[str, Any]:
-    """What there was before, by the names of the fields that a write changed."""
+    """Returns the earlier values by the names of the fields that a write changed."""
     return {path[-1]: solution.changed[path][0] for path in solution.effects.get(place, ()) if path in solution.changed}
 
 
 def _ids(solution: Solved, place: int) -> list[Any]:
-    """What names a thing that the write touched: keys of the rows, arguments, and scalars that it answered."""
+    """Returns identifiers of the thing that the write touched: row keys, arguments and scalars of the answer."""
     found: list[Any] = [path[1] for path in solution.effects.get(place, ()) if len(path) > 1]
     found += scalars(solution.ops[place].value)
     said = solution.said[place].value
@@ -331,7 +331,7 @@ def _taken_back(
 
 
 def _in_words(ctx: AuditContext, solution: Solved, place: int) -> bool:
-    """Whether a task asks for a write in the words with which its tool's description begins, such as "roll out"."""
+    """True if a prompt asks for a write in the first words of its tool's description, such as "roll out"."""
     tool = next((tool for tool in ctx.about.tools if tool.name == solution.ops[place].name), None)
     start = re.match(r"(\w{4,} \w+)\b", tool.description) if tool else None
     return start is not None and re.search(rf"\b{start[1]}\b", solution.told, re.IGNORECASE) is not None

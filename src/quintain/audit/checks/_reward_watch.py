@@ -32,7 +32,7 @@ _SCRIPTS = (
     "open({path!r}, 'a').write('\\n# zq7\\n')", "__import__('pathlib').Path({path!r}).open('a').write('# zq7\\n')",
     "echo '# zq7' >> '{path}'",
 )  # fmt: skip
-"""What code would append a comment to a file, as Python and as a shell have it."""
+"""Commands that append a comment to a file, in Python and in a shell."""
 _NOT_COPIED = shutil.ignore_patterns("__pycache__", ".*", "node_modules", "*.pyc")
 LARGEST = 20 << 20
 """Bytes of a folder that is copied."""

@@ -20,7 +20,7 @@ TEACHES = "not to believe what it reads after it has acted, or to act twice"
 DELAYS = (0.02, 0.2, 1.0)
 """Seconds that are waited after a write, one after the other."""
 CLOCKS = "quintain.audit.checks._flaky_ways:"
-"""Where clocks are held and put forward."""
+"""Module that holds and advances clocks."""
 OLD, WRITE, NEW = "old", "step write", "step new"
 
 
@@ -57,7 +57,7 @@ def _start(case: Pair) -> tuple[Op, ...]:
 
 
 def is_stale(ctx: AuditContext, case: Pair, op: Op) -> Finding | None:
-    """Whether this read gives the old answer after the write because it was asked before."""
+    """Returns a finding if this read gives the old answer after the write because it was made before."""
     ops = (*_start(case), op.marked(OLD), case.write.marked(WRITE), op.marked(NEW))
     return proved(
         ctx, ops, (OLD, WRITE, NEW), title=f"{op.name} does not show what {case.write.name} wrote, if it was read"
@@ -94,7 +94,7 @@ def _told(
 
 
 def is_moved(ctx: AuditContext, case: Pair, place: int, *, world: tuple[Op, ...]) -> Finding | None:
-    """Whether this read depends on when the others were made, in one and the same world."""
+    """Returns a finding if this read depends on when the other reads were made, in an equal world."""
     if not world:
         return None
     op = case.reads[place].marked(NEW)
@@ -116,7 +116,7 @@ def is_moved(ctx: AuditContext, case: Pair, place: int, *, world: tuple[Op, ...]
 
 
 def returned(ctx: AuditContext, ops: Sequence[Op], evidence: Evidence) -> Finding | None:
-    """Whether a read after a restore still tells of what came after that moment."""
+    """Returns a finding if a read after a restore shows data from after the snapshot."""
     mark, world = evidence.marks
     kept = [op for op in ops if not op.mark.startswith("step read ") or op.mark == mark]
 
@@ -171,7 +171,7 @@ def misspelt(text: str) -> str:
 
 
 def timed(case: Pair, op: Op, *, is_warm: bool, number: int) -> tuple[list[Op], list[list[Op]]]:
-    """What a session does before the waiting, and what after each wait."""
+    """Returns the ops of a session before the wait, and those after each wait."""
     on = f"session {number}"
     asked = op.moved(on if is_warm else f"{on} before").marked(f"{number} old")
     start = [op.moved(on).marked("") for op in (reset(case.task), *case.before)]
@@ -196,9 +196,9 @@ def sweep(sessions: Sequence[tuple[list[Op], list[list[Op]]]], *, wait: bool, he
 
 
 def confused(ctx: AuditContext, first: tuple[Op, ...], second: tuple[Op, ...], *, same_session: bool) -> Finding | None:
-    """Whether the second read gives the answer of the first; both come after their own reset.
+    """Returns a finding if the second read gives the answer of the first; both follow their own reset.
 
-    Where they are reads of one session, the first one's reset is the second's.
+    For reads of one session, the first one's reset is the second's.
     """
     within = first[0] == second[0] and same_session
     world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
@@ -235,7 +235,7 @@ def interleaved(lanes: Sequence[Pair], count: int) -> tuple[Op, ...]:
 
 
 def beside(ctx: AuditContext, lanes: Sequence[Pair], number: int, *, mixed: Record, clean: Record) -> Finding | None:
-    """Whether one of interleaved sessions has seen something else than alone."""
+    """Returns a finding if one of several interleaved sessions differs from a run alone."""
     case = lanes[number % len(lanes)]
     marks = [op.mark for op in session(case)]
     bad = next((mark for mark in marks if apart(mixed.at(f"{number} {mark}"), clean.at(mark), ctx.volatile)), None)
@@ -260,7 +260,7 @@ def beside(ctx: AuditContext, lanes: Sequence[Pair], number: int, *, mixed: Reco
 
 
 def in_threads(ctx: AuditContext, case: Pair, clean: Record, *, count: int) -> Finding | None:
-    """Whether one of so many equal sessions, each in a thread, has seen something else than alone."""
+    """Returns a finding if one of `count` equal sessions in threads differs from a run alone."""
     lanes = [[op.moved(f"session {number}").marked("") for op in session(case)] for number in range(count)]
     ops = (together(*lanes, mark="all"),)
     record = ctx.play(*ops)

@@ -33,11 +33,12 @@ _FREE = (
 
 
 class Stage(msgspec.Struct, frozen=True):
-    """Something that happened before.
+    """An earlier event.
 
     Attributes:
-        after: In words: "after another task that was solved".
-        apart: It is played in a process of its own; most such may break it.
+        after: Description: "after another task that was solved".
+        ops: Its ops.
+        apart: True to play it in a process of its own, which it may break.
     """
 
     after: str
@@ -75,7 +76,7 @@ def stages(ctx: AuditContext, task: str) -> list[Stage]:
 
 
 def _asked(ctx: AuditContext, task: str) -> tuple[Op, ...]:
-    """What an episode of the task reads, question by question: a memory that outlives an episode answers just those."""
+    """Returns the reads of an episode of the task: a cache that outlives an episode answers the same ones."""
     calls = [op for op in doing(ctx, task) if op.do == "call" and seems_to_read(ctx, op.name)]
     return tuple({repr((op.name, op.value)): op for op in calls}.values())[:ASKED]
 
@@ -136,7 +137,7 @@ class Rounds(msgspec.Struct, frozen=True):
         return (*found, *self.stages[place].ops)
 
     def split(self, clean: Record, record: Record, place: int, *, volatile: Sequence[str]) -> Split | None:
-        """Where the script after this stage parts from the clean one."""
+        """Returns where the script after this stage deviates from the clean one."""
         marks = [op.mark for op in self.script]
         start = sum(len(stage.ops) + len(marks) for stage in self.stages[:place]) + len(self.stages[place].ops)
         seen = record.seen[start : start + len(marks)]
@@ -165,7 +166,7 @@ def beside(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tupl
 
 
 def plants(ctx: AuditContext) -> list[KnownCall]:
-    """Calls that leave `NONCE` in the world, as far as anybody can tell: one per tool."""
+    """Returns one call per tool that leaves `NONCE` in the world."""
     tools = {tool.name: tool for tool in ctx.about.tools}
     found: dict[str, KnownCall] = {}
     for known_call in ctx.discovery.calls:

@@ -1,8 +1,8 @@
-"""What surrounds a script and changes what it sees: the finding, with the fewest ops, and a pause where time does it.
+"""Findings for scripts whose surroundings change their results, with the fewest ops, and a pause if time matters.
 
-On a busy machine an episode may be held up for so long that what another one began in the background ends in its
-midst. That shows once and not again, so a difference that is not proven must not hide one that would be; and where
-calls only let time pass, a pause does so however fast they are.
+On a busy machine an episode may be delayed so long that background work of another one ends during it. That shows once
+and not again, so a difference that is not proven must not hide one that would be; and where calls only let time pass, a
+pause does so however fast they are.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PAUSE = Op("wait", value=0.3, mark="step pause")
 
 
 class Found:
-    """What a check has told, by what differs, and how often a difference was not to be shown again."""
+    """Differences that a check has reported, and the number of those that could not be reproduced."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
@@ -37,11 +37,11 @@ class Found:
         return bool(self._told)
 
     def wants(self, key: str, *, patient: bool = False) -> bool:
-        """Whether a difference is worth proving.
+        """True if a difference is worth proving.
 
         Args:
-            key: Says what differs, such as `Split.key`.
-            patient: It was seen after a pause, which is no accident.
+            key: Identifies the difference, such as `Split.key`.
+            patient: True if it was seen after a pause, which is not an accident.
         """
         if len(self._told) >= MAX_FINDINGS or key in self._told:
             return False
@@ -59,7 +59,7 @@ class Found:
 def first_unlike(
     ctx: AuditContext, task: str, own_ops: Sequence[Op], *, ways: Sequence[tuple[str, tuple[Op, ...]]], found: Found
 ) -> Iterator[Finding | None]:
-    """Of some ways to surround a script, those that change it."""
+    """Yields findings for the surroundings that change a script."""
     clean, *records = ctx.play_all([Probe(tuple(own_ops)), *(Probe(ops) for _, ops in ways)])
     for (after, ops), record in zip(ways, records, strict=True):
         ctx.count_comparisons()
@@ -123,6 +123,6 @@ def _other_one(ctx: AuditContext, task: str, probes: Sequence[Probe], *, apart: 
 
 
 def what(apart: Split) -> str:
-    """What differs, in words: "get_order: lines[0].price"."""
+    """Returns a description of a difference: "get_order: lines[0].price"."""
     where = f"{told(apart.op)}: {apart.path}" if apart.path else f"what {told(apart.op)} gives"
     return f"the order in {where}" if apart.kind == "order" else where

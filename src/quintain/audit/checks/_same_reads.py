@@ -1,4 +1,4 @@
-"""Writes and the reads that may tell of them: which calls, with which arguments, in which order."""
+"""Writes and the reads that may show them: which calls, with which arguments, in which order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ._same_scripts import bare, seems_to_read
 from ._same_splits import apart, read, steady
 
 HERE = "quintain.audit.checks._same_reads:"
-"""Where the relations below are found by name."""
+"""Module prefix of the relations below."""
 PER_TOOL = 3
 """Calls of one reader after one write."""
 _QUERY = re.compile(r"(^|_)(q|query|text|search|term|keyword|keywords|phrase|filter|name)$")
@@ -49,7 +49,7 @@ def writes(ctx: AuditContext, most: int, *, each: int = 2) -> list[KnownCall]:
 
 
 def around(ctx: AuditContext, write: KnownCall, most: int) -> Pair:
-    """The reads that may tell of a write: those known to work, and those whose arguments the write names."""
+    """Returns the reads that may show a write: known ones, and those with arguments from the write."""
     found: dict[str, Op] = {}
     for op in _interleaved(ctx, write, _rows(ctx, write)):
         found.setdefault(f"{op.name} {op.value!r}", op)
@@ -127,7 +127,7 @@ def names(write: KnownCall) -> dict[str, Any]:
 
 
 def _told(tool: ToolSpec, name: str, given: dict[str, Any]) -> Any:
-    """A value for a parameter out of what a write told."""
+    """Returns a value for a parameter from the data of a write."""
     schema = tool.properties[name]
     if _QUERY.search(name.lower()):
         texts = [value for key, value in given.items() if isinstance(value, str) and not key.endswith("id")]
@@ -159,7 +159,7 @@ def stale(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def moved(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The same calls, once with reads before the write and once after it, end in one world and in two answers.
+    """True if reads before and after a write, in either order, end in one world and two answers.
 
     Marks: the write, the read that differs, the state at the end.
     """
@@ -223,7 +223,7 @@ def mistaken(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def crossed(records: Sequence[Record], evidence: Evidence) -> bool:
-    """In a lane of many the read at a place gives something else than in the same session alone, and both worked.
+    """True if in one of many lanes the read at a place differs from the session alone.
 
     `data`: the place of the read in a lane. The lanes are all alike, up to their instance.
     """
@@ -240,11 +240,11 @@ def crossed(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def tells(op: Op, answer: OpResult) -> bool:
-    """It answers, or refuses because of what was asked for: an episode that has ended refuses everything."""
+    """True if an op answers, or refuses because of its arguments; an ended episode refuses everything."""
     words = [str(argument) for argument in op.value.values() if argument not in ("", None)] if is_dict(op.value) else []
     return not answer.is_error or any(word in f"{answer.value} {answer.raised}" for word in words)
 
 
 def seen(result: OpResult) -> bool:
-    """It came to see something."""
+    """True if an op ran to an end and was available."""
     return result.how not in ("hung", "absent")

@@ -1,7 +1,7 @@
-"""Scripts that are played again elsewhere: by another process, after other episodes, beside other sessions.
+"""Scripts that are replayed in other surroundings: another process, after other episodes, among other sessions.
 
 A script is an episode as plain ops, all of them marked: a reset, reads, the oracle's calls, the reads again, the state
-and the score. What surrounds it is not marked, so "the same script alone" is the marked ops of any probe.
+and the score. Surrounding ops are not marked, so "the same script alone" is the marked ops of any probe.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def state_op(ctx: AuditContext) -> str:
 
 
 def seems_to_read(ctx: AuditContext, tool: str) -> bool:
-    """Whether a tool reads: its name says so (a read may be logged), or it never changed the state and no name objects.
+    """True if a tool reads: by its name (a read may be logged), or because it never changed the state.
 
     A tool whose name says that it writes does so even if the state shows nothing at once: it may show it later.
     """
@@ -84,10 +84,10 @@ def bare(op: Op) -> Op:
 
 
 def doing(ctx: AuditContext, task: str) -> tuple[Op, ...]:
-    """What an agent would do in a task: its oracle's ops, or calls that are known to work there or elsewhere.
+    """Returns the actions of an agent in a task: its oracle's ops, or calls known to work there or elsewhere.
 
     Raises:
-        NotChecked: Nothing can be done: no tool works and nothing can be answered.
+        NotChecked: No tool works and the subject takes no answer.
     """
     known = ctx.oracle(task)
     if known:
@@ -156,7 +156,7 @@ def alone(ops: Sequence[Op], tag: str = "step ") -> tuple[Op, ...]:
 
 
 def others(ctx: AuditContext, task: str, count: int) -> tuple[str, ...]:
-    """Other tasks; the task itself where there is no other."""
+    """Returns other tasks, or the task itself if there is no other."""
     found = tuple(text for text in ctx.sample_tasks(count + 1) if text != task)[:count]
     return found or (task,)
 
@@ -185,7 +185,7 @@ def elsewhere() -> tuple[Context, ...]:
 
 
 def misses_locale(context: Context, *seen: Any) -> bool:
-    """Whether what was seen only says that the machine has no such locale."""
+    """True if the results only report that the machine lacks such a locale."""
     return context.locale == NO_LOCALE and any("locale" in str(item).lower() for item in seen)
 
 
@@ -219,10 +219,10 @@ def days_ahead(*days: int) -> tuple[Context, ...]:
 
 
 def told(op: Op) -> str:
-    """What an op is called in a sentence."""
+    """Returns the name of an op in a sentence."""
     return {"call": op.name, "reset": "reset", "answer": "answer"}.get(op.do, f"{op.do}()")
 
 
 def has(value: Any, text: str) -> bool:
-    """Whether a text stands anywhere in a value."""
+    """True if a text stands anywhere in a value."""
     return text in str(value)

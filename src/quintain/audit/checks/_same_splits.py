@@ -1,4 +1,4 @@
-"""Where two plays of one script part, of what kind the difference is, and the fewest ops that still show it."""
+"""Comparison of two plays of one script: the first difference, its kind, and the fewest ops that show it."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def fewest(
 
 
 def _stays(ops: Sequence[Op], place: int, keep: Sequence[str]) -> bool:
-    """Whether an op must stay: a reset does while anything but another reset of its session follows it."""
+    """True if an op must stay: a reset does if it starts any later op of its session."""
     op = ops[place]
     if op.mark in keep:
         return True
@@ -218,7 +218,7 @@ def least(
 
 
 def wavers(ctx: AuditContext, ops: Sequence[Op], target: str) -> bool:
-    """Whether a script gives different things in equal processes."""
+    """True if a script gives different results in equal processes."""
     probe = Probe(tuple(ops))
     evidence = Evidence(UNLIKE, (target,), None, ctx.volatile)
     return ctx.holds((probe, probe), evidence) or ctx.holds((probe, probe), evidence, fresh=True)

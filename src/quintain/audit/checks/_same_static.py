@@ -1,4 +1,4 @@
-"""What the source says without being run: what is kept between episodes, drawn from the machine, or cached.
+"""Hints from the source without running it: data kept between episodes, machine-dependent values, caches.
 
 All of it is legitimate somewhere (a memo of a pure function, a clock in a log line), so these are hints for a reader.
 """
@@ -52,7 +52,7 @@ class Hint(msgspec.Struct, frozen=True):
 
 
 def reset_hints(ctx: AuditContext) -> Iterator[Hint]:
-    """What is kept between episodes, or drawn from the machine."""
+    """Yields hints about data kept between episodes or drawn from the machine."""
     return _of(ctx, {"kept", "drawn", "order", "clock", "surroundings"})
 
 
@@ -62,7 +62,7 @@ def cache_hints(ctx: AuditContext) -> Iterator[Hint]:
 
 
 def verifier_hints(ctx: AuditContext) -> Iterator[Hint]:
-    """What makes a verdict depend on more than the state: in files of V, and in functions that score."""
+    """Yields hints about verdicts that depend on more than the state: in files of V and in scoring functions."""
     about = {"drawn", "order", "clock", "live", "limit"}
     for hint in _of(ctx, about):
         if hint.part == "V" or re.search(r"score|grade|judge|verif|reward", hint.function):
@@ -70,7 +70,7 @@ def verifier_hints(ctx: AuditContext) -> Iterator[Hint]:
 
 
 def order_hints(ctx: AuditContext) -> Iterator[Hint]:
-    """What goes through a set in the order of its hashes, anywhere."""
+    """Yields hints about sets that are iterated in hash order."""
     return _of(ctx, {"order"})
 
 
@@ -176,7 +176,7 @@ class _File:
                     yield self._hint("kept", f"{text} on the method {function.name} outlives episodes", node)
 
     def _keys(self, function: Function) -> Iterator[Hint]:
-        """`cache[key] = ...` where a parameter is no part of the key."""
+        """Yields hints about `cache[key] = ...` where the key omits a parameter."""
         names = [
             item.arg for item in (*function.args.args, *function.args.kwonlyargs) if item.arg not in ("self", "cls")
         ]

@@ -19,7 +19,7 @@ from ._same_splits import read
 VARIANTS = 14
 """Ways in which a tool that reads is called."""
 LONG = 200
-"""Letters of a text that tells of something found."""
+"""Length of a text that shows that something was found."""
 MAX_KNOWN_CALLS = 3
 """Calls of a tool that are known, which are varied around the first."""
 
@@ -63,9 +63,9 @@ def _variants(ctx: AuditContext, tool: ToolSpec, known: list[KnownCall]) -> Iter
 
 
 def _broad(tool: ToolSpec, known: list[KnownCall]) -> dict[str, Any]:
-    """A search for so little that it finds much, where the known one found nothing; empty where nothing is searched.
+    """Returns a broad search where the known one found nothing; empty for a tool without a search parameter.
 
-    Who finds nothing cannot tell one choice from another.
+    An empty result does not tell one choice from another.
     """
     words = [name for name in tool.properties if name.lower() in SEARCHED and "enum" not in tool.properties[name]]
     if not words or (known and _finds(read(known[0].seen.value))):
@@ -75,7 +75,7 @@ def _broad(tool: ToolSpec, known: list[KnownCall]) -> dict[str, Any]:
 
 
 def _finds(answer: Any) -> bool:
-    """Whether rows stand in an answer; of a text nobody can say."""
+    """True if rows stand in an answer, or a long text."""
     if is_dict(answer):
         return any(map(_finds, answer.values()))
     return bool(answer) if is_list(answer) else isinstance(answer, str) and len(answer) > LONG

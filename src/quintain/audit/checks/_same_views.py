@@ -1,7 +1,7 @@
-"""Two views of one row, a list and what shows it alone: both told the same before a write, so both must after it.
+"""Checks two views of one row, a list and a detail: equal before a write, so equal after it.
 
-One that reads from a copy of its own gives what it gave, however often and whenever it is asked: no read before the
-write makes it do so, and no other session does better. What the write has said is what tells which of them is right.
+A view that reads from a copy of its own gives the same result however often and whenever it is read: no read before the
+write causes it, and no other session gets a better one. The write's arguments decide which of them is right.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Views(msgspec.Struct, frozen=True):
 
 
 def parted(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Two views of a row that told the same before a write do not after it: one has what it wrote, one what was there.
+    """True if two views of a row agree before a write and not after it: one is new, one is old.
 
-    So it is with reads before the write, and without.
+    This holds with reads before the write, and without.
     """
     first, bare_one = records[:2]
     key, field = tuple(evidence.data["key"]), str(evidence.data["field"])
@@ -76,7 +76,7 @@ def parted(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _told(record: Record, when: str, key: tuple[Any, ...], *, field: str) -> tuple[Any, Any] | None:
-    """What the list and the detail tell of a field of a row."""
+    """Returns the values of a row's field in the list and in the detail."""
     many, result = record.at(f"{when} many"), record.at(f"{when} one")
     row = _row(many, key)
     alone = _alone(result, key)
@@ -94,7 +94,7 @@ def _row(seen: OpResult, key: tuple[Any, ...]) -> dict[str, Any] | None:
 
 
 def _alone(seen: OpResult, key: tuple[Any, ...]) -> dict[str, Any] | None:
-    """What shows a row alone: the answer, or the one thing in it, if it says no other name."""
+    """Returns the row in a detail answer: the answer itself, or the only object in it, unless its key differs."""
     value = None if seen.is_error else read(seen.value)
     if is_dict(value) and len(value) == 1 and is_dict(inner := next(iter(value.values()))):
         value = inner
@@ -110,7 +110,7 @@ def _column(seen: OpResult, field: str) -> list[Any]:
 
 
 def _is_written(write: Op, value: Any, field: str, *, other_values: Sequence[Any]) -> bool:
-    """Whether a write says this value, or a list has the word for other rows: it is of the kind that both tell."""
+    """True if a write contains this value, or a list has it for other rows."""
     if write.value.get(field) == value and field in write.value:
         return True
     return isinstance(value, str) and bool(value) and value in (*_texts(write.value), *other_values)
@@ -125,7 +125,7 @@ def _texts(value: dict[str, Any]) -> list[str]:
 
 @check("x.views_agree", "stale_cache", needs=("tools", "tasks"), value=69)
 def views_agree(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What a list and a detail tell of a row is the same after a write, if it was before."""
+    """Checks that a list and a detail of a row agree after a write, if they did before."""
     timely = {tool.name for tool in ctx.about.tools if not _MAY_LAG.search(f"{tool.name} {tool.description}")}
     pairs = [around(ctx, write, READS) for write in writes(ctx, WRITES)]
     pairs = [msgspec.structs.replace(case, reads=tuple(op for op in case.reads if op.name in timely)) for case in pairs]
@@ -151,7 +151,7 @@ def _whole(pair: Pair) -> tuple[Op, ...]:
 
 
 def _views(pair: Pair, record: Record) -> Iterator[tuple[Views, bool]]:
-    """Lists and details that told the same of a field before the write, and whether one of them alone has moved."""
+    """Yields lists and details that agreed on a field before the write, with True if one of them alone changed."""
     if record.at(WRITE).is_error:
         return
     for many, first in enumerate(pair.reads):

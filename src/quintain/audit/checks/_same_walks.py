@@ -39,13 +39,13 @@ _SHAPE = re.compile(r"\d+")
 
 
 class Walk(msgspec.Struct, frozen=True):
-    """What is walked.
+    """Parameters of a walk.
 
     Attributes:
-        tools: Those that read, each with arguments that work, where such are known.
-        values: Seen under the names of their parameters.
-        sees: Whether the state can be seen.
-        reads: How many are made after each step.
+        tools: The reading tools, each with arguments that work, where such are known.
+        values: Seen values by parameter name.
+        sees: True if the state is visible.
+        reads: Number of reads after each step.
     """
 
     task: str
@@ -65,12 +65,12 @@ class Old(msgspec.Struct, frozen=True):
 
 
 class Walked(msgspec.Struct, frozen=True):
-    """What came of a walk.
+    """Result of a walk.
 
     Attributes:
-        stale, other: Reads that give what they gave just before, or some time ago or in a part, and should not.
-        looked: How many comparisons were made.
-        ended: So many calls were too many for an episode.
+        stale, other: Reads that wrongly repeat their previous result, or an older result or a part of one.
+        looked: Number of comparisons.
+        ended: True if the episode does not allow that many calls.
     """
 
     stale: tuple[Old, ...]
@@ -81,10 +81,10 @@ class Walked(msgspec.Struct, frozen=True):
 
 
 def walks(ctx: AuditContext, most: int) -> list[Walk]:
-    """Walks of so many tasks, of different kinds where oracles tell kinds apart.
+    """Returns walks of `most` tasks, of different kinds where oracles tell kinds apart.
 
     Raises:
-        NotChecked: Nothing is known to write, or nothing reads.
+        NotChecked: No known call writes, or none reads.
     """
     readers = [tool for tool in ctx.about.tools if seems_to_read(ctx, tool.name)]
     bases = [(tool, _base(ctx, tool)) for tool in readers]
@@ -132,9 +132,9 @@ def _steps(ctx: AuditContext, task: str) -> Iterator[Op]:
 
 
 def _moved_on(ctx: AuditContext, task: str, op: Op) -> Iterator[Op]:
-    """The same write once more, to another of the rows that stand beside what its last argument names.
+    """Yields the same write once more, on another of the rows next to the one that its last argument names.
 
-    What is moved away from must show it as much as what is moved to.
+    The row that is left must show the move as much as the row that is reached.
     """
     for name, value in reversed(op.value.items()):
         if isinstance(value, str | int) and not isinstance(value, bool):
@@ -144,7 +144,7 @@ def _moved_on(ctx: AuditContext, task: str, op: Op) -> Iterator[Op]:
 
 
 def _beside(ctx: AuditContext, task: str, value: Any) -> Any:
-    """What the row after the one that is named by a value is named by, in a list that was read in a task."""
+    """Returns the name of the row after the one that a value names, in a list read before."""
     for known_call in ctx.discovery.calls:
         for rows in lists(read(known_call.seen.value)) if known_call.task == task else ():
             keys = [key for row in rows for key, cell in row.items() if cell == value and type(cell) is type(value)]
@@ -171,7 +171,7 @@ def lists(value: Any) -> Iterator[list[dict[str, Any]]]:
 
 
 def walked(ctx: AuditContext, asked: Walk) -> Walked | None:
-    """What a walk shows; None when it came to no end."""
+    """Returns the result of a walk, or None if it did not end."""
     ops = (reset(asked.task, on="warm"), ask(f"{HERE}walk", msgspec.to_builtins(asked), mark="walk"))
     value = ctx.play(*ops).at("walk")
     return msgspec.convert(value.value, Walked) if value.fine else None
@@ -204,7 +204,7 @@ def shown(ctx: AuditContext, asked: Walk, found: Walked, *, old: Old) -> Finding
 
 
 def moved(ctx: AuditContext, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
-    """The finding that a read gives what it gave some time ago, if only in a part, in one and the same world."""
+    """Returns a finding if a read repeats an older result, even in part, in an equal world."""
     world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
     pair = Pair(asked.task, asked.steps[: old.step - 1], asked.steps[old.step - 1], found.reads)
     return cache.is_moved(ctx, pair, found.reads.index(old.read), world=world)
@@ -320,7 +320,7 @@ def _asked(tool: ToolSpec, base: dict[str, Any], hot: Sequence[Any], *, values: 
 
 
 def _fitting(name: str, hot: Sequence[Any], like: Sequence[Any]) -> list[Any]:
-    """Of the hot values those that have the form of a known one; of a parameter that searches, words."""
+    """Returns the hot values of the form of a known one; words for a search parameter."""
     if name.lower() in SEARCHED:
         words = [word for item in hot if isinstance(item, str) for word in (item, *item.split())]
         return ["a", *dict.fromkeys(word for word in words if len(word) > 2)][:12]

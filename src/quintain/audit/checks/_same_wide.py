@@ -38,9 +38,9 @@ TOOLS = 60
 SOON, LATER = 900, 2 * 86_400
 """Seconds that pass: what is on its way arrives, what is due is done."""
 ENDINGS = ("write", "refused", "read", "unknown", "time", "score", "fault", "restored", "nothing")
-"""How episodes end, the last being left where it stands."""
+"""Ways in which episodes end; the last one leaves the episode unfinished."""
 DIRTY = 24
-"""Calls that are drawn for one episode, beside those of a solution."""
+"""Calls drawn for one episode besides those of a solution."""
 ROWS = 48
 """Rows that are asked about in one episode, by all tools that read one."""
 RESETS = 24
@@ -62,7 +62,7 @@ class Pool(msgspec.Struct, frozen=True):
 
 
 def known(ctx: AuditContext, task: str) -> Pool:
-    """What can be called in a task, learned in two rounds: the answers of the first name what the second asks about."""
+    """Returns the calls of a task, learned in two rounds: the answers of the first feed the second."""
     return ctx.once(("wide", task), lambda own: _known(own, task))
 
 
@@ -130,7 +130,7 @@ def _draw(ctx: AuditContext, tool: ToolSpec, own: Values, *, rng: random.Random)
 
 
 def _working(ctx: AuditContext, task: str, ops: Sequence[Op], *, own: Values) -> list[Op]:
-    """Those of the calls that are not refused at the start of the task, reads first; what they answer is remembered."""
+    """Returns the calls accepted at the start of the task, reads first; their answers are stored."""
     inner = sorted(ops, key=lambda op: not seems_to_read(ctx, op.name))
     record = ctx.play(reset(task), *inner)
     found: list[Op] = []
@@ -250,7 +250,7 @@ def between(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tup
 
 
 def detours(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
-    """The script with a moment kept in its midst, much that is done then, and a way back to that moment."""
+    """Yields the script with a snapshot in its middle, many other ops, and a restore."""
     rng = random.Random(f"{ctx.seed} detours {task}")  # noqa: S311 (draws of probes, no secrets)
     (other_task,) = others(ctx, task, 1)
     kept, back = Op("snapshot", name="kept", mark="kept"), Op("restore", name="kept", mark="back")

@@ -105,7 +105,7 @@ def _has_digits(value: Any) -> bool:
 
 
 def _made(good: str) -> tuple[list[str], list[str]]:
-    """What a value becomes that is broken, and what it becomes that is only another one."""
+    """Returns broken variants of a value, and valid other values."""
     last = max(place for place, letter in enumerate(good) if letter in "0123456789")
     other_values = [good[:last] + str((int(good[last]) + step) % 10) + good[last + 1 :] for step in (1, 3, 7)]
     return [good[:-1], f"{good[:last]}x{good[last + 1 :]}"], other_values

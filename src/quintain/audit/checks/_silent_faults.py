@@ -1,7 +1,8 @@
-"""The fault matrix of tools: one call, once with each fault lying in wait and once without, all else equal.
+"""The fault matrix of tools: one call, once with each fault injected and once without, all else equal.
 
-A backend that fails and an answer that is no error, yet another one than without the fault: the tool made it up. The
-comparison needs no list of suspicious defaults, and a tool that uses no backend is never accused: its answer is equal.
+A backend that fails, and an answer that is not an error but differs from the one without the fault: the tool made it
+up. The comparison needs no list of suspicious defaults, and a tool that uses no backend is never accused: its answer is
+equal.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _PASSING = re.compile(
 
 
 def admits(seen: OpResult, free: OpResult) -> bool:
-    """Whether an answer says, in whatever way, that something is wrong: in words that it has not without the fault."""
+    """True if an answer reports a problem in words that it lacks without the fault."""
     if seen.is_error:
         return True
     return bool(_words(seen.value) - _words(free.value))
@@ -69,7 +70,7 @@ def _blurred(seen: OpResult) -> OpResult:
 
 
 def defaults(records: Sequence[Record], evidence: Evidence) -> bool:
-    """With the fault the call gives an answer that is no error, and not the one it gives without."""
+    """True if the call with the fault succeeds with another answer than without it."""
     got, true, again = _three(records, "call")
     is_sure = not true.is_error and alike(true, again, evidence.volatile)
     made_up = got.fine and not admits(got, true) and not alike(got, true, evidence.volatile)
@@ -95,7 +96,7 @@ def lost(records: Sequence[Record], volatile: Sequence[str]) -> list[str]:
 
 
 def lingers(records: Sequence[Record], evidence: Evidence) -> bool:
-    """After the fault is over the same call still gives an answer that is no error and not the true one."""
+    """True if the call still gives a wrong answer without an error after the fault is over."""
     got, true, again = _three(records, "after")
     is_steady = alike(records[1].at("call"), true, evidence.volatile)  # An answer that chance has a part in is none.
     is_sure = not true.is_error and is_steady and alike(true, again, evidence.volatile)
@@ -179,7 +180,7 @@ class Cell(msgspec.Struct, frozen=True):
         return (Op("inject", name=fault, mark=f"inject{tag}"), *self._tail(tag))
 
     def free(self, tag: str = "") -> tuple[Op, ...]:
-        """Without."""
+        """Returns the ops without the fault."""
         return (*((Op("changes", mark=f"was{tag}"),) if self.looks else ()), *self._tail(tag))
 
     def _tail(self, tag: str) -> tuple[Op, ...]:

@@ -37,12 +37,12 @@ _SWEPT_S = 2.5
 
 
 class Left(msgspec.Struct, frozen=True):
-    """What is not done to rows in which something is empty.
+    """An effect that rows with an empty column do not get.
 
     Attributes:
         key: Column that names the rows.
         empty: Column that has the gaps.
-        field: Column that becomes `value` in the rows that are whole.
+        field: Column that becomes `value` in the rows without gaps.
         whole, gaps: Names of rows of either kind.
     """
 
@@ -96,7 +96,7 @@ def _bare(seen: OpResult, name: Any) -> str:
 
 @check("x.gaps_are_no_excuse", "silent_default", needs=("oracle", "state", "tools", "tasks"), value=58)
 def gaps(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What a call does to a row, it does to one in which something is empty, or says that it does not."""
+    """Checks that a call treats rows with empty columns like others, or reports that it does not."""
     reported: set[str] = set()
     asked = list(dict.fromkeys((*kinds(ctx, TASKS), *ctx.sample_tasks(TASKS))))[:TASKS]
     every = [cell for solution in solve(ctx, asked) for cell in _cells(ctx, solution)]
@@ -155,7 +155,7 @@ def _on(op: Op, name: str, row: Any) -> Op:
 
 
 def sweep(player: Player, on: str, value: Any) -> Any:
-    """What a call does not do to rows with gaps: {"looked": rows, "left": a `Left` for each}."""
+    """Returns the rows with gaps that a call skips: {"looked": rows, "left": a `Left` for each}."""
     op, after = msgspec.convert(value["op"], Op), msgspec.convert(value["after"], list[Op])
     player.do(reset(value["task"], on=on))
     rows = _rows(player.do(state(on=on)).value, value["table"])

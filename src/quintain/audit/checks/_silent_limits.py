@@ -1,4 +1,4 @@
-"""What is asked for and silently not done: unknown tasks, misspelt and dead parameters, limits that do not limit."""
+"""Checks requests that are silently ignored: unknown tasks, misspelt and dead parameters, limits without effect."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The fault matrix of the verdict: what is paid when the verifier's own look at the world fails.
+"""The fault matrix of the verdict: the reward when the verifier cannot read the world.
 
-On a good world a criterion that counts as held when it cannot be looked at pays what is right, so the verdict is asked
-for on worlds of many kinds: untouched, half done, done, done but for one change, and done with damage beside it.
+On a good world a criterion that counts as met when it cannot be checked pays the right reward, so the verdict is
+requested on worlds of many kinds: untouched, half done, done, done but for one change, and done with damage beside it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pays_anyway(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def uses_up(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The verdict is the same with the fault, and the fault is gone afterwards: it was met and not told."""
+    """True if the verdict is the same with the fault and the fault is used up: it was hit and not reported."""
     asked, alone, free = records
     equal = _equal(asked.at("score"), free.at("score"), evidence.volatile)
     is_met = not asked.at("next").is_error and alone.at("next").is_error and not free.at("next").is_error
@@ -42,7 +42,7 @@ def uses_up(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _equal(first: OpResult, second: OpResult, volatile: Sequence[str]) -> bool:
-    """The same score, and the same numbers beside it; words may differ, and what is not there was not measured."""
+    """True if score and numeric components are equal; words may differ, and missing components do not count."""
     if number(first) != number(second):
         return False
     own_fields, other_fields = ({**seen.value} if is_dict(seen.value) else {} for seen in (first, second))
@@ -75,7 +75,7 @@ class World(msgspec.Struct, frozen=True):
 
     @property
     def speaks(self) -> bool:
-        """Whether it ends in words, which may be judged at once."""
+        """True if it ends in an answer, which may be judged at once."""
         return bool(self.ops) and self.ops[-1].do == "answer"
 
     def _ways(self, *, words: bool) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
@@ -155,7 +155,7 @@ def _damages(ctx: AuditContext, task: str, acts: Sequence[Op]) -> list[tuple[Op,
 
 
 def _others(ctx: AuditContext, tool: str, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The arguments with one other value: of the enum, beside it in the world, or seen under that name."""
+    """Yields the arguments with one other value: of the enum, from the world, or seen under that name."""
     properties = {
         name: schema for spec in ctx.about.tools if spec.name == tool for name, schema in spec.properties.items()
     }
@@ -185,7 +185,7 @@ def _beside(value: Any, given: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def components_never_move(found: Sequence[World]) -> bool:
-    """Whether some component of the verdict, or the score where there is but one, is the same on all these worlds."""
+    """True if some component of the verdict, or a lone score, is the same on all these worlds."""
     verdicts = [world.verdict if is_dict(world.verdict) else {"score": world.verdict} for world in found]
     names = {name for verdict in verdicts for name in verdict}
     return any(len({repr(verdict.get(name)) for verdict in verdicts}) < 2 for name in names)

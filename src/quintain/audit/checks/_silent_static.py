@@ -1,4 +1,4 @@
-"""What the source says of swallowed failures, without being run.
+"""Hints from the source about swallowed failures, without running it.
 
 Each pattern is legitimate somewhere (a page that does not exist is `[]`), so these are hints for a reader, at most one
 of each kind in a file; where the pattern stands around a reward it is a warning.

@@ -1,6 +1,6 @@
-"""Tools that compute, asked for what has no result: a division by 0, the mean of nothing, a sum that is no sum.
+"""Checks tools that compute on inputs without a result: a division by 0, the mean of an empty list, a malformed sum.
 
-A tool that is known to compute, since it was right where there is a result, must not give a number where there is none.
+A tool that is known to compute, since it was right where a result exists, must not give a number where none exists.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def invents(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.no_result_is_no_number", "silent_default", needs=("tools", "call", "tasks"), value=69)
 def nothing(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A tool that computes gives no number where there is no result."""
+    """Checks that a tool that computes gives no number where no result exists."""
     found = [(tool, pair) for tool in ctx.about.tools[:200] for pair in _pairs(tool)]
     if not found:
         raise NotChecked("no tool computes")

@@ -1,7 +1,7 @@
-"""Names of things that do not exist: whoever is asked for one must say so, and change nothing in its stead.
+"""Checks names of things that do not exist: a tool must report them, and change nothing in their place.
 
-What a parameter names is known by what it was given when the call worked: a value of a column in which each row has
-its own. Free words are no names, and a search that finds nothing is an answer; so a list is only accused where another
+A parameter names the things whose names it was given when the call worked: values of a column in which each row has its
+own. Free words are not names, and a search that finds nothing is an answer; so a list is only accused where another
 tool refuses the same name.
 """
 
@@ -31,7 +31,7 @@ _CREATES = re.compile(
 
 
 def is_name(variation: Variation) -> bool:
-    """Whether the parameter names one thing of the world: a value of a column in which no two rows have the same."""
+    """True if the parameter names one thing of the world: a value of a column without duplicates."""
     value = variation.good.get(variation.name)
     if not isinstance(value, str) or not value or " " in value.strip():
         return False
@@ -57,7 +57,7 @@ def _is_key(variation: Variation, column: str) -> bool:
 
 
 def mentions(value: Any, text: str) -> bool:
-    """Whether a value speaks of a text, in whatever case; 07 as text may be taken as 7."""
+    """True if a value mentions a text, in any case; 07 as text may be taken as 7."""
     said_text = json.dumps(value, ensure_ascii=False, default=str).casefold()
     if text.isdigit():
         text = text.lstrip("0") or "0"
@@ -81,7 +81,7 @@ def answered(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 def negative(got: Any, good: Any) -> bool:
-    """Whether a flag says that there is nothing: `{"found": false}` beside true."""
+    """True if a flag reports absence: `{"found": false}` against true."""
     got, good = parsed(got), parsed(good)
     if not (is_dict(got) and is_dict(good)):
         return False
@@ -107,7 +107,7 @@ def _keys(value: Any) -> Any:
 
 
 def done_elsewhere(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The call says that it is done, and what it changed has no word of the name that it was given."""
+    """True if the call reports success and its changes do not mention the given name."""
     got, good = records[0].at("call"), records[1].at("call")
     if got.is_error or good.is_error or (SAYS.search(text_of(got)) and not SAYS.search(text_of(good))):
         return False
@@ -128,7 +128,7 @@ def dangles(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def makes(made: dict[str, list[Any]], name: str) -> bool:
-    """Whether a change is a new row of this name."""
+    """True if a change is a new row of this name."""
     for path, (before, after) in made.items():
         if before is None and (name in path.split("/") or (is_dict(after) and name in list(after.values())[:2])):
             return True
@@ -142,7 +142,7 @@ def makes(made: dict[str, list[Any]], name: str) -> bool:
 
 @check("x.unknown_names", "silent_default", needs=("tools", "call", "tasks"), value=83)
 def unknown_names(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Who is asked about a thing that does not exist says so."""
+    """Checks that a call about a thing that does not exist reports so."""
     tried = [candidate for candidate in ctx.variations.all if candidate.kind == "unknown"]
     if not tried:
         raise NotChecked("no tool takes a name")
@@ -164,7 +164,7 @@ def unknown_names(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _refuses(ctx: AuditContext, variation: Variation) -> Variation | None:
-    """A tool that refuses such a name in a parameter of the same name, where it takes the good one's kind."""
+    """Returns a tool that refuses such a name in the same parameter and accepts the good one's kind."""
     if not is_name(variation) and not _informs(ctx, variation):
         return None
     own_values = {
@@ -187,7 +187,7 @@ def _refuses(ctx: AuditContext, variation: Variation) -> Variation | None:
 
 
 def _informs(ctx: AuditContext, variation: Variation) -> bool:
-    """Whether a parameter is looked up: all words that are known get their own answers, all that are not get one."""
+    """True if a parameter is looked up: known words get answers of their own, unknown words share one."""
     known: dict[str, str] = {}
     unknown: dict[str, str] = {}
     for candidate in ctx.variations.of(variation.tool.name):
@@ -254,7 +254,7 @@ def _record(variation: Variation) -> Record:
 
 
 def _always_told(ctx: AuditContext, variation: Variation) -> bool:
-    """Whether every change by this tool speaks of what this parameter was given, where that exists."""
+    """True if every change by this tool mentions the argument, where the named thing exists."""
     there = {str(value) for values in variation.base_state.columns.values() for value in values}
     works = [
         candidate

@@ -32,7 +32,7 @@ LEAST = 3
 """Answers of listed names that must differ, so that the answer is known to be about the name."""
 TOOLS = 12
 STRANGERS = ("Qazwell", "Vexholm 7")
-"""What stands in no list."""
+"""Names that stand in no list."""
 _NAMES = re.compile(r"(^|_)(name|id|key|code|number|no|sku|path|ref|slug|symbol|title)$", re.IGNORECASE)
 _COUNTS = re.compile(r"count|total|found|hits|results|match|score|balance|sum$|number_of", re.IGNORECASE)
 _SEARCHES = re.compile(r"search|find|filter|quer|match|count|check|exists|classif|has_|is_|translat", re.IGNORECASE)
@@ -96,7 +96,7 @@ def names_in(value: Any) -> list[str]:
 
 
 def made_up(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Two names of no list are answered alike, in the form of a right answer, as nothing that there is is answered."""
+    """True if two unlisted names get like answers in the form of a right one, unlike any listed name's."""
     name = evidence.data["name"]
     seen = [record.at("call") for record in records]
     asked = [next(str(op.value[name]) for op in record.ops if op.mark == "call") for record in records]
@@ -124,7 +124,7 @@ def bare(value: Any, word: str) -> str:
 
 
 def form(seen: OpResult, word: str) -> Any:
-    """What answers of one kind have in common: their keys, or their words without numbers."""
+    """Returns the common form of answers of one kind: their keys, or their words without numbers."""
     value = parsed(seen.value)
     if is_dict(value):
         return sorted(value)
@@ -134,14 +134,14 @@ def form(seen: OpResult, word: str) -> Any:
 
 
 def _lacks(got: Any, good: Any) -> bool:
-    """Whether something is plainly not there: nothing, or an empty list, where a listed name has something."""
+    """True if a field is null or an empty list where a listed name has content."""
     if not (is_dict(got) and is_dict(good)):
         return False
     return any(got.get(key) in (None, [], {}) and good.get(key) not in (None, [], {}) for key in good)
 
 
 def _is_nothing(value: Any, word: str) -> bool:
-    """Whether an answer is of zeros and empty texts alone, none of which is the right answer to "how many?"."""
+    """True if an answer is only zeros and empty texts, and not the result of a count."""
     if is_dict(value):
         kept = {key: item for key, item in value.items() if str(item).casefold() != word.casefold()}
         numbers = [key for key, item in kept.items() if is_number(item)]
@@ -156,7 +156,7 @@ def _is_nothing(value: Any, word: str) -> bool:
 
 @check("x.unlisted_names", "silent_default", needs=("tools", "call", "tasks"), value=79)
 def unlisted_names(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Who is asked about a name that stands in no list of names says so."""
+    """Checks that a call about an unlisted name reports so."""
     found = list(_cells(ctx))[:TOOLS]
     if not found:
         raise NotChecked("no tool takes a name of which a list is known")

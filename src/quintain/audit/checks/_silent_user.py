@@ -1,4 +1,4 @@
-"""The simulated user's model fails: then there is no user, and nobody may speak for him."""
+"""Checks a failing simulated-user model: the episode must not continue with made-up user text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record
 
 SAYS = "Yes, please go on. (zq7)"
-"""What no harness says by itself."""
+"""A text that no harness says by itself."""
 
 
 @check("x.user_faults", "silent_default", needs=("user", "tasks"), value=78)
@@ -42,7 +42,7 @@ def user_faults(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _speaks(ctx: AuditContext, task: str) -> bool:
-    """Whether there is a user whose words are those of a model."""
+    """True if a simulated user takes its words from a model."""
     seen = ctx.play(Op("user", name=task, value={"said": "Hello.", "says": SAYS}, mark="user")).at("user")
     return seen.fine and is_dict(seen.value) and bool(seen.value["asked"])
 

@@ -1,8 +1,8 @@
-"""Right answers held against what the solution itself has read: siblings show by which rule an answer is made.
+"""Checks right answers against what the solution has read: siblings show the rule behind an answer.
 
-Tasks that are told in the same words and solved by the same calls follow one rule ("the answer is what the last
-computation gave"). Where nearly all do, one that does not holds the answer of another task, or of an older world; and
-where a tool's result is the answer less some digits, the tool loses what the answer needs.
+Tasks of the same wording that are solved by the same calls follow one rule ("the answer is what the last computation
+gave"). Where nearly all do, one that does not holds the answer of another task, or of an older world; and where a
+tool's result is the answer less some digits, the tool loses what the answer needs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TEACHES = "to give answers that nothing in the world supports"
 
 @check("x.gold_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=62)
 def gold_rule(ctx: AuditContext) -> Iterator[Finding | None]:
-    """The answer that is paid is the one that the solution's own calls have shown, in each task as in its siblings."""
+    """Checks that the paid answer is the one that the solution's calls have shown, as in sibling tasks."""
     for family in kinds(ctx):
         if len(family) < 3 or _said(family[0]) is None:
             continue
@@ -119,7 +119,7 @@ def _lost_digits(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[F
 
 
 def _said(solution_run: SolutionRun) -> tuple[int, str] | None:
-    """The op that hands the answer in, and the argument that holds it; None where there is no such, or several."""
+    """Returns the op that submits the answer and its argument, or None unless there is exactly one."""
     place = len(solution_run.ops) - 1
     op = solution_run.ops[place]
     if op.do == "answer":
@@ -196,7 +196,7 @@ def _places(value: Decimal) -> int:
 
 
 def _computes(ctx: AuditContext, op: Op) -> bool:
-    """Whether a tool works out a result from numbers that it is given."""
+    """True if a tool computes a result from its numeric arguments."""
     spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     types = [schema.get("type") for schema in spec.properties.values() if is_dict(schema)] if spec else []
     return "number" in types or types.count("integer") >= 2

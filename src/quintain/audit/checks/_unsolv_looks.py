@@ -20,7 +20,7 @@ _MORE = (1, 3, 12)
 _LOOKS = names(
     "get list search find read show view look lookup fetch describe browse see details info history cat ls grep preview"
 )
-"""First words of tools that nobody would think to have a price."""
+"""First words of tools whose calls are free by common expectation."""
 _UNIT = (
     r"(calls?|steps?|moves?|turns?|actions?|tries|attempts?|guess(es)?|quer(y|ies)|looks?|lookups?|requests?|reads?)"
 )
@@ -33,7 +33,7 @@ _PRICE = re.compile(
     rf"|\b(as few|fewest|minimal number|shortest|efficien\w+|do not look|without looking)\b",
     re.IGNORECASE,
 )
-"""Words that tell the agent that looking has a price."""
+"""Words stating that looking has a price."""
 
 
 class Variant(msgspec.Struct, frozen=True):
@@ -78,12 +78,12 @@ def looks(ctx: AuditContext, solution: Solved) -> Iterator[Variant]:
 
 
 def _only_looks(ctx: AuditContext, op: Op) -> bool:
-    """Whether a call only looks; what no tool but such writes to is a log of looks, and not the world."""
+    """True if a call only looks; a table that only such calls write to is a log."""
     return _is_look(op) and (op.name not in ctx.discovery.writers or _logs(ctx, op.name))
 
 
 def _logs(ctx: AuditContext, tool: str) -> bool:
-    """Whether all that a tool changes stands where nothing but looks writes."""
+    """True if a tool only changes tables that no other kind of tool writes to."""
     acts = {_top(path) for call in ctx.discovery.writes() if not _is_look(call.op) for path in call.changed or ()}
     return all(_top(path) not in acts for call in ctx.discovery.of(tool) for path in call.changed or ())
 

@@ -1,4 +1,4 @@
-"""Two records that fit what a task says, of which one is meant: who acts on the other has done what it was told."""
+"""Checks prompts that fit two records although one is meant: acting on the other follows the prompt as well."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _RELATIVE = re.compile(
     r"\w*|earlier|later|than|before|after|since|yesterday|today|whose|which|where|without)\b",
     re.IGNORECASE,
 )
-"""Words that may tell one record from another, or mean none in particular."""
+"""Words that may tell one record from another, or refer to none in particular."""
 
 
 @check("x.one_is_meant", "unsolvable", needs=("oracle", "state", "tasks", "tools"), value=56)
 def one_is_meant(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What a task says of a record that it names by its fields fits no second record."""
+    """Checks that the fields by which a prompt names a record fit no second record."""
     if "user" in ctx.offers or any(_ASKS & set(words(tool.name)) for tool in ctx.about.tools):
         raise ctx.not_checked("an agent can ask which one is meant")
     found: list[tuple[Solved, str, RelatedRow]] = []
@@ -56,7 +56,7 @@ def one_is_meant(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _unnamed(solution: Solved) -> bool:
-    """Whether the solution acts on something by a name that the prompt does not say."""
+    """True if the solution acts on something by a name that the prompt does not contain."""
     given = [str(value) for place in solution.writes for value in scalars(solution.ops[place].value)]
     return any(_ID.fullmatch(value) and not _stands(value, solution.told) for value in given)
 
@@ -79,13 +79,13 @@ def _double(solution: Solved, name: str, family: Family) -> RelatedRow | None:
 
 
 def _is_done(solution: Solved, name: str, related_row: RelatedRow) -> bool:
-    """Whether another row is already as the solution leaves its own: then nobody means it."""
+    """True if another row is already as the solution leaves its own, so that it cannot be meant."""
     made = {path[-1]: new for path, (_, new) in solution.changed.items() if name in path[:2] and len(path) > 2}
     return bool(made) and all(related_row.row.get(key) == new for key, new in made.items())
 
 
 def _is_proper(value: str) -> bool:
-    """Whether a value is a name that somebody goes by, and no word of a few that many records share."""
+    """True if a value is a proper name, and not a word that many records share."""
     return len(value) >= 5 and (" " in value.strip() or "@" in value)
 
 
@@ -97,12 +97,12 @@ def _stands(value: Any, prompt: str) -> bool:
 
 
 def _is_pointed_at(solution: Solved, name: str, rows: dict[str, Any]) -> bool:
-    """Whether a record that the prompt names speaks of this one."""
+    """True if a record that the prompt names refers to this one."""
     return any(_stands(key, solution.told) and name in map(str, scalars(row)) for key, row in rows.items())
 
 
 def _is_told_apart(first: Solved, own: Any, second: Any, *, rows: dict[str, Any]) -> bool:
-    """Whether a word of the prompt is one of the one record, or of what it names, and not of the other."""
+    """True if a word of the prompt belongs to one record or its references, and not to the other."""
     return bool(_said(first.told) & (_held(own, rows) - _held(second, rows)))
 
 
@@ -151,7 +151,7 @@ def _ambiguous(ctx: AuditContext, solution: Solved, name: str, *, related_row: R
 
 
 def _says_more(solution: Solved, family: Family, siblings: set[str]) -> bool:
-    """Whether a prompt has more than the record, the calls and its siblings: a number, a word, one that compares."""
+    """True if a prompt has more than the record, the calls and its siblings: a number, a word, a comparison."""
     values = [*scalars(family.own), *(value for op in solution.ops for value in scalars(op.value))]
     own = sorted({str(value) for value in values if _stands(value, solution.told)}, key=len, reverse=True)
     left, near = solution.told, ""

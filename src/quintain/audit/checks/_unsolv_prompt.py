@@ -1,7 +1,7 @@
-"""What the prompt names is what the solution acts on; and who looks around first still has room to act.
+"""Checks that the solution acts on what the prompt names, and that a few extra reads leave it possible.
 
-Siblings that are told in the same words show which word of the prompt becomes which argument. Where nearly all do as
-they are told, a solution that does something else belongs to another task.
+Siblings of the same wording show which word of the prompt becomes which argument. Where nearly all follow it, a
+solution that does something else belongs to another task.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _words(prompt: str) -> list[str]:
 
 
 def _says_more(solution_run: SolutionRun, siblings: Sequence[SolutionRun]) -> bool:
-    """Whether a prompt has a word, no name, that its siblings' have not: it may mean another thing then."""
+    """True if a prompt has a word, other than a name, that its siblings lack: it may mean another thing then."""
     prompt = re.sub(r"([A-Z]\S*)( [a-z']{1,4}){1,2}(?= [A-Z])", r"\1", solution_run.told)  # "Anna da Silva"
     own = {word for word in re.findall(r"\b[^\W\d_]+\b", prompt) if word.islower()}
     return bool(own - common_words([walked_run.told for walked_run in siblings]))
@@ -118,7 +118,7 @@ def _replaced(op: Op, own: Any, other_value: Any) -> Op:
 
 @check("x.room_to_look", "unsolvable", needs=("oracle", "tasks"), value=57)
 def room_to_look(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Who takes three looks more than the solution can still do all of it."""
+    """Checks that an agent that makes three more reads than the solution can still complete it."""
     if isinstance(ctx.attribute("budget"), int):
         raise ctx.not_checked("the number of calls that an episode allows is declared: x.budget asks about it")
     for solution in [solved for solved in solve(ctx, ctx.sample_tasks(4)) if solved.full and not solved.errors]:
@@ -149,7 +149,7 @@ def room_to_look(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def cut_short(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A step that works in the solution is refused behind more looks, all of which worked, and the pay is lost."""
+    """True if a solution step is refused after more reads, all of which worked, and the reward is lost."""
     cut, whole = records
     place = next(at for at, op in enumerate(cut.ops) if op.mark == "late")
     worked = not any(seen.is_error for seen in whole.seen[1:-1]) and not any(
@@ -166,7 +166,7 @@ def cut_short(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.one_for_all", "unsolvable", needs=("oracle", "tasks"), value=55)
 def one_for_all(ctx: AuditContext) -> Iterator[Finding | None]:
-    """No one sequence of calls solves all tasks that are told differently."""
+    """Checks that no single sequence of calls solves all tasks of different wording."""
     there = solution_runs(ctx)
     different = {solution_run.told: solution_run for solution_run in there}
     if len(different) < 6:

@@ -1,7 +1,7 @@
-"""Solutions that no agent can follow: a look that is refused in one task alone, a call that no schema allows.
+"""Checks for solutions that no agent can follow: a read refused in one task alone, a call outside its schema.
 
-Both are paid in full, for the verifier asks neither what was read nor how a call was written. Siblings tell that a
-refusal is no part of the task; the schema tells what an agent that keeps to it can never send.
+Both are paid in full, since the verifier checks neither the results of reads nor the form of calls. Siblings show that
+a refusal is not part of the task; the schema shows which calls an agent that follows it can never send.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HERE = "quintain.audit.checks._unsolv_refused"
 
 @check("x.refused_look", "unsolvable", needs=("oracle", "tasks", "tools"), value=61)
 def refused_look(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What the solution looks at is there, in each task as in its siblings."""
+    """Checks that each read of the solution works, as in sibling tasks."""
     for family in kinds(ctx):
         if len(family) <= _LEAST:
             continue
@@ -53,13 +53,13 @@ def refused_look(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _says_alike(solution_run: SolutionRun, siblings: Sequence[SolutionRun]) -> bool:
-    """Whether the answer is of the same form as theirs, so that it is not this that it tells: that nothing is there."""
+    """True if the answer has the form of its siblings' answers, so that it does not report an absence."""
     forms = Counter(_form(other_solution_run) for other_solution_run in siblings)
     return len(forms) == 1 and _form(solution_run) in forms and _form(solution_run) != ""
 
 
 def _form(solution_run: SolutionRun) -> str:
-    """What kind of thing a solution says at its end; empty where that might as well be "none"."""
+    """Returns the form of the solution's final answer; empty where it might as well be "none"."""
     last = solution_run.ops[-1]
     if last.do != "answer" and not submits(last):
         return "acts"
@@ -74,7 +74,7 @@ def _form(solution_run: SolutionRun) -> str:
 
 
 def _matters(solution_run: SolutionRun, place: int) -> bool:
-    """Whether nothing that the solution does to the same thing works: then it is there, and the look was idle."""
+    """True if no other action of the solution on the same thing works; else the read was redundant."""
     asked = {str(value) for value in solution_run.ops[place].value.values()}
     return not any(
         op.do == "call"
@@ -131,7 +131,7 @@ def is_missing(records: Sequence[Record], evidence: Evidence) -> bool:
 
 @check("x.solution_in_bounds", "unsolvable", needs=("oracle", "tasks", "tools"), value=63)
 def solution_in_bounds(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Each call of a solution is one that an agent can make: of a tool that it is told of, within its schema."""
+    """Checks that each call of a solution is one that an agent can make: of an advertised tool, within its schema."""
     specs = {tool.name: tool for tool in ctx.about.tools}
     barred: dict[str, list[tuple[SolutionRun, int]]] = defaultdict(list)
     for solution_run in solution_runs(ctx):
@@ -162,7 +162,7 @@ def solution_in_bounds(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _why(op: Op, specs: dict[str, ToolSpec]) -> str:
-    """What bars a call; empty for nothing, or for what is but another spelling of what is allowed."""
+    """Returns what bars a call; empty for nothing, or for another spelling of an allowed value."""
     spec = specs.get(op.name)
     if spec is None:
         return f"there is no tool {op.name}"
@@ -176,7 +176,7 @@ def _why(op: Op, specs: dict[str, ToolSpec]) -> str:
 
 
 def _is_kept_out(value: Any, schema: dict[str, Any]) -> bool:
-    """Whether a value of the right type is out of bounds, and not only written otherwise than a choice is."""
+    """True if a value of the right type is out of bounds, and not just spelled differently from a choice."""
     if schema.get("enum"):
         return str(value).casefold() not in {str(item).casefold() for item in schema["enum"]}
     loose = {key: item for key, item in schema.items() if key in ("type", "anyOf", "oneOf", "$ref")}

@@ -1,4 +1,4 @@
-"""Solutions with what they read on their way, of many tasks: siblings tell what a solution's values are made of."""
+"""Solutions of many tasks with the results that they read: siblings show where a solution's values come from."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class SolutionRun(msgspec.Struct, frozen=True):
     """A task's solution, played.
 
     Attributes:
-        told: All that the agent is told at the start, as text.
-        said: What each op gave.
-        full: What it is paid; more than nothing.
+        told: The whole prompt at the start, as text.
+        said: Result of each op.
+        full: Its reward; more than 0.
     """
 
     task: str
@@ -44,11 +44,11 @@ class SolutionRun(msgspec.Struct, frozen=True):
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """Which tools it calls, in order."""
+        """Returns the names of the called tools, in order."""
         return tuple(op.name or op.do for op in self.ops)
 
     def before(self, place: int) -> str:
-        """All that was read before an op: what the agent was told, and the observations until then."""
+        """Returns all text read before an op: the prompt, and the observations until then."""
         return "\n".join([self.told, *(text_of(result) for result in self.said[:place])])
 
 
@@ -60,11 +60,11 @@ def solution_runs(ctx: AuditContext) -> list[SolutionRun]:
 def kinds(
     ctx: AuditContext, alike: Callable[[SolutionRun], Hashable] = lambda solution_run: skeleton(solution_run.told)
 ) -> list[list[SolutionRun]]:
-    """The solutions by the kind of their task: the same tools in the same order, and what else they have in common.
+    """Returns the solutions by the kind of their task: the same tools in the same order, and a common key.
 
     Args:
-        ctx: Of whose tasks.
-        alike: What that is; at first, what they are told, names and numbers aside. None: the task is of no kind.
+        ctx: Context of the tasks.
+        alike: Returns the key; by default the prompt without names and numbers. None: the task is of no kind.
     """
     found: dict[Hashable, list[SolutionRun]] = defaultdict(list)
     for solution_run in solution_runs(ctx):
@@ -124,7 +124,7 @@ def _short(seen: OpResult) -> OpResult:
 
 
 def text_of(seen: OpResult) -> str:
-    """What an op gave, as the agent reads it."""
+    """Returns the result of an op as the agent reads it."""
     if seen.raised:
         return seen.raised
     value = seen.value
@@ -167,16 +167,16 @@ def decimal(value: Any) -> Decimal | None:
 
 
 def numbers(text: str, *, alone: bool = False) -> set[Decimal]:
-    """The numbers that stand in a text; those alone that are no part of a word, if that is asked for."""
+    """Returns the numbers in a text; with `alone`, only those that are not part of a word."""
     found = {decimal(candidate) for candidate in _NUMBER.findall(text)}
     found |= set() if alone else {decimal(candidate) for candidate in re.findall(r"\d+(?:\.\d+)?", text)}
     return {amount for amount in found if amount is not None}
 
 
 def computed(value: Decimal, known: set[Decimal]) -> bool:
-    """Whether a number comes of two known ones by a step that people take: then nobody need be told it.
+    """True if a number follows from two known ones by a common step, so that it need not be stated.
 
-    With many known numbers nearly all are: who asks is told that it may be.
+    With many known numbers nearly all do, and the result is True.
     """
     some = sorted(known)[:400]
     if len(known) > 120:

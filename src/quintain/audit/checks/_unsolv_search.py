@@ -1,6 +1,6 @@
-"""All that an agent can read: looking tools asked about all that is known, and about what they answer, and so on.
+"""Search of all that an agent can read: reading tools called with all known values, repeatedly.
 
-The search knows nothing but what the agent is told: values of the solution are used only once they have been read.
+The search starts from the prompt only: values of the solution are used only once they have been read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _EACH = 60
 _ID = re.compile(r"[\w.+:/#-]*\d[\w.+:/#@-]*|[\w.+-]+@[\w.-]+")
 _NAME = re.compile(r"[^\W\d_][\w'\u2019-]*(?:\s+[^\W\d_][\w'\u2019-]*)?")
 _WORDS = ("", "a", "e", "o", "1")
-"""What is looked for when nothing better is known."""
+"""Search words used when no better ones are known."""
 
 
 def search(player: Player, on: str, value: Any) -> Any:
@@ -81,11 +81,11 @@ class _Hunt:
 
     @property
     def size(self) -> int:
-        """How much is known."""
+        """Returns the length of the known text."""
         return len(self.text)
 
     def knows(self, op: Op) -> bool:
-        """Whether the agent can have made this call: it has read all in it that nobody makes up."""
+        """True if the agent can make this call: it has read all parts that cannot be guessed."""
         parts = [plain(part) for _, leaf in leaves(op.value) for part in _ID.findall(str(leaf))]
         return all(part in self.text for part in parts if part)
 
@@ -184,4 +184,4 @@ def _choices(name: str, schema: Any, values: Values, *, ids: list[str], names: l
 
 
 _ASKED = "Which order, account, ticket, number, id, name, email, address, date, time or amount is it?"
-"""For tools that ask somebody."""
+"""Question for tools that ask a person."""

@@ -19,7 +19,7 @@ from ._reward_facts import TOP, beyond, facts
 _PAIRS = 36
 """Pairs of a task and a seed in which the solution is played, where not all tasks can be tried."""
 _MAX_TASKS = 30
-"""Where there are no more tasks, all are tried, under three seeds each."""
+"""Number of tasks up to which all are tried, under three seeds each."""
 _IDLE = 48
 """Pairs of a task and a seed in which nothing is done."""
 _MAX_SEEDS = 12
@@ -29,7 +29,7 @@ _PART = 6
 
 @check("x.solved_under_seeds", "unsolvable", needs=("oracle", "tasks"), value=64)
 def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What solves a task under one seed solves it under others."""
+    """Checks that a solution of a task under one seed works under others."""
     full = {task: fact.full for task, fact in facts(ctx).items() if fact.full is not None and fact.full > 0}
     if max(full.values(), default=0.0) > 1.0 + 1e-9:
         raise ctx.not_checked("rewards go beyond 1: nobody knows what the best is under a seed")
@@ -76,7 +76,7 @@ def solved_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.idle_under_seeds", "unsolvable", needs=("tasks",), value=63)
 def idle_under_seeds(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What is not paid for nothing under one seed is paid for nothing under no other."""
+    """Checks that an idle episode unpaid under one seed is unpaid under all seeds."""
     known = facts(ctx)
     most = max([0.0, *(number for fact in known.values() for number in (fact.full, fact.floor) if number is not None)])
     if most > TOP + 1e-9:

@@ -92,13 +92,13 @@ def works(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 
 def works_for_nobody(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The call is answered, and neither with an error nor with words that say that there is no such tool."""
+    """True if the call succeeds and its answer does not report a missing tool."""
     seen = records[0].at("call")
     return not seen.is_error and not SAYS.search(text_of(seen))
 
 
 def is_unknown(records: Sequence[Record], _evidence: Evidence) -> bool:
-    """The call is answered by words that say that there is no such tool."""
+    """True if the call fails with words that report a missing tool."""
     seen = records[0].at("call")
     return seen.is_error and bool(UNKNOWN.search(text_of(seen)))
 
@@ -265,7 +265,7 @@ def _names_of(tools: Any) -> Any:
 
 @check("x.prompt_names_tools", "action_drift", needs=("tools", "call", "tasks"), value=81)
 def prompts(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Tools that prompt and descriptions tell the agent to call are there."""
+    """Checks that tools mentioned in prompts and descriptions exist."""
     tools = {tool.name for tool in ctx.about.tools}
     fields = {name for tool in ctx.about.tools for name in tool.properties} | ctx.discovery.values.names()
     texts = [(f"the description of {tool.name}", tool.description) for tool in ctx.about.tools]

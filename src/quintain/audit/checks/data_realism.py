@@ -1,4 +1,4 @@
-"""Data unlike production's: what a model learns on rows that are too clean, it cannot do on those of the world.
+"""Checks data against production's: rows that are too clean do not prepare a model for real ones.
 
 With a sample of production's data every column is tested against it, and a classifier tries to tell the rows apart.
 Without one there are only priors: real tables have gaps, variants and more than one template.
@@ -30,7 +30,7 @@ TASKS = 4
 
 
 def _tables(records: Sequence[Record]) -> list[tuple[str, list[Row], list[Row]]]:
-    """Tables that both sides have, without columns that nobody can compare; the last record is production's."""
+    """Returns the tables of both sides without incomparable columns; the last record is production's."""
     value = records[-1].at("theirs").value
     given: dict[str, list[Row]] = value if is_dict(value) else {}
     tasks = [{name: sample for name, sample, _ in matched(pooled([record]), given)} for record in records[:-1]]
@@ -86,7 +86,7 @@ def unlike_together(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def tells_apart(records: Sequence[Record], evidence: Evidence) -> bool:
-    """A classifier tells our rows of a table from production's."""
+    """True if a classifier separates the environment's rows of a table from production's."""
     for name, sample, reference in _tables(records):
         if name == evidence.data:
             area = auc(sample, reference, random.Random(0))  # noqa: S311 (no secrets)
@@ -118,7 +118,7 @@ def is_constant(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("x.data_like_production", "data_realism", needs=("production", "state", "tasks"), value=46)
 def like_production(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Each column of the data is distributed as in production's sample, and rows cannot be told apart."""
+    """Checks that each column is distributed as in production's sample, and that rows cannot be told apart."""
     probes = (*ours(ctx.sample_tasks(TASKS)), theirs())
     records = ctx.play_all(probes)
     if not records[-1].at("theirs").fine or not records[-1].at("theirs").value:
@@ -132,7 +132,7 @@ def like_production(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _shapes(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What only all rows together show."""
+    """Yields findings that only all rows together show."""
     both = shapes.probes(ctx.tasks[0])
     records = ctx.play_all(both)
     ctx.count_comparisons()
@@ -152,7 +152,7 @@ def _shapes(ctx: AuditContext) -> Iterator[Finding | None]:
 def _together(
     ctx: AuditContext, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
 ) -> Iterator[Finding | None]:
-    """What columns do together."""
+    """Yields findings about pairs of columns."""
     every = joint(*sides)
     ctx.count_comparisons(len(every))
     for text, test in holm(every)[:3]:
@@ -211,7 +211,7 @@ def _table(
 def _apart(
     ctx: AuditContext, probes: Sequence[Probe], name: str, *, sides: tuple[list[Row], list[Row]]
 ) -> Iterator[Finding | None]:
-    """Whether a classifier tells the rows."""
+    """Yields a finding if a classifier separates the rows."""
     sample, reference = sides
     area = auc(sample, reference, random.Random(0))  # noqa: S311 (no secrets)
     if area is not None and area > AUC:
@@ -228,7 +228,7 @@ def _apart(
 
 
 def _softly(what: str) -> dict[str, Any]:
-    """How often things repeat depends on how much of production the sample is, so it is no proof."""
+    """Returns a lower severity for repetition, which depends on the size of the production sample."""
     return {"at_most": "likely", "severity": "warning"} if "repeated" in what else {}
 
 
@@ -292,7 +292,7 @@ def depends(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _says_much(seen: OpResult) -> bool:
-    """Whether an answer holds more than that it worked."""
+    """True if an answer holds more than a success message."""
     value = seen.value
     if is_dict(value):
         return len(value) >= 2

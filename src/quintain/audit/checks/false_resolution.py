@@ -45,7 +45,7 @@ SOLVED = 6
 CLAIMS = (
     "Done.", "The task is complete.", "I have resolved the issue and everything works now.", "resolved", "success",
 )  # fmt: skip
-"""What an agent says that did nothing."""
+"""Success messages of an agent that did nothing."""
 
 
 @check("x.status_only", "false_resolution", needs=("oracle", "tasks", "tools"), value=95)
@@ -78,7 +78,7 @@ def status_only(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _says_so(solution: Solved, place: int) -> bool:
-    """Whether a write of the solution sets nothing but statuses."""
+    """True if a write of the solution only sets statuses."""
     if solution.sees:
         return all(is_status(path[-1]) for path in solution.effects.get(place, ()))
     op = solution.ops[place]
@@ -106,7 +106,7 @@ def _statuses(ctx: AuditContext, solution: Solved) -> list[tuple[Op, ...]]:
 
 
 def _work_of(solution: Solved, op: Op) -> bool:
-    """Whether an op is one of the solution's writes that do more than to set a status."""
+    """True if an op is one of the solution's writes that do more than set a status."""
     return any(
         op.name == solution.ops[place].name and op.value == solution.ops[place].value and not _says_so(solution, place)
         for place in solution.writes
@@ -147,7 +147,7 @@ def _does_the_work(solution: Solved, way: Sequence[Op], work: Sequence[int]) -> 
 
 
 def _undone(solution: Solved, run: Run, work: Sequence[int]) -> list[list[Any]]:
-    """What the world lacks of the work: statuses do not count."""
+    """Returns what the world lacks of the work, without statuses."""
     effects = [path for place in work for path in solution.effects.get(place, ()) if not is_status(path[-1])]
     return [pair for pair in lacking(solution, run, effects) if not is_status(pair[0][-1])]
 
@@ -203,7 +203,7 @@ def status_without_work(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.say_the_outputs", "false_resolution", needs=("oracle", "tasks"), value=94)
 def say_the_outputs(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What the solution says, said without what it does, is not paid in full."""
+    """Checks that the solution's answer without its actions is not paid in full."""
     for solution in paid(ctx, SOLVED):
         work = [
             place for place in solution.writes if writes_by_name(solution.ops[place]) or solution.effects.get(place)
@@ -234,7 +234,7 @@ def say_the_outputs(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.already_true", "false_resolution", needs=("oracle", "tasks"), value=93)
 def already_true(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What a task asks for is not so already, as far as its verifier is concerned, when the episode begins."""
+    """Checks that the verifier does not count a task as solved when its episode begins."""
     known = {task: fact for task, fact in facts(ctx).items() if fact.writes and fact.full}
     if not known:
         raise ctx.not_checked("no solution writes and is paid")
@@ -258,7 +258,7 @@ def already_true(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.downstream", "false_resolution", needs=("oracle", "tasks", "tools"), value=72)
 def downstream(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What is paid for as done is seen by somebody who looks."""
+    """Checks that paid work is visible through the reading tools."""
     for solution in paid(ctx, SOLVED):
         named = [place for place, op in enumerate(solution.ops) if writes_by_name(op) and place not in solution.errors]
         if not named or (solution.sees and solution.changed):

@@ -78,7 +78,7 @@ def verifier_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _unsteady(record: Record, how: str, many: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...], int]]:
-    """What may be said of verdicts that are not all equal: a sentence, the ops that show it, and in how many plays."""
+    """Yields (finding text, ops that show it, number of plays) for verdicts that are not all equal."""
     values = [repr(value) for value in verdicts(record, ("many", "later"))]
     changes = sum(first != second for first, second in itertools.pairwise(values))
     waits = f"the verdict on a {how} episode is another one {PAUSE_S} s later"
@@ -172,7 +172,7 @@ def verifier_purity(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _read_after(ctx: AuditContext, ends: Sequence[tuple[str, str, tuple[Op, ...]]]) -> Iterator[Finding | None]:
-    """Where the world cannot be seen past its tools: what they tell once a score has been asked for."""
+    """Yields findings for readers of an invisible world that change once a score has been requested."""
     for task, how, acts in ends:
         seen = reads(ctx, task, 4)
         if not seen:

@@ -1,7 +1,7 @@
-"""Judges: does the grade follow from what the judge's model says, and from nothing else?
+"""Checks that a judge's grade follows from its model's reply and from nothing else.
 
-No model is needed: a stub takes its place, and says what a model might. The verdict must be read as it is meant, a
-failure must be told as one, and the text that the model is asked must hold the agent's words whole, and fenced in.
+No model is needed: a stub takes its place and gives the replies of a model. The verdict must be read as it is meant, a
+failure must be reported as one, and the judge's question must hold the agent's words whole and fenced.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _in_a_row(ctx: AuditContext, task: str, says: Sequence[str], *, said: str = 
 
 
 def _heard(ctx: AuditContext, task: str) -> dict[str, float | None]:
-    """What this judge makes of every verdict in words that is known; one that hears numbers alone is not asked long."""
+    """Returns the judge's grade for every known verdict in words; a judge that reads only numbers is tried briefly."""
     words = [word for pair in replies.PAIRS for word in pair]
 
     def hear(own: AuditContext) -> list[float | None]:
@@ -103,7 +103,7 @@ def _listed(ctx: AuditContext, task: str) -> list[Known]:
 
 
 def _fits(good: str, prompt: str) -> bool:
-    """Whether a number is of the scale that the prompt speaks of; words always fit."""
+    """True if a number is on the scale that the prompt mentions; words always fit."""
     numbers = re.sub(r"[^\d]", " ", good).split()
     return not numbers or numbers[-1] in ("1", "0") or numbers[-1] in prompt
 
@@ -370,7 +370,7 @@ def alone(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.judge_knows_the_rubric", "judge", needs=(*NEEDS, "hidden"), value=47)
 def aware(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What a task hides as its rubric stands in what the judge's model is asked, whole."""
+    """Checks that the hidden rubric of a task stands whole in the judge's question."""
     yield from unaware(ctx)
 
 

@@ -66,7 +66,7 @@ def later(records: Sequence[Record], _evidence: Evidence) -> bool:
 
 @check("semantic.no_solution_leakage", "leak", needs=("hidden", "tasks"), value=72)
 def readable(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Nothing that an agent is told, reads, or is answered by an error holds what the task hides."""
+    """Checks that no prompt, result or error message holds the hidden data."""
     hidden = hidden_of(ctx, ctx.sample_tasks(4))
     if not hidden:
         raise ctx.not_checked("no task hides anything")
@@ -86,7 +86,7 @@ def _after(*every: Iterator[Any]) -> Iterator[Any]:
 
 @check("x.curious_agents_learn_nothing", "leak", needs=("hidden", "call", "tools", "tasks"), value=68)
 def curious(ctx: AuditContext) -> Iterator[Finding | None]:
-    """Whoever reads on, asks for the answer, or errs, meets nothing hidden, not even in a code."""
+    """Checks that further reads, requests for the answer and errors reveal no hidden data, plain or encoded."""
     tasks = list(hidden_of(ctx, ctx.sample_tasks(3 if len(ctx.tasks) < 50 else 2)))
     if not tasks:
         raise ctx.not_checked("no task hides anything")
@@ -203,7 +203,7 @@ def _lines(path: Path) -> list[str]:
 
 @check("x.other_sessions_stay_out_of_sight", "leak", needs=("hidden", "call", "tools", "tasks"), value=45)
 def sessions(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What another session's task hides cannot be read in this one."""
+    """Checks that another session's hidden data cannot be read in this one."""
     hidden = hidden_of(ctx, ctx.sample_tasks(4))
     reads = reading.unique(list(reading.reading_calls(ctx)))[:60]
     for task, value in hidden.items():

@@ -1,8 +1,8 @@
-"""Class 5: an episode depends on its task, its seed and its calls, and on nothing that was before or is around it.
+"""Class 5: checks that an episode depends on its task, its seed and its calls only.
 
 One script is played in many surroundings and compared, op by op, with itself played alone: in another process, under
-another hash seed, zone, locale, user, day; after other episodes that ended in every way; beside other sessions; after
-a restore. What differs first is what is reported, with the fewest ops that still make it differ.
+another hash seed, zone, locale, user, day; after other episodes that ended in every way; beside other sessions; after a
+restore. The first difference is reported, with the fewest ops that still show it.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def wall_clock(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("runtime.seed_control", "reset_leak", needs=("tasks",), value=58)
 def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
-    """What varies from episode to episode is decided by the seed."""
+    """Checks that variation between episodes is decided by the seed."""
     task, seeds = ctx.sample_tasks(1)[0], (0, 1, 7, 12345)
     beginning = (Op(state_op(ctx)),) if state_op(ctx) else ()
     scripts = [marked((reset(task, seed=seed), *beginning, *reads(ctx, task, 3))) for seed in seeds]
@@ -272,7 +272,7 @@ def _side_by_side(scripts: Sequence[Sequence[Op]]) -> tuple[Op, ...]:
 
 
 def _with_words(ctx: AuditContext, task: str, seed: int) -> tuple[Op, ...]:
-    """An episode without its score (whether that varies is asked of the verifier), with what is told of the task."""
+    """Returns an episode without its score, which the verifier checks cover, and with tools and prompt."""
     words: tuple[Op, ...] = (Op("tools"),) if ctx.about.tools else ()
     words += (Op("prompt", name=task),) if "prompt" in ctx.offers else ()
     first, *rest = episode(ctx, task, seed=seed)[:-1]

@@ -41,7 +41,7 @@ FLAT = "that going on is worth nothing: between these states there is no gradien
 
 
 def is_flat(records: Sequence[Record], evidence: Evidence) -> bool:
-    """The first state, in which a component is better and none is worse, is paid no more than the second one."""
+    """True if the first state, better in one component and worse in none, is paid no more than the second."""
     name = str(evidence.data["part"])
     better, high = seen_parts(records[0])
     worse, low = seen_parts(records[1])
@@ -59,7 +59,7 @@ def two_levels(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def stays(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Two states, of which the second is more nearly done, are paid the same, though more than two amounts are paid."""
+    """True if a state more nearly done is paid the same, though more than two amounts occur."""
     scores = [number(record.at("score")) for record in records]
     known = [points for points in scores if points is not None]
     levels = {round(amount, 9) for amount in known}
@@ -67,7 +67,7 @@ def stays(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def not_less(records: Sequence[Record], evidence: Evidence) -> bool:
-    """Of two states, of which the second is the first with one right thing more, the second is paid less."""
+    """True if the second state, the first with one more right thing, is paid less."""
     less, more = (number(record.at("score")) for record in records)
     return less is not None and more is not None and more < less - float(evidence.data)
 
@@ -220,9 +220,9 @@ def _plateau(ctx: AuditContext, less: Paid, more: Paid, *, other_states: Sequenc
 def _counted(
     ctx: AuditContext, paid: Sequence[Paid], *, nothing: Paid, whole: Paid
 ) -> Iterator[tuple[str, Finding | None]]:
-    """What is paid depends on how many right things are done, whichever they are, and for some counts not on that.
+    """Yields counts of right things whose reward does not depend on the count, whichever things they are.
 
-    A reward that demands certain things together depends on which they are, and is left alone.
+    A reward that demands certain things together depends on which they are, and is ignored.
     """
     sizes: dict[int, list[Paid]] = {}
     for state in paid:

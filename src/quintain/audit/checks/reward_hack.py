@@ -1,8 +1,8 @@
-"""Reward hacks: what is paid in full without being what was asked for.
+"""Checks for reward hacks: behavior that is paid in full without doing the task.
 
-Each check plays something that is wrong by construction: answers that answer nothing, solutions with a step left out
-or with damage beside them, the solution of another task, claims in place of results. A verifier that pays for it
-would teach it.
+Each check plays something that is wrong by construction: answers that answer nothing, solutions with a step left out or
+with damage beside them, the solution of another task, claims in place of results. A verifier that pays for it would
+teach it.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ ASKED = 8
 SOLVED = 6
 """Tasks whose solutions are taken apart."""
 _TOLD = 4
-"""Kinds of wrong answers that are told of: who pays for more pays for anything."""
+"""Kinds of wrong answers that are reported; a verifier that accepts more accepts anything."""
 
 
 @check("x.answer_battery", "reward_hack", needs=("tasks", "oracle|hidden"), value=98)
@@ -121,7 +121,7 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _often(kind: str, found: Sequence[tuple[Asked, Attempt]]) -> bool:
-    """Whether it is no accident: a number of one question may be its answer in another spelling."""
+    """True if it is not an accident: a number of one question may be its answer in another spelling."""
     return kind != "copied" or len({question.task for question, _ in found}) >= 2
 
 
@@ -299,7 +299,7 @@ def _plain(op: Op) -> str:
 
 
 def _differs(first: Solved, second: Solved) -> bool:
-    """Whether two solutions say different answers or write different things: free words apart."""
+    """True if two solutions give different answers or write different things, free words aside."""
     own_values = {str(value) for op in first.ops if op.do == "call" for value in scalars(op.value)}
     other_values = {str(value) for op in second.ops if op.do == "call" for value in scalars(op.value)}
     return not own_values <= other_values

@@ -1,7 +1,7 @@
-"""Class 4: what fails says so. No fault of a backend, a verifier or a judge becomes a plain answer or a reward.
+"""Class 4: checks that no fault of a backend, a verifier or a judge becomes a plain answer or a reward.
 
-Every fault that the subject can be asked for meets every tool, the verdict and the judge, each beside the same run
-without the fault: an answer that differs and is no error was made up, and a reward that differs pays for nothing.
+Every fault that the subject can inject meets every tool, the verdict and the judge, each beside the same run without
+the fault: an answer that differs and is not an error was made up, and a reward that differs pays for nothing.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _accepted(ctx: AuditContext) -> list[str]:
 
 @check("x.tool_faults", "silent_default", needs=("inject", "tools", "call", "tasks"), value=88)
 def tool_faults(ctx: AuditContext) -> Iterator[Finding | None]:
-    """A fault of a backend is an error to whoever called the tool, never an answer."""
+    """Checks that a fault of a backend is an error to the tool's caller, never an answer."""
     known = _accepted(ctx)
     tools = [tool.name for tool in ctx.about.tools if ctx.discovery.of(tool.name) or ctx.variations.of(tool.name)]
     tools = tools[:: -(-len(tools) // TOOLS)] if tools else []
@@ -68,7 +68,7 @@ _KINDS = ("defaults", "loses", "lingers")
 
 
 def _kind(ctx: AuditContext, record: Record, fault: str) -> str:
-    """What is wrong in this cell; empty for nothing."""
+    """Returns the kind of failure in this cell, or an empty string."""
     records = read_sweep(record, fault)
     has = {op.mark for op in records[0].ops}
     for name in _KINDS:

@@ -1,8 +1,8 @@
-"""Class 1: what has been written is what is read, by every read, at once and for ever.
+"""Class 1: checks that every read shows what has been written, at once and permanently.
 
-The oracle is differential: a read after a write must not depend on whether somebody looked before the write, on the
-order of reads, on other sessions, or on how long one waits. So it works without `state()`; where there is one, a
-different world is told from a wrong answer.
+The oracle is differential: a read after a write must not depend on an earlier read, on the order of reads, on other
+sessions, or on a wait. So it works without `state()`; where that is offered, a different world is told from a wrong
+answer.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MANY = (8, 64)
 
 @check("x.read_your_writes", "stale_cache", needs=("tools", "tasks"), value=84)
 def read_your_writes(ctx: AuditContext) -> Iterator[Finding | None]:
-    """After a write each read gives the same, whether or not somebody read before the write."""
+    """Checks that reads after a write give the same with and without reads before it."""
     pairs = cache.pairs(ctx, WRITES, READS)
     world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
     found: set[tuple[str, str]] = set()
@@ -70,7 +70,7 @@ def read_your_writes(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.read_walks", "stale_cache", needs=("tools", "tasks"), value=70)
 def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
-    """After each of many writes, of all tools, each read gives what it gives to a session that did not read before."""
+    """Checks that reads after many writes of all tools equal those of a session without earlier reads."""
     tried: set[tuple[str, str]] = set()
     reported = 0
     for long in walks(ctx, WALKS):

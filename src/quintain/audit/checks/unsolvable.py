@@ -1,7 +1,7 @@
-"""Unsolvable or trivial tasks: what a right solution is not paid for, and what is paid for nothing.
+"""Checks for unsolvable and trivial tasks: unpaid right solutions, and rewards for no action.
 
-The floor and the ceiling are measured, not believed: the oracle is played with its errors on show, and nothing at all
-is played beside it. Between them stand the tasks that can be told apart; a task outside teaches noise.
+The floor and the ceiling are measured: the oracle is played with its errors visible, and an idle episode is played
+beside it. Between them stand the tasks that can be told apart; a task outside teaches noise.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _too_little(full: float | None, top: float) -> bool:
-    """Where rewards go beyond 1, nobody knows what the best of a task is; then only nothing is too little."""
+    """True if a solution is underpaid; where rewards exceed 1 the best is unknown, and only 0 is too little."""
     return full is None or (full < top - 1e-9 and (top <= TOP or full <= 0))
 
 
@@ -68,7 +68,10 @@ def _again(ctx: AuditContext, tasks: Sequence[str]) -> list[tuple[str, tuple[Op,
 def _unpaid(
     ctx: AuditContext, said: str, found: Sequence[tuple[str, tuple[Op, ...], Record]], *, top: float, usual: bool
 ) -> Finding | None:
-    """A graded reward of more than a half may be the best there is, where others get no more and every step worked."""
+    """Returns a finding for an underpaid solution.
+
+    A graded reward of more than a half may be the best there is, where others get no more and every step worked.
+    """
     task, ops, record = found[0]
     seen = record.at("score")
     worked = said.startswith("is not paid")
@@ -196,13 +199,13 @@ def _is_full(ctx: AuditContext, task: str, got: float | None) -> bool:
 
 
 def _ceiling(ctx: AuditContext, task: str) -> float:
-    """What counts as full pay: what the solution gets, where that is something."""
+    """Returns the full reward: that of the solution, if positive."""
     full = (facts(ctx) | beyond(ctx))[task].full
     return full if full is not None and full > 0 else TOP
 
 
 def _may_refuse(ctx: AuditContext, task: str) -> bool:
-    """Whether nothing is the right thing to do: declared, and the solution itself makes no call."""
+    """True if no action is right: declared, and the solution itself makes no call."""
     return bool(ctx.attribute("refusal_ok")) and not (facts(ctx) | beyond(ctx))[task].calls
 
 
@@ -232,7 +235,7 @@ def budget(ctx: AuditContext) -> Iterator[Finding | None]:
 
 @check("x.task_set", "unsolvable", value=90)
 def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
-    """There are tasks, each says something, and no two say the same and want another thing."""
+    """Checks that tasks exist, that each has a prompt, and that equal prompts want the same."""
     ctx.count_comparisons()
     if not ctx.tasks:
         yield ctx.finding(
