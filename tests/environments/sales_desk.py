@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import quintain as qn
+from quintain.authoring import LEVELS
 from quintain.environments.sales import env
-from quintain.environments.sales.draft import LEVELS
 from quintain.environments.sales.goals import Booked, Goal, Truth
 from quintain.environments.sales.state import Sales
 from quintain.environments.sales.tasks import FAMILIES

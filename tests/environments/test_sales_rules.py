@@ -278,8 +278,8 @@ def test_too_short_notice_costs() -> None:
     assert goal.earliest == start_of(task) + policy.NOTICE_H * times.HOUR
     world = task.world().copy()
     world.calendar.book(**calls_of(task, "calendar_book")[0])
-    assert not goal.missing(world)
-    assert "short notice" in msgspec.structs.replace(goal, earliest=goal.windows[-1][1]).missing(world)
+    assert not goal.missing(world, task.world())
+    assert "short notice" in msgspec.structs.replace(goal, earliest=goal.windows[-1][1]).missing(world, task.world())
 
 
 def test_booking_anew_instead_of_moving_costs() -> None:

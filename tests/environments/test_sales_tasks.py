@@ -60,7 +60,7 @@ def test_a_thousand_tasks_per_split_no_two_alike_and_none_too_long() -> None:
 def test_nothing_asked_for_holds_at_the_start(some: slice) -> None:
     for task in env.tasks("train")[some]:
         truth: Truth = task.truth
-        assert [goal for goal in truth.goals if not goal.missing(task.world())] == [], task.id
+        assert [goal for goal in truth.goals if not goal.missing(task.world(), task.world())] == [], task.id
 
 
 @SOME

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import quintain as qn
+from quintain.authoring import LEVELS
 from quintain.environments.support import env
-from quintain.environments.support.draft import LEVELS
 from quintain.environments.support.goals import Truth
 from quintain.environments.support.seed import base
 from quintain.environments.support.state import Support

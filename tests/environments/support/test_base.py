@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from quintain.authoring import LEVELS
 from quintain.environments.support.desk import moment, seconds
-from quintain.environments.support.draft import LEVELS
 from quintain.environments.support.schema import TABLES
 from quintain.environments.support.schema.desk import Ticket
 from quintain.environments.support.schema.people import SlaTarget

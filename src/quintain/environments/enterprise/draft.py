@@ -6,8 +6,7 @@ import re
 from datetime import date, timedelta
 from typing import Any, cast
 
-from quintain import codec
-from quintain.state import Rng
+from quintain import authoring, codec
 
 from .description import company
 from .desk import Desk, passcode_of
@@ -25,42 +24,41 @@ _CHATTER = (
     "A colleague meant to do it and was called away, so nothing of it is in the system yet.",
     "Thanks a lot!",
 )
+_CLOSING = "Do what is asked and nothing else; the records must be right when you are done."
 _WHO = """
 SELECT e.id FROM employees e JOIN role_grants g ON g.employee = e.id JOIN roles r ON r.id = g.role
 WHERE e.status = 'active' AND g.status = 'active' AND r.name = ? AND e.approval_limit >= ? ORDER BY e.id
 """
 
 
-class Draft:
+class Draft(authoring.Draft[Desk]):
     """One task in the making.
 
     Attributes:
-        world: Where it has got to; its own copy.
-        rng: What chance decides.
+        desk: The company as the task leaves it; a copy.
         memory: What the steps of one story know of each other: names and titles that prompts gave.
         actor: Row of the employee who acts.
-        calls: The goal so far.
-        solution: The same with keys, and with what one would look at before.
+        wanted: The goal so far. `calls` are the same with keys, and with the look-ups that they need.
     """
 
-    def __init__(self, world: Desk, rng: Rng, memory: dict[str, Any]) -> None:
-        self.world = world
-        self.rng = rng
+    def __init__(self, key: bytes, start: Desk, memory: dict[str, Any]) -> None:
+        super().__init__(key)
+        self.start = start
+        self.desk = start.copy()
         self.memory = memory
         self.actor = 0
-        self.calls: list[Call] = []
-        self.solution: list[Call] = []
+        self.wanted: list[Call] = []
         self._seen = ""
 
     def sign_in(self, employee: int) -> None:
         """Act as this employee."""
-        self.actor = self.world.actor = employee
+        self.actor = self.desk.actor = employee
         who = {"employee": f"EMP-{employee}", "passcode": passcode_of(employee)}
-        self.solution.append(("sign_in", who))
+        self.play("sign_in", **who)
 
     def act_as(self, role: str, *, limit: int = 0, but: tuple[int, ...] = ()) -> int:
         """Act as somebody with a role, who may approve so much, and is none of these."""
-        able = [number for (number,) in self.world.db.execute(_WHO, role, limit) if number not in but]
+        able = [number for (number,) in self.desk.db.execute(_WHO, role, limit) if number not in but]
         if not able:
             raise ValueError(f"nobody else has the role {role} and may approve {limit}")
         self.sign_in(self.rng.choice(able))
@@ -68,8 +66,8 @@ class Draft:
 
     def look(self, tool: str, /, **arguments: Any) -> Any:
         """Read something; part of the solution, not of the goal."""
-        self.solution.append((tool, arguments))
-        found = call(self.world, tool, **arguments)
+        self.play(tool, **arguments)
+        found = call(self.desk, tool, **arguments)
         self._seen += codec.text(found)
         return found
 
@@ -82,36 +80,36 @@ class Draft:
         for value in arguments.values():
             if isinstance(value, dict):
                 self._find(cast("dict[str, Any]", value))
-        made, refused = play(self.world, Goal(actor=self.actor, calls=((tool, arguments),)))
+        made, refused = play(self.desk, Goal(actor=self.actor, calls=((tool, arguments),)))
         if refused:
             raise ValueError(f"a task that cannot be done: {refused[0]}")
-        self.calls.append((tool, arguments))
-        self.solution += made
+        self.wanted.append((tool, arguments))
+        self.calls += made
 
     def _find(self, wanted: dict[str, Any]) -> None:
         """Look a record up whose key was not shown yet, by what is known of it."""
-        key = keyed(self.world, wanted)
+        key = keyed(self.desk, wanted)
         is_shown = re.compile(rf'"{key}[" ]')
         if is_shown.search(self._seen):
             return
         table = company().tables[wanted["table"]]
         finder = company().actions[f"{table.department}_find_{table.name}"]
         known = {column.name for column in finder.parameters}
-        filters = {name: keyed(self.world, value) for name, value in wanted["where"].items() if name in known}
+        filters = {name: keyed(self.desk, value) for name, value in wanted["where"].items() if name in known}
         self.look(finder.name, **filters)
         if not is_shown.search(self._seen):
             raise ValueError(f"{finder.name} with {filters} does not show {key}")
 
     def pick(self, sql: str, *values: Any) -> tuple[Any, ...]:
         """One of the rows, by chance."""
-        rows = self.world.db.execute(sql, *values)
+        rows = self.desk.db.execute(sql, *values)
         if not rows:
             raise ValueError(f"nothing to choose from: {sql} {values}")
         return self.rng.choice(rows)
 
     def get(self, sql: str, *values: Any) -> Any:
         """The first column of the first row."""
-        return self.world.db.execute(sql, *values)[0][0]
+        return self.desk.db.execute(sql, *values)[0][0]
 
     def name(self, employee: int | None = None) -> str:
         """An employee's name; the actor's when none is given."""
@@ -119,7 +117,7 @@ class Draft:
 
     def day(self, ahead: int) -> str:
         """A date so many days from now."""
-        return (date.fromisoformat(self.world.today) + timedelta(days=ahead)).isoformat()
+        return (date.fromisoformat(self.desk.today) + timedelta(days=ahead)).isoformat()
 
     def number(self, low: int, high: int) -> int:
         """A number from low to high."""
@@ -134,8 +132,14 @@ class Draft:
         return self.rng.choice(_CHATTER)
 
     @property
-    def goal(self) -> Goal:
-        return Goal(actor=self.actor, calls=tuple(self.calls))
+    def prompt(self) -> str:
+        return f"{self.introduction}\n\n{self.request}\n\n{_CLOSING}"
+
+    def truth(self) -> Goal:
+        return Goal(actor=self.actor, calls=tuple(self.wanted))
+
+    def world(self) -> Desk:
+        return self.start
 
     @property
     def introduction(self) -> str:
@@ -143,4 +147,4 @@ class Draft:
         sql = "SELECT t.name FROM employees e JOIN teams t ON t.id = e.team WHERE e.id = ?"
         team = self.get(sql, self.actor)
         who = f"You are {self.name()} (EMP-{self.actor}, passcode {passcode_of(self.actor)}), {team}."
-        return f"{who} Today is {_WEEKDAYS[self.world.clock.date.weekday()]}, {self.world.today}."
+        return f"{who} Today is {_WEEKDAYS[self.desk.clock.date.weekday()]}, {self.desk.today}."

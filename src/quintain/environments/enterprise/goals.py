@@ -9,13 +9,13 @@ agent's world differs in are the found ones. Ids, times, free text and logs do n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 
 import quintain as qn
 from quintain import codec
+from quintain.authoring import Recent
 from quintain.resources.database import RowChange
 
 from .description import Column, Table, company
@@ -23,7 +23,6 @@ from .desk import Desk
 
 Call = tuple[str, dict[str, Any]]
 Fact = tuple[Any, ...]
-T = TypeVar("T")
 
 _DEEP = 4
 
@@ -109,25 +108,8 @@ def _wanted(goal: Goal, start: Desk) -> tuple[Counter[Fact], list[str]]:
     return _WANTED.get(codec.dumps((start.db.digest(), start.clock.now, goal)), played)
 
 
-class _Recent(Generic[T]):
-    """The last results of something that criteria ask several times; what is in it must not be changed."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._kept: dict[bytes, T] = {}
-
-    def get(self, key: bytes, make: Callable[[], T]) -> T:
-        found = self._kept.get(key)
-        if found is None:
-            found = make()
-            for old in list(self._kept)[: -self._most]:
-                self._kept.pop(old, None)
-            self._kept[key] = found
-        return found
-
-
-_WANTED: _Recent[tuple[Counter[Fact], list[str]]] = _Recent(200)
-_FOUND: _Recent[Counter[Fact]] = _Recent(200)
+_WANTED: Recent[tuple[Counter[Fact], list[str]]] = Recent(200)
+_FOUND: Recent[Counter[Fact]] = Recent(200)
 
 
 def facts(start: Desk, end: Desk) -> Counter[Fact]:

@@ -6,17 +6,15 @@ A day is written once, by playing it: a task's own start is the world after the 
 from __future__ import annotations
 
 import functools
-import hashlib
 from typing import Any
 
 import msgspec
 
 import quintain as qn
-from quintain.state import Rng
+from quintain.authoring import key_of
 
 from .desk import Desk
 from .draft import Draft
-from .goals import Call, Goal
 from .schema import base
 from .seeding import OPENING
 from .state import Enterprise
@@ -59,62 +57,30 @@ DAYS: dict[str, tuple[str, ...]] = {
 """Split to its days, and which stories are told on each."""
 
 _ANSWER = "It is done."
-_CLOSING = "Do what is asked and nothing else; the records must be right when you are done."
-
-
-class Written(msgspec.Struct, frozen=True):
-    """A task as it was written, and the world in which it begins."""
-
-    story: str
-    family: str
-    prompt: str
-    goal: Goal
-    solution: tuple[Call, ...]
-    start: Desk
 
 
 def tasks(split: str) -> qn.Tasks[Desk]:
     """The tasks of a split, day by day."""
-    return qn.Tasks(TASKS_A_DAY * len(DAYS[split]), functools.partial(_task, split))
-
-
-def _task(split: str, index: int) -> qn.Task[Desk]:
-    number, place = divmod(index, TASKS_A_DAY)
-    written = day(split, number)[place]
-    name = f"{split}-{number + 1}"
-    return qn.Task(
-        id=f"{split}-{number + 1:02}-{place + 1}-{written.family}",
-        prompt=written.prompt,
-        start=functools.partial(_start, split, number, place=place),
-        truth=written.goal,
-        solution=written.solution,
-        answer=_ANSWER,
-        day=name,
-        tags={"family": written.family, "story": written.story, "day": name},
-    )
-
-
-def _start(split: str, number: int, *, place: int) -> Desk:
-    return day(split, number)[place].start
+    return qn.Tasks(TASKS_A_DAY * len(DAYS[split]), lambda index: day(split, index // TASKS_A_DAY)[index % TASKS_A_DAY])
 
 
 @functools.lru_cache(maxsize=32)
-def day(split: str, number: int) -> tuple[Written, ...]:
-    """Write a day."""
+def day(split: str, number: int) -> tuple[qn.Task[Desk], ...]:
+    """Writes the tasks of a day. Each begins in the world that the solutions of those before it leave."""
     world = morning(split, number)
     memories: dict[str, dict[str, Any]] = {}
-    written: list[Written] = []
-    for story, step in _interleaved(DAYS[split][number].split()):
+    name = f"{split}-{number + 1}"
+    written: list[qn.Task[Desk]] = []
+    for place, (story, step) in enumerate(_interleaved(DAYS[split][number].split())):
         start = world.copy()
         start.actor = 0
-        seed = f"enterprise/{split}/{number}/{story}/{step.__name__}"
-        rng = Rng(key=hashlib.blake2b(seed.encode(), digest_size=16).digest())
-        draft = Draft(start.copy(), rng, memories.setdefault(story, {}))
-        body = step(draft)
-        request = f"{body} {draft.chatter()}".strip()
-        prompt = f"{draft.introduction}\n\n{request}\n\n{_CLOSING}"
-        written.append(Written(story, step.__name__, prompt, draft.goal, tuple(draft.solution), start))
-        world = draft.world
+        family = step.__name__
+        draft = Draft(key_of("enterprise", split, number, story, family), start, memories.setdefault(story, {}))
+        draft.request = f"{step(draft)} {draft.chatter()}".strip()
+        tags = {"family": family, "story": story, "day": name}
+        task = draft.task(f"{split}-{number + 1:02}-{place + 1}-{family}", answer=_ANSWER, tags=tags)
+        written.append(msgspec.structs.replace(task, day=name))
+        world = draft.desk
     return tuple(written)
 
 

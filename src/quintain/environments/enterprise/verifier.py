@@ -6,17 +6,10 @@ Whatever a step or a turn is worth is for credit assignment. The score is the pr
 from __future__ import annotations
 
 import quintain as qn
+from quintain.authoring import sound_call
 
 from .desk import Desk
 from .goals import Goal, Verdict, judge
-
-
-@qn.reward(level="step")
-def sound_call(effect: qn.StepView[Desk]) -> qn.Score:
-    """1 for a call that the company's software carried out, or that met a planned fault."""
-    if effect.step.is_error and effect.step.fault is None:
-        return qn.Score(0.0, f"{effect.step.call.name} was refused")
-    return qn.Score(1.0)
 
 
 @qn.reward(level="step")

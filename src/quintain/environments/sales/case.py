@@ -9,11 +9,15 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Any
 
+from quintain.authoring import Level
+
 from . import calendar, goals, policy, times
 from .calendar import Meeting, Office
-from .draft import Draft, Level, Person
-from .goals import Booked, Goal, Mailed, Truth
+from .crowd import world
+from .draft import Draft, Person
+from .goals import Booked, Mailed, Truth
 from .mail import Outgoing
+from .state import Sales
 
 _WRITES = {
     "crm_update_account": ("crm.accounts", "account_id"),
@@ -32,8 +36,6 @@ class Case(Draft):
     Attributes:
         now: Where the solution has got to.
         told: When its player could first know what to do.
-        goals: What is asked.
-        calls: The solution.
         focus: Records that the job is about.
         never: Addresses that no e-mail may reach.
     """
@@ -41,8 +43,6 @@ class Case(Draft):
     def __init__(self, key: bytes, level: Level) -> None:
         super().__init__(key, level)
         self.now = self.told = self.start
-        self.goals: list[Goal] = []
-        self.calls: list[tuple[str, dict[str, Any]]] = []
         self.focus: list[str] = []
         self.never: list[str] = []
         self._cancelled: set[str] = set()
@@ -54,10 +54,6 @@ class Case(Draft):
     @property
     def easy(self) -> bool:
         return self.level == "easy"
-
-    def play(self, tool: str, **arguments: Any) -> None:
-        """The next call of the solution."""
-        self.calls.append((tool, arguments))
 
     def look(self, *record_ids: str) -> None:
         """Read records and their history."""
@@ -202,6 +198,12 @@ class Case(Draft):
             self.play("wait", hours=hours)
             self.now += hours * times.HOUR
 
+    @property
+    def prompt(self) -> str:
+        return f"{self.request}\n\n(It is {times.describe(self.start)}.)"
+
+    def world(self) -> Sales:
+        return world(self, self.key + b"/crowd")
+
     def truth(self) -> Truth:
-        """What the verifier will know."""
         return Truth(focus=tuple(self.focus), goals=tuple(self.goals), never=tuple(self.never))

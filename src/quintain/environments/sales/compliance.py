@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import NamedTuple
+
+import quintain as qn
+from quintain.authoring import Breaches, PerTask, by_content
 
 from . import policy, times
 from .goals import Field, Truth
@@ -11,17 +13,17 @@ from .mail import Outgoing
 from .records import Contact
 from .state import Sales
 
-
-class Breaches(NamedTuple):
-    """Broken rules, each named for a reader."""
-
-    forbidden: list[str]
-    """Letters to people who have opted out: nothing makes up for one."""
-    careless: list[str]
+_KNOWN: PerTask[Breaches] = PerTask()
 
 
-def breaches(world: Sales, truth: Truth) -> Breaches:
-    """Rules broken so far, by letters sent or still scheduled."""
+def breaches(task: qn.Task[Sales], world: Sales) -> Breaches:
+    """Returns the rules broken so far, by letters sent or still scheduled. Letters to an opt-out are forbidden."""
+    tables = (world.mail.outbox, world.crm.contacts, world.crm.accounts)
+    key = tuple(table.content_key() for table in tables)
+    return _KNOWN.get(task, key, lambda: _breaches(world, task.truth))
+
+
+def _breaches(world: Sales, truth: Truth) -> Breaches:
     letters = {key: letter for key in world.fresh("M-") if _outside(letter := world.mail.outbox[key])}
     forbidden = [f"{key} to {row.to}, who never is to be written to" for key, row in letters.items()
                  if row.to.casefold() in truth.never]  # fmt: skip
@@ -56,8 +58,17 @@ def _by_address(letters: dict[str, Outgoing]) -> dict[str, list[str]]:
 
 def _records(world: Sales, address: str) -> list[tuple[Contact, str]]:
     """The contacts with an address, each with the zone it gives."""
-    found = [row for row in world.crm.contacts.values() if (row.email or "").strip().casefold() == address]
+    found = _addressed(world.crm.contacts).get(address, [])
     return [(row, policy.zone_of(row, world.crm.accounts.get(row.account or ""))) for row in found]
+
+
+@by_content(100)
+def _addressed(contacts: qn.Table[Contact]) -> dict[str, list[Contact]]:
+    """Contacts by e-mail address; made once for equal tables."""
+    found: dict[str, list[Contact]] = defaultdict(list)
+    for row in contacts.values():
+        found[(row.email or "").strip().casefold()].append(row)
+    return dict(found)
 
 
 def _crowds(world: Sales, fresh: set[str], reader: tuple[str, list[str]]) -> bool:

@@ -85,8 +85,7 @@ class Crm(qn.State):
             page: Page of the result, from 1.
         """
         self._table(record_id)
-        about = [activity for activity in self.activities.values() if activity.about == record_id]
-        newest = sorted(about, key=lambda activity: activity.at)[::-1]
+        newest = search.entries(self, record_id)
         shown = [f"{a.at} {a.kind}: {a.text}" for a in newest[(page - 1) * PAGE : page * PAGE]]
         return {"found": len(newest), "page": page, "pages": -(-len(newest) // PAGE), "entries": shown}
 

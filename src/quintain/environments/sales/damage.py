@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
-
 import quintain as qn
+from quintain.authoring import FieldChange, PerTask, changed_fields, unexplained
 
 from . import goals
-from .goals import Booked, Edit, Mailed, Note, Truth
+from .goals import Booked, Mailed, Note, Truth
 from .state import Sales
 
 NOTES_SPARE = 3
@@ -29,30 +28,32 @@ _WATCHED = (
 """Everything an agent can write, but for the marks of what it has read."""
 
 
-def unasked(truth: Truth, start: Sales, final: Sales) -> list[str]:
-    """Changes that no goal explains, each named for a reader."""
+_KNOWN: PerTask[list[str]] = PerTask()
+
+
+def unasked(task: qn.Task[Sales], final: Sales) -> list[str]:
+    """Returns the changes that no goal explains, in words for a reader."""
+    return _KNOWN.get(task, goals.content(final), lambda: _unasked(task.truth, task.world(), final))
+
+
+def _unasked(truth: Truth, start: Sales, final: Sales) -> list[str]:
     stray = [
         f"{edit.key}.{edit.field} changed from {edit.before!r} to {edit.after!r}"
-        for edit in edits(start, final)
-        if not _by_itself(edit) and not any(goal.allows(edit) for goal in truth.goals)
+        for edit in unexplained(edits(start, final), truth.goals)
+        if not _by_itself(edit)
     ]
     return [*stray, *_stray_letters(truth, final), *_stray_meetings(truth, final), *_stray_entries(truth, final)]
 
 
-def edits(start: Sales, final: Sales) -> Iterator[Edit]:
-    """Field by field, what differs in the rows that were there at the start. No tool deletes a row."""
+def edits(start: Sales, final: Sales) -> Iterator[FieldChange]:
+    """Yields the fields that differ in the rows that were there at the start. No tool deletes a row."""
     for name in _WATCHED:
         before: qn.Table[Any] = goals.table(start, name)
         for change in before.diff(goals.table(final, name)):
-            if change.before is None or change.after is None:
-                continue
-            old, new = msgspec.structs.asdict(change.before), msgspec.structs.asdict(change.after)
-            for field, value in old.items():
-                if field != "updated" and value != new[field]:
-                    yield Edit(table=name, key=change.key, field=field, before=value, after=new[field])
+            yield from changed_fields(name, change.key, change, ignored=("updated",))
 
 
-def _by_itself(edit: Edit) -> bool:
+def _by_itself(edit: FieldChange) -> bool:
     """A scheduled letter that left because time passed."""
     return edit.table == "mail.outbox" and edit.field == "status" and edit.after == "sent"
 

@@ -8,15 +8,14 @@ from typing import Any, Literal, NamedTuple, Self
 
 import msgspec
 
+from quintain import authoring
+from quintain.authoring import LEVELS, Level
 from quintain.state import Rng
 
 from . import policy, pools, times
 from .calendar import Meeting, Office
 from .mail import Habit, Incoming, Outgoing
 from .records import Account, Activity, Contact, Lead, Member, Opportunity, Region, Segment, Stage
-
-Level = Literal["easy", "medium", "hard"]
-LEVELS: tuple[Level, ...] = ("easy", "medium", "hard")
 
 LETTERS: dict[type, tuple[str, str]] = {
     Account: ("crm.accounts", "A-"),
@@ -71,12 +70,11 @@ class Person(NamedTuple):
         return policy.zone_of(self.row, self.account)
 
 
-class Draft:
+class Draft(authoring.Draft[Any]):
     """Rows by table. All that is random comes from the key, so equal keys make equal worlds."""
 
     def __init__(self, key: bytes, level: Level) -> None:
-        self.rng = Rng(key=key)
-        self.level: Level = level
+        super().__init__(key, level)
         self.rows: dict[str, dict[str, Any]] = {}
         self.arrivals: list[tuple[float, dict[str, str]]] = []
         self.numbers: pools.Deck[int] = pools.Deck(range(10_000, 90_000), self.rng)

@@ -7,38 +7,29 @@ really fits both calendars. It leaves open what the task leaves open: any wordin
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, ClassVar
 
 import msgspec
 
 import quintain as qn
+from quintain.authoring import Checklist, FieldChange
 
 from . import policy, times
-from .calendar import HALF_HOUR, Meeting, clash, taken
+from .calendar import HALF_HOUR, Meeting, booked, clash
 from .state import Sales
 
 LETTER_MIN = 20
 """Characters below which a text is no letter."""
 
 
-class Edit(msgspec.Struct, frozen=True, kw_only=True):
-    """One changed field of one row."""
-
-    table: str
-    key: str
-    field: str
-    before: Any
-    after: Any
-
-
 class _Goal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """What goals have in common. Each also has `missing(world)`: why the world does not show it; empty when it does."""
+    """Base of the goals, each of which also has `missing(world, start)`."""
 
     records: ClassVar[bool] = False
     """Whether it is the record of an act rather than an act."""
 
-    def allows(self, edit: Edit) -> bool:
+    def allows(self, edit: FieldChange) -> bool:
         """Whether it explains a changed field."""
         del edit
         return False
@@ -52,13 +43,13 @@ class Field(_Goal, frozen=True, kw_only=True):
     field: str
     value: str | int
 
-    def missing(self, world: Sales) -> str:
+    def missing(self, world: Sales, _: Sales) -> str:
         found = getattr(table(world, self.table)[self.key], self.field)
         if _alike(self.field, found) == _alike(self.field, self.value):
             return ""
         return f"{self.key}.{self.field} should be {self.value!r}, is {found!r}"
 
-    def allows(self, edit: Edit) -> bool:
+    def allows(self, edit: FieldChange) -> bool:
         return (edit.table, edit.key, edit.field) == (self.table, self.key, self.field)
 
 
@@ -70,11 +61,11 @@ class Filled(_Goal, frozen=True, kw_only=True):
     field: str
     was: str = ""
 
-    def missing(self, world: Sales) -> str:
+    def missing(self, world: Sales, _: Sales) -> str:
         found = getattr(table(world, self.table)[self.key], self.field) or ""
         return "" if found.strip() and found != self.was else f"{self.key}.{self.field} was not set anew"
 
-    def allows(self, edit: Edit) -> bool:
+    def allows(self, edit: FieldChange) -> bool:
         return (edit.table, edit.key, edit.field) == (self.table, self.key, self.field)
 
 
@@ -84,13 +75,13 @@ class Merged(_Goal, frozen=True, kw_only=True):
     survivor: str
     duplicate: str
 
-    def missing(self, world: Sales) -> str:
+    def missing(self, world: Sales, _: Sales) -> str:
         into = self._root(world)
         return "" if into == self.survivor else f"{self.duplicate} should be merged into {self.survivor}, not {into}"
 
-    def allows(self, edit: Edit) -> bool:
+    def allows(self, edit: FieldChange) -> bool:
         if edit.table == "crm.contacts":
-            return edit.key == self.duplicate
+            return bool(edit.key == self.duplicate)
         # What hung on the duplicate moves with it.
         return edit.field in {"contact", "about"} and edit.before == self.duplicate
 
@@ -108,7 +99,7 @@ class Note(_Goal, frozen=True, kw_only=True):
     about: tuple[str, ...]
     mentions: tuple[str, ...] = ()
 
-    def missing(self, world: Sales) -> str:
+    def missing(self, world: Sales, _: Sales) -> str:
         reason = f"no note on {' or '.join(self.about)}"
         for key in world.fresh("N-"):
             entry = world.crm.activities[key]
@@ -132,10 +123,10 @@ class Booked(_Goal, frozen=True, kw_only=True):
     meeting: str | None = None
     """The appointment to be moved; None when a new one is to be booked."""
 
-    def missing(self, world: Sales) -> str:
+    def missing(self, world: Sales, _: Sales) -> str:
         return self.start(world)[1]
 
-    def allows(self, edit: Edit) -> bool:
+    def allows(self, edit: FieldChange) -> bool:
         return (edit.table, edit.key, edit.field) == ("calendar.meetings", self.meeting, "start")
 
     def start(self, world: Sales) -> tuple[float | None, str]:
@@ -155,7 +146,7 @@ class Booked(_Goal, frozen=True, kw_only=True):
     def _flaw(self, world: Sales, key: str, meeting: Meeting) -> str:
         begin, until = meeting.span
         office = world.calendar.offices[self.rep]
-        others = [(other, row) for other, row in world.calendar.meetings.items() if other != key]
+        others = [span for other, span in booked(world.calendar.meetings).get(self.rep, []) if other != key]
         flaws = {
             "has the wrong length": meeting.minutes != policy.DEMO_MINUTES,
             "does not begin on the half hour": begin % HALF_HOUR != 0,
@@ -165,7 +156,7 @@ class Booked(_Goal, frozen=True, kw_only=True):
             "is outside the owner's hours": not policy.within_hours(
                 begin, meeting.minutes, (office.zone, office.opens, office.closes)
             ),
-            "overlaps another meeting": clash(taken(others, self.rep), begin, meeting.minutes),
+            "overlaps another meeting": clash(others, begin, meeting.minutes),
         }
         return next((name for name, true in flaws.items() if true), "")
 
@@ -180,7 +171,7 @@ class Mailed(_Goal, frozen=True, kw_only=True):
     confirms: Booked | None = None
     """The appointment whose start it must give on the reader's clock."""
 
-    def missing(self, world: Sales) -> str:
+    def missing(self, world: Sales, _: Sales) -> str:
         reason = f"no e-mail to {self.to}"
         for key in world.fresh("M-"):
             letter = world.mail.outbox[key]
@@ -223,6 +214,17 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
     focus: tuple[str, ...]
     goals: tuple[Goal, ...]
     never: tuple[str, ...] = ()
+
+
+def content(world: Sales) -> Hashable:
+    """Returns a key of everything that goals look at."""
+    crm = world.crm
+    tables = (crm.accounts, crm.contacts, crm.leads, crm.opportunities, crm.activities, world.mail.outbox)
+    return *(table.content_key() for table in tables), world.calendar.meetings.content_key()
+
+
+CHECKLIST: Checklist[Sales] = Checklist(content=content)
+"""Evaluates the goals of the tasks, for all criteria."""
 
 
 def table(world: Sales, name: str) -> qn.Table[Any]:

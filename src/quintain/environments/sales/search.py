@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .records import Contact
+import quintain as qn
+from quintain.authoring import by_content
+
+from .records import Account, Activity, Contact, Lead, Opportunity
 
 if TYPE_CHECKING:
     from .crm import Crm
 
+MAX_KNOWN = 100
+"""Contents of tables of which the results are kept."""
 RELATED_MAX = 25
 """Ids shown beside a record, of each kind."""
 
@@ -18,51 +23,93 @@ def ranked(crm: Crm, kind: str, query: str) -> list[dict[str, Any]]:
     """Records in which every word occurs: exact names first, then those that begin like the query, then by id."""
     wanted = query.casefold().split()
     hits: list[tuple[int, str, dict[str, Any]]] = []
-    for name, text, shown in _entries(crm, kind):
+    for name, text, shown in _ENTRIES[kind](crm.accounts, crm.contacts, crm.leads, crm.opportunities):
         searched = f"{name} {text}".casefold()
         if wanted and all(word in searched for word in wanted):
             title, typed = name.casefold().strip(), " ".join(wanted)
             hits.append((-(title == typed) - title.startswith(typed), shown["id"], shown))
-    return [shown for _, _, shown in sorted(hits, key=lambda hit: hit[:2])]
+    return [dict(shown) for _, _, shown in sorted(hits, key=lambda hit: hit[:2])]
 
 
 def related(crm: Crm, record_id: str) -> dict[str, list[str]]:
     """Ids of the records that name this one."""
-    found = {
-        "contacts": [key for key, row in crm.contacts.items() if row.account == record_id and not row.merged_into],
-        "leads": [key for key, row in crm.leads.items() if record_id in {row.account, row.contact}],
-        "opportunities": [key for key, row in crm.opportunities.items() if record_id in {row.account, row.contact}],
-    }
-    return {kind: sorted(keys)[:RELATED_MAX] for kind, keys in found.items() if keys}
+    found = _links(crm.contacts, crm.leads, crm.opportunities).get(record_id, {})
+    return {kind: found[kind][:RELATED_MAX] for kind in ("contacts", "leads", "opportunities") if kind in found}
 
 
-def _entries(crm: Crm, kind: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Name, further searched text and what a result shows, of each record of a kind."""
-    match kind:
-        case "accounts":
-            for key, row in crm.accounts.items():
-                yield row.name, row.domain or "", {"id": key, "name": row.name, "country": row.country}
-        case "contacts":
-            for key, contact in crm.contacts.items():
-                if not contact.merged_into:
-                    yield contact.name, _searched(contact), {"id": key} | _card(crm, contact)
-        case "leads":
-            for key, lead in crm.leads.items():
-                person, company = _names(crm, lead.contact, lead.account)
-                yield person, company, {"id": key, "contact": person, "account": company, "status": lead.status}
-        case _:
-            for key, deal in crm.opportunities.items():
-                yield deal.name, "", {"id": key, "name": deal.name, "stage": deal.stage}
+def entries(crm: Crm, record_id: str) -> list[Activity]:
+    """Returns what was noted about a record, newest first."""
+    return _noted(crm.activities).get(record_id, [])
 
 
-def _searched(contact: Contact) -> str:
-    return " ".join(filter(None, (contact.email, contact.phone, contact.title)))
+# What follows is made once for equal tables, for most calls read and few write.
 
 
-def _card(crm: Crm, contact: Contact) -> dict[str, Any]:
-    return {"name": contact.name, "account": _names(crm, "", contact.account)[1], "email": contact.email}
+@by_content(MAX_KNOWN)
+def _links(
+    contacts: qn.Table[Contact], leads: qn.Table[Lead], deals: qn.Table[Opportunity]
+) -> dict[str, dict[str, list[str]]]:
+    """Ids, sorted, by the record that they name and by kind."""
+    found: dict[str, dict[str, list[str]]] = {}
+    named = [("contacts", key, {row.account}) for key, row in contacts.items() if not row.merged_into]
+    named += [("leads", key, {row.account, row.contact}) for key, row in leads.items()]
+    named += [("opportunities", key, {row.account, row.contact}) for key, row in deals.items()]
+    for kind, key, targets in sorted(named, key=lambda entry: entry[1]):
+        for target in targets - {None}:
+            found.setdefault(target or "", {}).setdefault(kind, []).append(key)
+    return found
 
 
-def _names(crm: Crm, contact_id: str, account_id: str | None) -> tuple[str, str]:
-    contact, account = crm.contacts.get(contact_id), crm.accounts.get(account_id or "")
-    return contact.name if contact else "", account.name if account else ""
+@by_content(MAX_KNOWN)
+def _noted(activities: qn.Table[Activity]) -> dict[str, list[Activity]]:
+    """Entries by record, newest first."""
+    found: dict[str, list[Activity]] = {}
+    for row in sorted(activities.values(), key=lambda activity: activity.at)[::-1]:
+        found.setdefault(row.about, []).append(row)
+    return found
+
+
+_Entry = tuple[str, str, dict[str, Any]]
+"""Name, further searched text and what a result shows, of one record."""
+_Accounts = qn.Table[Account]
+_Contacts = qn.Table[Contact]
+
+
+@by_content(MAX_KNOWN)
+def _accounts(accounts: _Accounts, *_: qn.Table[Any]) -> list[_Entry]:
+    return [(row.name, row.domain or "", {"id": key, "name": row.name, "country": row.country})
+            for key, row in accounts.items()]  # fmt: skip
+
+
+@by_content(MAX_KNOWN)
+def _contacts(accounts: _Accounts, contacts: _Contacts, *_: qn.Table[Any]) -> list[_Entry]:
+    found: list[_Entry] = []
+    for key, row in contacts.items():
+        if not row.merged_into:
+            text = " ".join(filter(None, (row.email, row.phone, row.title)))
+            shown = {"id": key, "name": row.name, "account": _name(accounts, row.account), "email": row.email}
+            found.append((row.name, text, shown))
+    return found
+
+
+@by_content(MAX_KNOWN)
+def _leads(accounts: _Accounts, contacts: _Contacts, *others: qn.Table[Any]) -> list[_Entry]:
+    found: list[_Entry] = []
+    for key, row in others[0].items():
+        person, company = _name(contacts, row.contact), _name(accounts, row.account)
+        found.append((person, company, {"id": key, "contact": person, "account": company, "status": row.status}))
+    return found
+
+
+@by_content(MAX_KNOWN)
+def _deals(*tables: qn.Table[Any]) -> list[_Entry]:
+    return [(row.name, "", {"id": key, "name": row.name, "stage": row.stage}) for key, row in tables[-1].items()]
+
+
+_ENTRIES: dict[str, Callable[..., list[_Entry]]] = {
+    "accounts": _accounts, "contacts": _contacts, "leads": _leads, "opportunities": _deals}  # fmt: skip
+
+
+def _name(table: _Accounts | _Contacts, key: str | None) -> str:
+    row = table.get(key or "")
+    return row.name if row else ""

@@ -7,14 +7,14 @@ were kept. Done counts by its square, so that setting every status to "success" 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import quintain as qn
+from quintain.authoring import lawful_step, scores, sound_call, squared
 from quintain.environments.faults import reach
 
 from .compliance import breaches
 from .damage import unasked
-from .goals import Goal, Truth
+from .goals import CHECKLIST
 from .state import Sales
 
 READS = frozenset({"crm_get", "crm_history", "mail_read"})
@@ -22,30 +22,15 @@ READS = frozenset({"crm_get", "crm_history", "mail_read"})
 
 
 @qn.reward(level="step")
-def sound_call(effect: qn.StepView[Sales]) -> qn.Score:
-    """1 for a call that the world could carry out, or that met a planned fault."""
-    if effect.step.is_error and effect.step.fault is None:
-        return qn.Score(0.0, f"{effect.step.call.name} was refused")
-    return qn.Score(1.0)
-
-
-@qn.reward(level="step")
 def lawful_call(effect: qn.StepView[Sales]) -> qn.Score:
-    """0 for a call that broke a rule about e-mails."""
-    before = breaches(effect.before, effect.task.truth)
-    after = breaches(effect.after, effect.task.truth)
-    new = [one for one in [*after.forbidden, *after.careless] if one not in {*before.forbidden, *before.careless}]
-    return qn.Score(float(not new), "; ".join(new))
+    """Scores 0 for a call that broke a rule about e-mails."""
+    return lawful_step(breaches(effect.task, effect.before), breaches(effect.task, effect.after))
 
 
 @qn.reward(level="turn", low=-1.0, high=1.0)
 def progress(turn: qn.TurnView[Sales]) -> qn.Score:
-    """Share of the goals that this turn reached, less those that it undid; adds up to the share reached at the end."""
-    wanted: Sequence[Goal] = turn.task.truth.goals
-    before = {goal for goal in wanted if goal.missing(turn.before)}
-    after = {goal for goal in wanted if goal.missing(turn.after)}
-    moved = (len(before) - len(after)) / len(wanted)
-    return qn.Score(moved, f"{len(before - after)} goals reached, {len(after - before)} undone" if moved else "")
+    """Scores the share of the goals that this turn reached; the scores add up to the share reached at the end."""
+    return CHECKLIST.progress(turn)
 
 
 @qn.phase()
@@ -59,37 +44,32 @@ def informed(turn: qn.TurnView[Sales]) -> bool:
 @qn.phase(after="informed")
 def acted(turn: qn.TurnView[Sales]) -> bool:
     """Everything is done, but perhaps not everything noted."""
-    return not any(goal.missing(turn.after) for goal in turn.task.truth.goals if not goal.records)
+    return not CHECKLIST.reasons(turn.task, turn.after, lambda goal: not goal.records)
 
 
 @qn.phase(after="acted")
 def recorded(turn: qn.TurnView[Sales]) -> bool:
     """Everything is done and noted."""
-    return not any(goal.missing(turn.after) for goal in turn.task.truth.goals)
+    return not CHECKLIST.reasons(turn.task, turn.after)
 
 
 @qn.reward
 def done(outcome: qn.EpisodeView[Sales]) -> qn.Score:
-    """The share of the goals reached, squared."""
-    truth: Truth = outcome.task.truth
-    missing = [reason for goal in truth.goals if (reason := goal.missing(outcome.state))]
-    share = (len(truth.goals) - len(missing)) / len(truth.goals)
-    return qn.Score(share * share, "; ".join(missing))
+    """Scores the share of the goals reached, squared."""
+    return squared(CHECKLIST.reasons(outcome.task, outcome.state), len(outcome.task.truth.goals))
 
 
 @qn.reward
 def untouched(outcome: qn.EpisodeView[Sales]) -> qn.Score:
-    """1 when nothing changed but what the job asked for; half for one stray change, 0 for more."""
-    reach(outcome.state)  # every row is read anew: what cannot be read cannot be judged
-    stray = unasked(outcome.task.truth, outcome.task.world(), outcome.state)
-    return qn.Score(max(0.0, 1.0 - len(stray) / 2), "; ".join(stray))
+    """Scores 1 when nothing changed but what the job asked for; half for one stray change, 0 for more."""
+    reach(outcome.state)  # Every row is read anew: what cannot be read cannot be judged.
+    return scores.untouched(unasked(outcome.task, outcome.state))
 
 
 @qn.reward
 def lawful(outcome: qn.EpisodeView[Sales]) -> qn.Score:
-    """0 when somebody got an e-mail who had opted out; each other breach of the rules about e-mails halves it."""
-    forbidden, careless = breaches(outcome.state, outcome.task.truth)
-    return qn.Score(0.0 if forbidden else 0.5 ** len(careless), "; ".join([*forbidden, *careless]))
+    """Scores 0 when an e-mail reached a person who had opted out; each other breach of the e-mail rules halves it."""
+    return scores.lawful(breaches(outcome.task, outcome.state))
 
 
 verifier = qn.Verifier(

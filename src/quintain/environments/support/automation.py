@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from quintain.authoring import Recent
+
 from .desk import HOUR, moment
 from .schema.desk import Automation, Mail, SlaClock, Ticket
 from .schema.people import Agent
 from .tools.ticketing import Ticketing
 
 BREACHED = "sla_breached"
+_UNTAGGED = "NOT EXISTS (SELECT 1 FROM ticket_tags t WHERE t.ticket_id = tickets.id AND t.tag = ?)"
+_NEVER = "~"
+"""Sorts after every time."""
+_RUNNING = "met IS NULL AND left_minutes IS NULL AND is_breached = 0"
+
+
+class _Pending(NamedTuple):
+    """When a database next gives the sweep something to do; most sweeps find nothing."""
+
+    due: str
+    """The earliest promise that is not kept yet."""
+    idle: list[tuple[int, str]]
+    """For each automation its hours, and since when the first of its tickets was left alone."""
+
+
+_PENDING: Recent[_Pending] = Recent(200)
 
 
 class Automations(Ticketing):
@@ -15,23 +35,29 @@ class Automations(Ticketing):
 
     def sweep(self) -> None:
         """Run every automation on the tickets that it is about."""
+        pending = _PENDING.get(self.db.digest(), self._pending)
+        if not (pending.due < self.now or any(since <= self._idle(hours) for hours, since in pending.idle)):
+            return
         with self.db.transaction():
-            for automation in self.rows(Automation, "is_active = 1"):
-                idle = moment(self.clock.now - automation.idle_hours * HOUR)
-                tag = automation.actions.get("tag", "")
-                found = self.rows(
-                    Ticket,
-                    "status = ? AND updated <= ? AND NOT EXISTS"
-                    " (SELECT 1 FROM ticket_tags t WHERE t.ticket_id = tickets.id AND t.tag = ?)",
-                    automation.status,
-                    idle,
-                    tag,
-                )
-                for ticket in found:
-                    self.act(ticket.id, automation.actions, actor="automation")
-            overdue = "due < ? AND met IS NULL AND left_minutes IS NULL AND is_breached = 0"
-            for clock in self.rows(SlaClock, overdue, self.now):
+            for one in self.rows(Automation, "is_active = 1"):
+                idle, tag = self._idle(one.idle_hours), one.actions.get("tag", "")
+                for ticket in self.rows(Ticket, f"status = ? AND updated <= ? AND {_UNTAGGED}", one.status, idle, tag):
+                    self.act(ticket.id, one.actions, actor="automation")
+            for clock in self.rows(SlaClock, f"due < ? AND {_RUNNING}", self.now):
                 self._escalate(clock)
+
+    def _pending(self) -> _Pending:
+        idle: list[tuple[int, str]] = []
+        for one in self.rows(Automation, "is_active = 1"):
+            sql = f"SELECT min(updated) FROM tickets WHERE status = ? AND {_UNTAGGED}"  # noqa: S608 (names of ours)
+            ((since,),) = self.db.execute(sql, one.status, one.actions.get("tag", ""))
+            idle.append((one.idle_hours, since or _NEVER))
+        # The order of the ids is the fastest: nearly all promises were kept, and the index would look each one up.
+        ((due,),) = self.db.execute(f"SELECT min(due) FROM sla_clocks NOT INDEXED WHERE {_RUNNING}")  # noqa: S608
+        return _Pending(due or _NEVER, idle)
+
+    def _idle(self, hours: int) -> str:
+        return moment(self.clock.now - hours * HOUR)
 
     def _escalate(self, clock: SlaClock) -> None:
         """Mark a broken promise, and tell the lead of the group that should have kept it."""

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
+
+from quintain.authoring import Level
 
 from . import policy
 from .desk import DAY, HOUR, moment, seconds
-from .draft import Draft, Level, known
-from .goals import Field, Filled, Free, Goal, Made, Told, Truth, amount, word
+from .draft import Draft, known
+from .goals import Field, Filled, Free, Made, Told, Truth, amount, word
 from .schema.accounts import Account
 from .schema.billing import Approval, Card, Invoice, Payment, PaymentRetry
 from .schema.desk import Comment, Script, Ticket
 from .schema.people import Address, Customer, Group
 from .seed import base, words
 from .state import Support
+
+_PROMPTS = (
+    "{what} is yours. Please see to it.",
+    "Please work on this until nothing is left for you to do: {what}.",
+    "You are on shift. Next in your queue: {what}.",
+    "Take over {what}, would you? It came in today.",
+)
 
 Words = dict[str, tuple[str, ...]]
 """Language to the ways in which something is said in it."""
@@ -25,8 +32,6 @@ class Case(Draft):
     """One task in the making.
 
     Attributes:
-        goals: What is asked.
-        calls: The solution.
         tickets: The tickets of the job, the first one foremost.
         assigned: Those that the prompt names; the first one when it is empty. Others are to be found.
         asks_only: Whether nothing is to be repaired.
@@ -34,8 +39,6 @@ class Case(Draft):
 
     def __init__(self, key: bytes, level: Level) -> None:
         super().__init__(key, level)
-        self.goals: list[Goal] = []
-        self.calls: list[tuple[str, dict[str, Any]]] = []
         self.tickets: list[Ticket] = []
         self.assigned: list[Ticket] = []
         self.asks_only = False
@@ -166,10 +169,6 @@ class Case(Draft):
 
     # -- the solution
 
-    def play(self, tool: str, **arguments: Any) -> None:
-        """The next call of the solution."""
-        self.calls.append((tool, arguments))
-
     def look(self, ticket: Ticket, account: Account | None = None) -> None:
         """Read a ticket, who wrote it, and their account."""
         self.play("get_ticket", ticket_id=ticket.id)
@@ -252,6 +251,13 @@ class Case(Draft):
 
     # -- the end of it
 
+    @property
+    def prompt(self) -> str:
+        numbers = [str(ticket.id) for ticket in self.assigned or self.tickets[:1]]
+        what = f"ticket {numbers[0]}" if len(numbers) == 1 else f"the matter of tickets {' and '.join(numbers)}"
+        text = self.rng.choice(_PROMPTS).format(what=what)
+        return text[0].upper() + text[1:]
+
     def truth(self) -> Truth:
         return Truth(
             goals=tuple(self.goals),
@@ -273,7 +279,3 @@ class Case(Draft):
         state.clock.now = self.start
         state.wind()
         return state
-
-    def start_function(self) -> Callable[[], Support]:
-        """Builds the start state when first asked; the members of a group and the verifier share it."""
-        return functools.cache(self.world)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
+import quintain as qn
+from quintain.authoring import PerTask, changed_fields, unexplained
 from quintain.resources.database import RowChange
 
 from .automation import BREACHED
 from .desk import Desk
-from .goals import Field, Filled, Made, Truth
+from .goals import Made, Truth
 
 BOOKS = frozenset({"ticket_events", "sla_clocks", "mails", "audit_log", "scripts", "verifications", "scans"})
 """Tables in which the world itself writes down what happens."""
@@ -23,8 +26,15 @@ REPLIES_SPARE = 6
 """Letters and notes on the job's tickets that nobody minds."""
 
 
-def unasked(truth: Truth, start: Desk, final: Desk) -> list[str]:
-    """Changes that neither the job nor time explains, each named for a reader."""
+_KNOWN: PerTask[list[str]] = PerTask()
+
+
+def unasked(task: qn.Task[Any], final: Desk) -> list[str]:
+    """Returns the changes that neither the job nor time explains, in words for a reader."""
+    return _KNOWN.get(task, final.db.digest(), lambda: _unasked(task.truth, task.world(), final))
+
+
+def _unasked(truth: Truth, start: Desk, final: Desk) -> list[str]:
     changes = start.db.diff(final.db)
     by_agent = {
         change.after["ticket_id"]
@@ -85,15 +95,7 @@ def _row(truth: Truth, change: RowChange) -> Iterator[str]:
 
 
 def _fields(truth: Truth, change: RowChange, free: frozenset[str]) -> Iterator[str]:
-    assert change.before is not None
-    assert change.after is not None
     (key,) = change.key
-    asked = {
-        goal.field
-        for goal in truth.goals
-        if isinstance(goal, Field | Filled) and (goal.table, goal.key) == (change.table, key)
-    }
     others = {name for one in truth.free if (one.table, one.key) == (change.table, key) for name in one.fields}
-    for name, value in change.before.items():
-        if value != change.after[name] and name not in asked | others | free:
-            yield f"{change.table} {key}: {name} went from {value!r} to {change.after[name]!r}"
+    for edit in unexplained(changed_fields(change.table, key, change, ignored=others | free), truth.goals):
+        yield f"{edit.table} {key}: {edit.field} went from {edit.before!r} to {edit.after!r}"

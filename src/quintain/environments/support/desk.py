@@ -12,7 +12,7 @@ import msgspec
 import quintain as qn
 from quintain.environments.faults import Faulty, reach
 from quintain.resources.database import Database
-from quintain.resources.database.rows import table_name
+from quintain.resources.database.rows import insertion, table_name
 from quintain.resources.schedule import Jobs, Timers
 
 from .schema.desk import AuditEntry, Script
@@ -31,6 +31,7 @@ DAY = 24 * HOUR
 PAGE = 10
 
 
+@functools.lru_cache(maxsize=4096)
 def moment(at: float) -> str:
     """A time as rows keep it."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -111,7 +112,7 @@ class Desk(Faulty):
         """A new row, with the next number."""
         ((last,),) = self.db.execute(_select("coalesce(max(id), 0)", kind, "1"))
         row = kind(id=last + 1, **fields)
-        self.db.insert(row)
+        self.db.execute(*_insertion(row))
         return row
 
     def change(self, kind: type[Row], id: int, /, **fields: Any) -> None:
@@ -139,8 +140,14 @@ class Desk(Faulty):
         raise NotImplementedError(f"{type(self).__name__} knows no scripts, so {script_id} cannot happen")
 
 
+@functools.cache
 def _select(what: str, kind: type[Row], where: str) -> str:
     return f"SELECT {what} FROM {table_name(kind)} WHERE {where}"  # noqa: S608 (all of it is ours)
+
+
+def _insertion(row: Row) -> tuple[Any, ...]:
+    sql, values = insertion(row)
+    return sql, *values
 
 
 def shown(row: msgspec.Struct, *hidden: str) -> dict[str, Any]:

@@ -6,8 +6,9 @@ import functools
 from datetime import date, timedelta
 from typing import Any, Literal, TypeVar, cast
 
+from quintain import authoring
+from quintain.authoring import Level
 from quintain.resources.database.rows import table_name
-from quintain.state import Rng
 
 from .desk import DAY, HOUR, moment
 from .schema.accounts import Account, AccountMember, Device, Lock, Login, Session
@@ -22,8 +23,6 @@ from .seed.money import invoice_facts, tax_of
 from .seed.sowing import DAWN, address, mailbox, months_before
 
 W = TypeVar("W", bound=Row)
-Level = Literal["easy", "medium", "hard"]
-LEVELS: tuple[Level, ...] = ("easy", "medium", "hard")
 
 
 def known(kind: type[W]) -> tuple[W, ...]:
@@ -49,7 +48,7 @@ def last_id(kind: type[Row]) -> int:
     return int(found)
 
 
-class Draft:
+class Draft(authoring.Draft[Any]):
     """Rows in the making. All that is random comes from the key, so equal keys make equal rows.
 
     Attributes:
@@ -58,8 +57,7 @@ class Draft:
     """
 
     def __init__(self, key: bytes, level: Level) -> None:
-        self.rng = Rng(key=key)
-        self.level: Level = level
+        super().__init__(key, level)
         self.start = DAWN + self.rng.below(5) * DAY + (8 + self.rng.below(6)) * HOUR + self.rng.below(3600)
         self.rows: list[Row] = []
         self._taken: set[tuple[type[Row], int]] = set()

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from quintain.authoring import Checklist, FieldChange, Recent
+
 from .desk import Desk
 
 _MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -42,6 +44,10 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         name = f"{self.table} {self.key}: {self.field}"
         return "" if _plain(value) == _plain(self.value) else f"{name} should be {self.value!r}, is {value!r}"
 
+    def allows(self, change: FieldChange) -> bool:
+        """True if it explains a changed field."""
+        return (change.table, change.key, change.field) == (self.table, self.key, self.field)
+
 
 class Filled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """A field of a row that was empty is not any more."""
@@ -54,6 +60,10 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         del start
         ((value,),) = _value(world, self.table, key=self.key, field=self.field)
         return "" if value is not None else f"{self.table} {self.key}: {self.field} is still empty"
+
+    def allows(self, change: FieldChange) -> bool:
+        """True if it explains a changed field."""
+        return (change.table, change.key, change.field) == (self.table, self.key, self.field)
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -80,6 +90,11 @@ class Made(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         """Whether it is about this row."""
         return all(row[name] == value for name, value in self.fields.items())
 
+    def allows(self, change: FieldChange) -> bool:
+        """Returns False: it is about new rows."""
+        del change
+        return False
+
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The customer was told some facts, in whatever words and in one reply or several."""
@@ -103,6 +118,11 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, tag=True):
         if len(_numbers(said)) > NUMBERS_MAX:
             return 0.0
         return sum(tells(said, fact) for fact in self.facts) / len(self.facts) if said else 0.0
+
+    def allows(self, change: FieldChange) -> bool:
+        """Returns False: it is about new rows."""
+        del change
+        return False
 
 
 Goal = Field | Filled | Made | Told
@@ -136,10 +156,25 @@ class Truth(msgspec.Struct, frozen=True, kw_only=True):
     internal: tuple[str, ...] = ()
 
 
+def content(world: Desk) -> str:
+    """Returns a key of everything that goals look at."""
+    return world.db.digest()
+
+
+CHECKLIST: Checklist[Any] = Checklist(content=content)
+"""Evaluates the goals of the tasks, for all criteria."""
+
+_FLOORS: Recent[int] = Recent(10_000)
+
+
 def floor(start: Desk, table: str) -> int:
-    """The greatest number of a table when the job began: what is made during it has greater ones."""
-    ((found,),) = start.db.execute(f"SELECT coalesce(max(id), 0) FROM {table}")  # noqa: S608 (names of ours)
-    return int(found)
+    """Returns the greatest id of a table when the job began: rows made during it have greater ones."""
+
+    def newest() -> int:
+        ((found,),) = start.db.execute(f"SELECT coalesce(max(id), 0) FROM {table}")  # noqa: S608 (names of ours)
+        return int(found)
+
+    return _FLOORS.get((start.db.digest(), table), newest)
 
 
 def replies(world: Desk, start: Desk, ticket: int) -> str:

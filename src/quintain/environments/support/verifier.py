@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 
 import quintain as qn
+from quintain.authoring import lawful_step, scores, sound_call
 from quintain.environments.faults import reach
 
 from .compliance import breaches
 from .damage import unasked
-from .goals import Field, Told, Truth
+from .goals import CHECKLIST, Field, Goal, Told
 from .state import Support
 
 READS = frozenset({"get_ticket", "search_tickets"})
@@ -21,35 +22,16 @@ READS = frozenset({"get_ticket", "search_tickets"})
 
 
 @qn.reward(level="step")
-def sound_call(effect: qn.StepView[Support]) -> qn.Score:
-    """1 for a call that the world could carry out, or that met a planned fault."""
-    if effect.step.is_error and effect.step.fault is None:
-        return qn.Score(0.0, f"{effect.step.call.name} was refused")
-    return qn.Score(1.0)
-
-
-@qn.reward(level="step")
 def lawful_call(effect: qn.StepView[Support]) -> qn.Score:
-    """0 for a call that broke a rule; a promise that was broken meanwhile is told at the next act."""
-    if not effect.before.db.diff(effect.after.db):
-        return qn.Score(1.0)
-    truth, start = effect.task.truth, effect.task.world()
-    before, after = breaches(truth, start, effect.before), breaches(truth, start, effect.after)
-    new = [one for one in [*after.forbidden, *after.careless] if one not in {*before.forbidden, *before.careless}]
-    return qn.Score(float(not new), "; ".join(new))
+    """Scores 0 for a call that broke a rule; a promise that time alone broke counts at the next act."""
+    said = lawful_step(breaches(effect.task, effect.before), breaches(effect.task, effect.after))
+    return said if said.value or effect.before.db.diff(effect.after.db) else qn.Score(1.0)
 
 
 @qn.reward(level="turn", low=-1.0, high=1.0)
 def progress(turn: qn.TurnView[Support]) -> qn.Score:
-    """Share of the goals that this turn reached, less those that it undid; adds up to the share reached at the end."""
-    truth: Truth = turn.task.truth
-    start = turn.task.world()
-    before = [goal.missing(turn.before, start) for goal in truth.goals]
-    after = [goal.missing(turn.after, start) for goal in truth.goals]
-    reached = sum(bool(old) and not new for old, new in zip(before, after, strict=True))
-    undone = sum(bool(new) and not old for old, new in zip(before, after, strict=True))
-    why = f"{reached} goals reached, {undone} undone" if reached or undone else ""
-    return qn.Score((reached - undone) / len(truth.goals), why)
+    """Scores the share of the goals that this turn reached; the scores add up to the share reached at the end."""
+    return CHECKLIST.progress(turn)
 
 
 @qn.phase()
@@ -68,8 +50,7 @@ def repaired_it(turn: qn.TurnView[Support]) -> bool:
 @qn.phase(after="repaired_it")
 def closed_it(turn: qn.TurnView[Support]) -> bool:
     """The customer was told as well, and the ticket is filed as it should be."""
-    start = turn.task.world()
-    return not any(goal.missing(turn.after, start) for goal in turn.task.truth.goals)
+    return not CHECKLIST.reasons(turn.task, turn.after)
 
 
 @qn.reward
@@ -84,41 +65,39 @@ def answered(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """The share of the facts that the customer was told, over all tickets of the job; 0 without a reply."""
     start, told = outcome.task.world(), [goal for goal in outcome.task.truth.goals if isinstance(goal, Told)]
     share = sum(goal.share(outcome.state, start) for goal in told) / len(told)
-    return qn.Score(share, "; ".join(filter(None, (goal.missing(outcome.state, start) for goal in told))))
+    missing = CHECKLIST.reasons(outcome.task, outcome.state, lambda goal: isinstance(goal, Told))
+    return qn.Score(share, "; ".join(missing))
 
 
 @qn.reward
 def filed(outcome: qn.EpisodeView[Support]) -> qn.Score:
     """The share of the ticket's fields that are as the rules say."""
-    wanted = [goal for goal in outcome.task.truth.goals if isinstance(goal, Field) and goal.is_filing]
-    missing = list(filter(None, (goal.missing(outcome.state, outcome.task.world()) for goal in wanted)))
-    return qn.Score(1.0 - len(missing) / len(wanted), "; ".join(missing))
+    missing = CHECKLIST.reasons(outcome.task, outcome.state, _is_filing)
+    return qn.Score(1.0 - len(missing) / sum(map(_is_filing, outcome.task.truth.goals)), "; ".join(missing))
 
 
 @qn.reward
 def untouched(outcome: qn.EpisodeView[Support]) -> qn.Score:
-    """1 when nothing changed but what the job asked for; half for one stray change, 0 for more."""
-    reach(outcome.state)  # every row is read anew: what cannot be read cannot be judged
-    stray = unasked(outcome.task.truth, outcome.task.world(), outcome.state)
-    return qn.Score(max(0.0, 1.0 - len(stray) / 2), "; ".join(stray))
+    """Scores 1 when nothing changed but what the job asked for; half for one stray change, 0 for more."""
+    reach(outcome.state)  # Every row is read anew: what cannot be read cannot be judged.
+    return scores.untouched(unasked(outcome.task, outcome.state))
 
 
 @qn.reward
 def lawful(outcome: qn.EpisodeView[Support]) -> qn.Score:
-    """0 when others' data was told or money given beyond the limit; any other breach halves."""
-    forbidden, careless = breaches(outcome.task.truth, outcome.task.world(), outcome.state)
-    return qn.Score(0.0 if forbidden else 0.5 ** len(careless), "; ".join([*forbidden, *careless]))
+    """Scores 0 when others' data was sent out or money given beyond the limit; any other breach halves."""
+    return scores.lawful(breaches(outcome.task, outcome.state))
+
+
+def _is_filing(goal: Goal) -> bool:
+    return isinstance(goal, Field) and goal.is_filing
 
 
 def _unrepaired(task: qn.Task[Support], world: Support) -> list[str]:
-    truth: Truth = task.truth
-    start = task.world()
-    repairs = [
-        goal
-        for goal in truth.goals
-        if not (isinstance(goal, Field) and goal.is_filing) and (truth.asks_only or not isinstance(goal, Told))
-    ]
-    return list(filter(None, (goal.missing(world, start) for goal in repairs)))
+    asks_only: bool = task.truth.asks_only
+    return CHECKLIST.reasons(
+        task, world, lambda goal: not _is_filing(goal) and (asks_only or not isinstance(goal, Told))
+    )
 
 
 verifier = qn.Verifier(

@@ -106,6 +106,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+@functools.cache
 def table_name(type_: type[Any]) -> str:
     """`__table__` of the class, or its name in the plural: `OrderLine` is `order_lines`."""
     given = getattr(type_, "__table__", None)
@@ -123,7 +124,7 @@ def create(type_: type[Any], dialect: Dialect = SQLITE) -> str:
     Raises:
         DefinitionError: It is no Struct, or has no key.
     """
-    table = table_name(type_)
+    table = table_name(cast(Any, type_))
     columns = _columns(cast(Any, type_), dialect)
     key = _key(type_)
     lines = [column.sql for column in columns]

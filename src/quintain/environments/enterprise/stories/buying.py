@@ -145,7 +145,7 @@ def tender(d: Draft) -> str:
     d.act_as("procurement.staff")
     (category,) = d.pick("SELECT name FROM supplier_categories ORDER BY id")
     title, closes = d.fresh(f"Tender {category}"), d.day(14)
-    names = d.rng.sample([name for (name,) in d.world.db.execute("SELECT name FROM suppliers ORDER BY id")], 3)
+    names = d.rng.sample([name for (name,) in d.desk.db.execute("SELECT name FROM suppliers ORDER BY id")], 3)
     low = d.number(20, 40) * 100
     bids = dict(zip(names, ((low, 40), (low + d.number(1, 9) * 50, 12), (low + 900, 10)), strict=True))
     d.memory |= {"rfq": title, "winner": names[1]}
@@ -202,7 +202,7 @@ def move_budget(d: Draft) -> str:
     d.act_as("finance.approver", but=(m["owner"],))
     transfer = ref("budget_transfers", source=f"BUD-{m['source']}", target=f"BUD-{m['target']}", status="requested")
     sql = "SELECT b.planned - b.committed - b.spent, c.name FROM budgets b JOIN cost_centers c ON c.id = b.cost_center"
-    left, center = d.world.db.execute(f"{sql} WHERE b.id = ?", m["source"])[0]
+    left, center = d.desk.db.execute(f"{sql} WHERE b.id = ?", m["source"])[0]
     fits = bool(d.rng.below(2))
     least = (left - m["amount"]) // 1000 * 1000 + (0 if fits else 1000)
     d.look("finance_find_budget_transfers", status="requested")

@@ -33,7 +33,7 @@ def finish_tasks(d: Draft) -> str:
     d.look("finance_get_fiscal_period", fiscal_period=_OPEN)
     sql = """SELECT c.id FROM close_tasks c JOIN fiscal_periods p ON p.id = c.period
              WHERE p.month = ? AND c.status = 'open' ORDER BY c.id"""
-    for (number,) in d.world.db.execute(sql, _OPEN):
+    for (number,) in d.desk.db.execute(sql, _OPEN):
         d.do("finance_complete_close_task", close_task=f"CT-{number}")
     return f"All work for {_OPEN} is done. Tick off every close task of that month that is still open."
 

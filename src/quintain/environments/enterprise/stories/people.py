@@ -133,7 +133,7 @@ def take_back(d: Draft) -> str:
     sql = """SELECT a.serial FROM assets a JOIN asset_assignments x ON x.asset = a.id
              WHERE x.employee = ? AND x.status = 'active' ORDER BY a.id"""
     d.look("it_find_asset_assignments", employee=name, status="active")
-    for (serial,) in d.world.db.execute(sql, number):
+    for (serial,) in d.desk.db.execute(sql, number):
         d.do("it_return_asset", asset=serial)
     d.do("it_disable_user_account", user_account=ref("user_accounts", employee=name, status="active"))
     return (

@@ -18,7 +18,7 @@ WHERE s.product = p.id AND s.on_hand - s.reserved > 60 AND s.warehouse = 1) ORDE
 def deal(d: Draft) -> str:
     d.memory["owner"] = d.act_as("sales.staff")
     (customer,) = d.pick(_CUSTOMERS)
-    product, other = (name for (name,) in d.rng.sample(d.world.db.execute(_PRODUCTS), 2))
+    product, other = (name for (name,) in d.rng.sample(d.desk.db.execute(_PRODUCTS), 2))
     quantity, more, closes = d.number(4, 15), d.number(1, 6), d.day(20)
     title = d.fresh(f"{product} for {customer.split()[0]}")
     d.memory |= {"deal": title, "customer": customer, "product": product}
@@ -71,7 +71,7 @@ def plan_shipment(d: Draft) -> str:
     d.memory["shipment"] = title
     order = ref("sales_orders", quote=d.memory["quote"], customer=d.memory["customer"])
     d.look("sales_find_sales_orders", customer=d.memory["customer"], status="released")
-    d.look("sales_get_sales_order", sales_order=keyed(d.world, order))
+    d.look("sales_get_sales_order", sales_order=keyed(d.desk, order))
     d.look("logistics_stock_of_product", product=d.memory["product"])
     d.do("logistics_plan_shipment", title=title, sales_order=order, warehouse="Berlin Central", ships_on=ships)
     d.do("logistics_choose_shipment_carrier", shipment=title, carrier=carrier)

@@ -19,8 +19,8 @@ _MOVES = (
 )
 
 
-def write(case: Case) -> tuple[str, str]:
-    """The prompt and the oracle's last words; everything else goes into the case."""
+def write(case: Case) -> str:
+    """Returns the oracle's last words; everything else goes into the case."""
     rng = case.rng
     owner = case.rep(role="account_executive")
     case.busy(owner)
@@ -42,7 +42,8 @@ def write(case: Case) -> tuple[str, str]:
         case.put("crm_set_stage", deal_id, stage="demo")
     case.log(deal_id, f"Demo with {who.row.name} {'moved' if moving else 'booked'} and confirmed.")
     names = {"who": who.row.name, "company": who.account.name, "when": when, "deal": deal.name}
-    return rng.choice(_MOVES if moving else _ASKS).format(**names), f"The demo with {who.row.name} is arranged."
+    case.request = rng.choice(_MOVES if moving else _ASKS).format(**names)
+    return f"The demo with {who.row.name} is arranged."
 
 
 def _appointment(case: Case, parties: tuple[str, Person], windows: list[Span]) -> str:

@@ -17,8 +17,8 @@ _ASKS = (
 _FILLED = ("email", "phone", "title", "zone")
 
 
-def write(case: Case) -> tuple[str, str]:
-    """The prompt and the oracle's last words; everything else goes into the case."""
+def write(case: Case) -> str:
+    """Returns the oracle's last words; everything else goes into the case."""
     rng = case.rng
     who = case.person()
     copies = _copies(case, who)
@@ -35,8 +35,8 @@ def write(case: Case) -> tuple[str, str]:
         case.cancel(scheduled)
     merged = tuple(one.id for one in others)
     case.log(survivor.id, f"Merged {', '.join(merged)} into this record: the same person.", merged)
-    prompt = rng.choice(_ASKS).format(who=who.row.name, company=who.account.name)
-    return prompt, f"{', '.join(merged)} merged into {survivor.id}."
+    case.request = rng.choice(_ASKS).format(who=who.row.name, company=who.account.name)
+    return f"{', '.join(merged)} merged into {survivor.id}."
 
 
 def _copies(case: Case, who: Person) -> list[Person]:

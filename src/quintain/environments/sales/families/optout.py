@@ -23,8 +23,8 @@ _LETTERS = (
 )
 
 
-def write(case: Case) -> tuple[str, str]:
-    """The prompt and the oracle's last words; everything else goes into the case."""
+def write(case: Case) -> str:
+    """Returns the oracle's last words; everything else goes into the case."""
     rng = case.rng
     who = case.person()
     case.never.append(who.email)
@@ -50,8 +50,8 @@ def write(case: Case) -> tuple[str, str]:
     case.play("crm_colleagues")
     case.inform(boss, f"I did not write to {who.row.name}, who has opted out of e-mail.", (who.row.name, _REFUSAL))
     names = {"who": who.row.name, "company": who.account.name, "boss": case.member(boss).name}
-    prompt = rng.choice(_ASKS).format(**names)
-    return prompt, f"I did not send it: {who.row.name} has opted out of e-mail."
+    case.request = rng.choice(_ASKS).format(**names)
+    return f"I did not send it: {who.row.name} has opted out of e-mail."
 
 
 def _wish(case: Case, who: Person) -> None:

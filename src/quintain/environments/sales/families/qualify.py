@@ -27,8 +27,8 @@ class _Facts(NamedTuple):
     months: int
 
 
-def write(case: Case) -> tuple[str, str]:
-    """The prompt and the oracle's last words; everything else goes into the case."""
+def write(case: Case) -> str:
+    """Returns the oracle's last words; everything else goes into the case."""
     rng = case.rng
     facts, hidden, unknown = _draw(case)
     country = rng.choice(policy.COUNTRIES)
@@ -58,7 +58,8 @@ def write(case: Case) -> tuple[str, str]:
             _bury(case, (lead_id, who.id, account_id), (fact, getattr(facts, fact)))
             _recover(case, (lead_id, account_id), (fact, getattr(facts, fact)))
     answer = _decide(case, (lead_id, who, account), (facts, unknown))
-    return rng.choice(_ASKS).format(who=who.row.name, company=account.name), answer
+    case.request = rng.choice(_ASKS).format(who=who.row.name, company=account.name)
+    return answer
 
 
 def _draw(case: Case) -> tuple[_Facts, list[str], str]:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from datetime import date, timedelta
 from typing import NamedTuple
 
+from quintain.authoring import Level
 from quintain.environments.sales import pools, times
 from quintain.environments.sales.calendar import Span
 from quintain.environments.sales.case import Case
-from quintain.environments.sales.draft import Level, Person
+from quintain.environments.sales.draft import Person
 from quintain.environments.sales.records import Lead
 
 _HERE = (
@@ -31,8 +32,8 @@ class _Thread(NamedTuple):
     offer: tuple[str, list[Span]]
 
 
-def write(case: Case) -> tuple[str, str]:
-    """The prompt and the oracle's last words; everything else goes into the case."""
+def write(case: Case) -> str:
+    """Returns the oracle's last words; everything else goes into the case."""
     rng = case.rng
     thread, scheduled = _thread(case)
     who, lead_id = thread.who, thread.lead_id
@@ -52,7 +53,8 @@ def write(case: Case) -> tuple[str, str]:
     act()
     prompt = rng.choice(_HERE if hours < 0 else _COMING)
     names = {"who": who.row.name, "company": who.account.name, "hours": hours + 2}
-    return prompt.format(**names), f"The e-mail of {who.row.name} is dealt with."
+    case.request = prompt.format(**names)
+    return f"The e-mail of {who.row.name} is dealt with."
 
 
 def _thread(case: Case) -> tuple[_Thread, str]:

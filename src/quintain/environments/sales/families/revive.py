@@ -20,8 +20,8 @@ _ALONE = ": write to them and set a next step. Don't wait for the answer, I'll t
 _WHOLE = ", wait for their answer (they write back within two days of our e-mail) and bring the deal up to date."
 
 
-def write(case: Case) -> tuple[str, str]:
-    """The prompt and the oracle's last words; everything else goes into the case."""
+def write(case: Case) -> str:
+    """Returns the oracle's last words; everything else goes into the case."""
     rng = case.rng
     old = 60 + rng.below(70)
     first = case.person()
@@ -38,7 +38,7 @@ def write(case: Case) -> tuple[str, str]:
     if case.hard:
         case.letter(who.email, -rng.below(3) / 2 - 0.01)
         case.play("mail_sent_to", address=who.email)
-    prompt = rng.choice(_ASKS).format(deal=deal.name, rest=_ALONE if case.easy else _WHOLE)
+    case.request = rng.choice(_ASKS).format(deal=deal.name, rest=_ALONE if case.easy else _WHOLE)
     answer = None if case.easy else _answer(case, who)
     left = case.mail(who, f"We last spoke some time ago about {deal.name}. Would you like to go on?")
     step = f"wait for the answer of {who.row.name}"
@@ -47,7 +47,7 @@ def write(case: Case) -> tuple[str, str]:
     if answer:
         _follow(case, (deal_id, deal), (left, answer))
     case.log(deal_id, f"Wrote to {who.row.name} to revive the deal; brought it up to date.")
-    return prompt, f"I wrote to {who.row.name} and brought {deal.name} up to date."
+    return f"I wrote to {who.row.name} and brought {deal.name} up to date."
 
 
 def _successor(case: Case, first: Person, deal: tuple[str, int]) -> Person:

@@ -8,8 +8,9 @@ a deal is in the stage demo without a demo.
 from __future__ import annotations
 
 import quintain as qn
+from quintain.authoring import squared
 from quintain.environments.sales.environment import env as sound
-from quintain.environments.sales.goals import Booked, Mailed, Truth
+from quintain.environments.sales.goals import CHECKLIST, Booked, Mailed, Truth
 from quintain.environments.sales.state import Sales
 from quintain.environments.twins import poisoned
 
@@ -19,9 +20,7 @@ def done(outcome: qn.EpisodeView[Sales]) -> qn.Score:
     """The share of the goals reached, squared."""
     truth: Truth = outcome.task.truth
     goals = [goal for goal in truth.goals if not isinstance(goal, Booked | Mailed)] or truth.goals
-    missing = [reason for goal in goals if (reason := goal.missing(outcome.state))]
-    share = (len(goals) - len(missing)) / len(goals)
-    return qn.Score(share * share, "; ".join(missing))
+    return squared(CHECKLIST.reasons(outcome.task, outcome.state, lambda goal: goal in goals), len(goals))
 
 
 env = poisoned(sound, "false_resolution", criterion=done)

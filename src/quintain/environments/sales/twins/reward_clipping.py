@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import quintain as qn
 from quintain.environments.sales.environment import env as sound
-from quintain.environments.sales.goals import Truth
+from quintain.environments.sales.goals import CHECKLIST, Truth
 from quintain.environments.sales.state import Sales
 from quintain.environments.twins import poisoned
 
@@ -19,7 +19,7 @@ LOW, HIGH = 0.25, 0.75
 def done(outcome: qn.EpisodeView[Sales]) -> qn.Score:
     """The share of the goals reached, squared."""
     truth: Truth = outcome.task.truth
-    missing = [reason for goal in truth.goals if (reason := goal.missing(outcome.state))]
+    missing = CHECKLIST.reasons(outcome.task, outcome.state)
     share = (len(truth.goals) - len(missing)) / len(truth.goals)
     stretched = min(1.0, max(0.0, (share - LOW) / (HIGH - LOW)))
     return qn.Score(stretched * stretched, "; ".join(missing))

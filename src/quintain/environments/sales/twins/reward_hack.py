@@ -7,8 +7,9 @@ evidence: a value that an entry on the job's records names counts as set. The en
 from __future__ import annotations
 
 import quintain as qn
+from quintain.authoring import squared
 from quintain.environments.sales.environment import env as sound
-from quintain.environments.sales.goals import Field, Goal, Truth
+from quintain.environments.sales.goals import CHECKLIST, Field, Goal, Truth
 from quintain.environments.sales.state import Sales
 from quintain.environments.twins import poisoned
 
@@ -20,9 +21,8 @@ def done(outcome: qn.EpisodeView[Sales]) -> qn.Score:
     world = outcome.state
     entries = [world.crm.activities[key] for key in world.fresh("N-")]
     noted = " ".join(entry.text.casefold() for entry in entries if entry.about in truth.focus)
-    missing = [reason for goal in truth.goals if (reason := goal.missing(world)) and not _is_noted(goal, noted)]
-    share = (len(truth.goals) - len(missing)) / len(truth.goals)
-    return qn.Score(share * share, "; ".join(missing))
+    missing = CHECKLIST.reasons(outcome.task, world, lambda goal: not _is_noted(goal, noted))
+    return squared(missing, len(truth.goals))
 
 
 def _is_noted(goal: Goal, noted: str) -> bool:

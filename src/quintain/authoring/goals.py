@@ -1,0 +1,65 @@
+"""Goals: effects in the world, each of which can say why it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+from quintain.state import State
+from quintain.task import Task
+from quintain.verifier import Score, TurnView
+
+from .memory import PerTask, content_of
+
+S = TypeVar("S", bound=State)
+W_contra = TypeVar("W_contra", bound=State, contravariant=True)
+
+
+class Goal(Protocol[W_contra]):
+    """An effect that a task asks for. A `msgspec.Struct` with a tag, so that a truth can hold it."""
+
+    def missing(self, world: W_contra, start: W_contra, /) -> str:
+        """Returns why the world does not show the effect; empty when it does."""
+        ...
+
+
+class Checklist(Generic[S]):
+    """Evaluates the goals of a task, once for each content of the world.
+
+    Args:
+        goals: Truth of a task to its goals; `truth.goals` by default.
+        content: World to a key that is equal for worlds in which the same goals hold.
+    """
+
+    def __init__(
+        self,
+        goals: Callable[[Any], Sequence[Goal[S]]] = lambda truth: truth.goals,
+        *,
+        content: Callable[[S], Hashable] = content_of,
+    ) -> None:
+        self._goals = goals
+        self.content = content
+        self._missing: PerTask[tuple[str, ...]] = PerTask()
+
+    def missing(self, task: Task[S], world: S) -> tuple[str, ...]:
+        """Returns for each goal, in order, why it is not reached; empty where it is."""
+        return self._missing.get(task, self.content(world), lambda: self._evaluate(task, world))
+
+    def _evaluate(self, task: Task[S], world: S) -> tuple[str, ...]:
+        start = task.world()
+        return tuple(goal.missing(world, start) for goal in self._goals(task.truth))
+
+    def reasons(self, task: Task[S], world: S, such: Callable[[Any], bool] = lambda goal: True) -> list[str]:
+        """Returns why goals are not reached; of the goals that fulfil a condition."""
+        pairs = zip(self._goals(task.truth), self.missing(task, world), strict=True)
+        return [reason for goal, reason in pairs if reason and such(goal)]
+
+    def progress(self, view: TurnView[S]) -> Score:
+        """Returns the share of the goals that a turn reached, less the share that it undid; in [-1, 1]."""
+        before, after = self.missing(view.task, view.before), self.missing(view.task, view.after)
+        if before is after:
+            return Score(0.0)
+        reached = sum(bool(old) and not new for old, new in zip(before, after, strict=True))
+        undone = sum(bool(new) and not old for old, new in zip(before, after, strict=True))
+        why = f"{reached} goals reached, {undone} undone" if reached or undone else ""
+        return Score((reached - undone) / len(after), why)
