@@ -13,7 +13,7 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import _data_tests, data_realism
 from quintain.audit.checks._data_clean import signs
 from quintain.audit.checks._data_near import first_digits, is_wide, near_rows, near_texts, off_benford, phrased, things
-from quintain.audit.checks._data_tests import Unlike, rows_alike
+from quintain.audit.checks._data_tests import ColumnTest, rows_alike
 from quintain.audit.loader import Subject
 
 SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "is", "ol")]
@@ -119,7 +119,7 @@ def test_rows_that_nearly_are_others_are_counted() -> None:
     assert {sign.kind for sign in signs("t", rows(1, 80, copied=True)) if sign.is_odd} == {"near duplicates"}
     assert not [sign for sign in signs("t", rows(1, 80)) if sign.is_odd]
     (test,) = rows_alike(rows(1, 80, copied=True), rows(2, 80))
-    assert isinstance(test, Unlike)
+    assert isinstance(test, ColumnTest)
     assert test.is_large
     assert not rows_alike(rows(1, 80), rows(2, 80))[0].is_large
     assert rows_alike(rows(1, 8), rows(2, 80)) == []

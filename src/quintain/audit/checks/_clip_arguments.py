@@ -35,7 +35,7 @@ _CLOCK = re.compile(r"(?P<before>(?:.*[T ])?)(?P<hour>\d\d):(?P<minute>\d\d)(?P<
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-class Bent(msgspec.Struct, frozen=True):
+class NearAndFarValues(msgspec.Struct, frozen=True):
     """Values in the place of a right one.
 
     Attributes:
@@ -47,17 +47,19 @@ class Bent(msgspec.Struct, frozen=True):
     far: tuple[Any, Any]
 
 
-def bent(value: Any) -> Bent | None:
+def bent(value: Any) -> NearAndFarValues | None:
     """Returns near and far values of an amount, time or date, or None for any other value."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int) and abs(value) >= 2:
         sizes = sorted({max(1, abs(value) // 10), max(1, abs(value) // 100), 1}, reverse=True)
-        return Bent(tuple((value - size, value + size) for size in sizes), (value // 3 - 1, value * 3 + 1000))
+        return NearAndFarValues(
+            tuple((value - size, value + size) for size in sizes), (value // 3 - 1, value * 3 + 1000)
+        )
     if isinstance(value, float) and value:
         shares = (0.1, 0.01, 0.001)
         near = tuple((round(value * (1 - share), 6), round(value * (1 + share), 6)) for share in shares)
-        return Bent(near, (round(value / 3, 6), value * 3 + 1000))
+        return NearAndFarValues(near, (round(value / 3, 6), value * 3 + 1000))
     if isinstance(value, str) and (clock := _CLOCK.fullmatch(value)):
         return _bent_clock(clock)
     if isinstance(value, str) and _DATE.fullmatch(value):
@@ -65,25 +67,25 @@ def bent(value: Any) -> Bent | None:
     return None
 
 
-def _bent_clock(clock: re.Match[str]) -> Bent | None:
+def _bent_clock(clock: re.Match[str]) -> NearAndFarValues | None:
     at = int(clock["hour"]) * 60 + int(clock["minute"])
 
-    def told(minutes: int) -> str:
+    def clock_text(minutes: int) -> str:
         return f"{clock['before']}{minutes // 60 % 24:02d}:{minutes % 60:02d}{clock['after']}"
 
     if at > 23 * 60 + 59:
         return None
-    near = tuple((told(at - size), told(at + size)) for size in (30, 15, 5, 1))
-    return Bent(near, (told(at - 240), told(at + 240)))
+    near = tuple((clock_text(at - size), clock_text(at + size)) for size in (30, 15, 5, 1))
+    return NearAndFarValues(near, (clock_text(at - 240), clock_text(at + 240)))
 
 
-def _bent_date(value: str) -> Bent | None:
+def _bent_date(value: str) -> NearAndFarValues | None:
     try:
         day = dt.date.fromisoformat(value)
     except ValueError:
         return None
     near = tuple((str(day - step), str(day + step)) for step in map(dt.timedelta, (7, 1)))
-    return Bent(near, (str(day - dt.timedelta(100)), str(day + dt.timedelta(100))))
+    return NearAndFarValues(near, (str(day - dt.timedelta(100)), str(day + dt.timedelta(100))))
 
 
 def pays_near(records: Sequence[Record], evidence: Evidence) -> bool:
@@ -138,7 +140,9 @@ def _says(words: str, value: Any) -> bool:
     return bool(re.search(rf"(?<![\d:.]){re.escape(digits)}(?!\d|:\d|\.\d)", words))
 
 
-def _taken(ctx: AuditContext, task: str, place: int, *, name: str, values: Bent, is_told: bool) -> Finding | None:
+def _taken(
+    ctx: AuditContext, task: str, place: int, *, name: str, values: NearAndFarValues, is_told: bool
+) -> Finding | None:
     ops = ctx.oracle(task) or ()
     looks = "state" in ctx.offers
     right = ops[place].value[name]

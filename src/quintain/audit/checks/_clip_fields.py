@@ -70,7 +70,7 @@ def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str
         if op.do != "call" or tool is None or not is_dict(op.value):
             continue
         gone = {name: None for name in op.value if name not in tool.required}
-        other_fields = {name: _other(tool.properties.get(name), value) for name, value in op.value.items()}
+        other_fields = {name: _other_choice(tool.properties.get(name), value) for name, value in op.value.items()}
         for spoilt in ({name: item for name, item in other_fields.items() if item is not None}, gone):
             for first, second in itertools.islice(itertools.combinations(spoilt, 2), PAIRS):
                 calls = [
@@ -80,7 +80,7 @@ def _pairs(ctx: AuditContext, ops: Sequence[Op]) -> Iterator[tuple[int, str, str
                 yield place, first, second, (calls[0], calls[1], calls[2])
 
 
-def _other(schema: Any, value: Any) -> Any:
+def _other_choice(schema: Any, value: Any) -> Any:
     """Another one of a closed choice; None where there is none."""
     forms: list[Any] = [schema, *(schema.get("anyOf") or ())] if is_dict(schema) else []
     choices: list[Any] = [option for form in forms if is_dict(form) for option in form.get("enum") or ()]

@@ -42,7 +42,7 @@ class Fit(msgspec.Struct, frozen=True):
         return sum(weight * number for weight, number in zip(self.weights, (*row, 1.0), strict=True))
 
 
-class Spoilt(msgspec.Struct, frozen=True):
+class CutSum(msgspec.Struct, frozen=True):
     """A sum that holds at some points, and others at which the total is not the sum.
 
     Attributes:
@@ -61,7 +61,7 @@ class Spoilt(msgspec.Struct, frozen=True):
 def fitted(rows: Sequence[Row], totals: Sequence[float]) -> Fit:
     """The weights with the least sum of squares; at least one point."""
     weights, is_whole = _weights(rows, totals)
-    known = tuple(is_whole or not _explained(rows, index, _others(rows, index)) for index in range(len(rows[0])))
+    known = tuple(is_whole or not _explained(rows, index, _other_columns(rows, index)) for index in range(len(rows[0])))
     return Fit(weights, known, _off(rows, totals, weights))
 
 
@@ -74,7 +74,7 @@ def basis(rows: Sequence[Row]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _others(rows: Sequence[Row], number: int) -> list[int]:
+def _other_columns(rows: Sequence[Row], number: int) -> list[int]:
     return [place for place in range(len(rows[0])) if place != number]
 
 
@@ -132,7 +132,7 @@ def is_exact(fit: Fit, totals: Sequence[float]) -> bool:
     return reach > 0 and len(totals) >= rank + SPARE and fit.largest <= TIGHT * max(1.0, reach)
 
 
-def spoilt(rows: Sequence[Row], totals: Sequence[float]) -> Spoilt | None:
+def spoilt(rows: Sequence[Row], totals: Sequence[float]) -> CutSum | None:
     """The sum that the totals are, all of them or all between the largest and the smallest; None where they are none.
 
     What is paid at a bound, though the sum lies beyond it, was cut off there. What is paid at a bound though the sum
@@ -151,7 +151,7 @@ def spoilt(rows: Sequence[Row], totals: Sequence[float]) -> Spoilt | None:
         gone = [place for place in range(len(rows)) if place not in kept]
         top = tuple(place for place in gone if totals[place] == high and fit.at(rows[place]) > high + wide)
         floor = tuple(place for place in gone if totals[place] == low and fit.at(rows[place]) < low - wide)
-        return Spoilt(fit, kept, top, floor)
+        return CutSum(fit, kept, top, floor)
     return None
 
 

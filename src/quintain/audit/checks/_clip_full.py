@@ -38,7 +38,7 @@ TASKS, AGREE = 4, 2
 LEAST, WIDE = 0.5, 0.5
 """Lowest top reward that may be meant as full marks; largest width of the neighborhood of a number, as a share of it.
 """
-_READ, _TOLD = 60, 10
+_READ, _MAX_NUMBERS = 60, 10
 """Calls that read, and numbers of them that are worked with."""
 _GROUP = 5
 """Plays that show the top of one task."""
@@ -72,7 +72,7 @@ def falls_short(records: Sequence[Record], evidence: Evidence) -> bool:
     top = float(evidence.data)
     for start in range(0, len(records), _GROUP):
         *near, lower = [number(record.at("score")) for record in records[start : start + _GROUP]]
-        prompt, parts = text_of(records[start].at("told")), parts_of(records[start].at("score"))
+        prompt, parts = text_of(records[start].at("prompt")), parts_of(records[start].at("score"))
         if not _are_had(parts) or lower is None or not 0 < lower < top - EPSILON or not PROMISED.search(prompt):
             return False
         if any(amount is None or abs(amount - top) > EPSILON for amount in near) or top >= 1 - EPSILON:
@@ -85,8 +85,8 @@ def full_marks(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that some number is paid 1 where a task that takes a number promises full marks."""
     asked = [(tool, name) for tool in ctx.about.tools if (name := _taken(tool)) and not seems_to_read(ctx, tool.name)]
     tasks = ctx.sample_tasks(TASKS)
-    starts = ctx.play_all([Probe((reset(task, mark="told"),)) for task in tasks]) if asked else []
-    prompts = {task: text_of(record.at("told")) for task, record in zip(tasks, starts, strict=False)}
+    starts = ctx.play_all([Probe((reset(task, mark="prompt"),)) for task in tasks]) if asked else []
+    prompts = {task: text_of(record.at("prompt")) for task, record in zip(tasks, starts, strict=False)}
     promised = [task for task, words in prompts.items() if PROMISED.search(words)]
     if not promised:
         raise NotChecked("no task that takes a number tells of full marks")
@@ -127,7 +127,7 @@ def _short(ctx: AuditContext, tool: ToolSpec, name: str, *, tops: dict[str, Top]
         middle, *ends, lower = (
             call(tool.name, {name: _number(tool, name, amount)}) for amount in (*top.best, top.lower)
         )
-        begin = reset(task, mark="told")
+        begin = reset(task, mark="prompt")
         probes.append(Probe((begin, middle, score())))
         probes.append(Probe((begin, *top.reads, middle, score())))
         probes += [Probe((begin, op, score())) for op in (*ends, lower)]
@@ -135,7 +135,7 @@ def _short(ctx: AuditContext, tool: ToolSpec, name: str, *, tops: dict[str, Top]
         f"no number is paid more than {most:g}, where the task tells of full marks",
         *probes,
         relation=f"{HERE}falls_short",
-        marks=("told", "score"),
+        marks=("prompt", "score"),
         data=most,
         minimise=0,
         part="V",
@@ -237,7 +237,7 @@ def _read(player: Player, on: str, task: str, *, readers: Sequence[ToolSpec]) ->
                 found.append((is_named, op, numbers))
     near = sorted((item for item in found if item[2]), key=lambda item: not item[0])
     stated_numbers = [*map(float, _NUMBER.findall(first)), *(amount for _, _, numbers in near for amount in numbers)]
-    return [op for is_named, op, _ in near if is_named][:8], list(dict.fromkeys(stated_numbers))[:_TOLD]
+    return [op for is_named, op, _ in near if is_named][:8], list(dict.fromkeys(stated_numbers))[:_MAX_NUMBERS]
 
 
 def _candidates(stated_numbers: Sequence[float]) -> Iterator[float]:

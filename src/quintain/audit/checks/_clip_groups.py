@@ -13,7 +13,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Record, number
 
-from ._clip_states import EPSILON, Paid, probe_of
+from ._clip_states import EPSILON, PaidState, probe_of
 
 LEAST = 4
 """Writes that a group has; with three, a goal that demands all of them looks like a floor."""
@@ -22,7 +22,7 @@ MAX_WRITES = 7
 
 
 def interchangeable(
-    ctx: AuditContext, writes: Sequence[int], paid: Sequence[Paid]
+    ctx: AuditContext, writes: Sequence[int], paid: Sequence[PaidState]
 ) -> Iterator[tuple[str, Finding | None]]:
     """Plateaus and falls in what is paid for so many writes of a group."""
     by = {state.done: state for state in paid}
@@ -43,7 +43,7 @@ def interchangeable(
             return
 
 
-def _group(writes: Sequence[int], by: dict[frozenset[int], Paid]) -> tuple[int, ...]:
+def _group(writes: Sequence[int], by: dict[frozenset[int], PaidState]) -> tuple[int, ...]:
     """Returns the largest group of writes whose subsets of equal size are paid alike.
 
     Subsets that cannot be played are left out.
@@ -55,7 +55,7 @@ def _group(writes: Sequence[int], by: dict[frozenset[int], Paid]) -> tuple[int, 
     return ()
 
 
-def _is_even(group: Sequence[int], by: dict[frozenset[int], Paid], count: int) -> bool:
+def _is_even(group: Sequence[int], by: dict[frozenset[int], PaidState], count: int) -> bool:
     """Several choices of so many are known, each write has a part in one, and all are paid alike."""
     found = _of_size(group, by, count)
     parts = frozenset[int]().union(*(state.done for state in found))
@@ -65,12 +65,14 @@ def _is_even(group: Sequence[int], by: dict[frozenset[int], Paid], count: int) -
     return max(amounts) - min(amounts) <= EPSILON
 
 
-def _of_size(group: Sequence[int], by: dict[frozenset[int], Paid], count: int) -> list[Paid]:
+def _of_size(group: Sequence[int], by: dict[frozenset[int], PaidState], count: int) -> list[PaidState]:
     found = [by.get(frozenset(some)) for some in itertools.combinations(group, count)]
     return [state for state in found if state is not None]
 
 
-def _finding(ctx: AuditContext, known: Sequence[tuple[int, list[Paid]]], count: int, *, falls: bool) -> Finding | None:
+def _finding(
+    ctx: AuditContext, known: Sequence[tuple[int, list[PaidState]]], count: int, *, falls: bool
+) -> Finding | None:
     steps = dict(known)
     less, more = steps[count][:2], steps[count + 1][:2]
     other_states = [state for size, step in known if size not in (count, count + 1) for state in step[:1]]

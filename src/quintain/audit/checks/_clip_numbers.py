@@ -16,7 +16,7 @@ PRECISE = re.compile(r"decimal|digit|exact|to the cent")
 """Words of a prompt that says how exact a number is to be."""
 
 
-class Near(msgspec.Struct, frozen=True):
+class NearNumber(msgspec.Struct, frozen=True):
     """A number near the right one.
 
     Attributes:
@@ -35,36 +35,36 @@ def numeric(text: str) -> float | None:
     return float(bare) if re.fullmatch(r"[-+]?\d{1,15}(?:\.\d{1,12})?", bare) else None
 
 
-def wrong(value: float, like: str = "") -> Iterator[Near]:
+def wrong(value: float, like: str = "") -> Iterator[NearNumber]:
     """Wrong numbers, the farthest first; `like` is how the right one is written."""
     if value:
-        yield Near("a hundred times it", value * 100, is_plain=True)
-        yield Near("a hundredth of it", value / 100, is_plain=True)
-        yield Near("ten times it", value * 10, is_plain=True)
-        yield Near("its negative", -value, is_plain=True)
-        yield Near("twice it", value * 2, is_plain=True)
-        yield Near("zero", 0.0, is_plain=True)
-        yield Near("10 % more", value * 1.1, is_plain=True)
-        yield Near("10 % less", value * 0.9, is_plain=True)
+        yield NearNumber("a hundred times it", value * 100, is_plain=True)
+        yield NearNumber("a hundredth of it", value / 100, is_plain=True)
+        yield NearNumber("ten times it", value * 10, is_plain=True)
+        yield NearNumber("its negative", -value, is_plain=True)
+        yield NearNumber("twice it", value * 2, is_plain=True)
+        yield NearNumber("zero", 0.0, is_plain=True)
+        yield NearNumber("10 % more", value * 1.1, is_plain=True)
+        yield NearNumber("10 % less", value * 0.9, is_plain=True)
     if float(value).is_integer():
         for share in (1, 0.5, 0.1):
             if abs(step := round(value * share / 100)) > 1:
-                yield Near(f"{share} % more", value + step, is_plain=True)
-                yield Near(f"{share} % less", value - step, is_plain=True)
+                yield NearNumber(f"{share} % more", value + step, is_plain=True)
+                yield NearNumber(f"{share} % less", value - step, is_plain=True)
         whole = abs(value) < WHOLE
-        yield Near("one more", value + 1, is_plain=whole)
-        yield Near("one less", value - 1, is_plain=whole)
+        yield NearNumber("one more", value + 1, is_plain=whole)
+        yield NearNumber("one less", value - 1, is_plain=whole)
         if whole:
-            yield Near("a half more", value + 0.5, is_plain=True)
-            yield Near("0.4 more", value + 0.4, is_plain=True)
+            yield NearNumber("a half more", value + 0.5, is_plain=True)
+            yield NearNumber("0.4 more", value + 0.4, is_plain=True)
     elif value:
-        yield Near(
+        yield NearNumber(
             "rounded to a whole number", float(round(value)), is_plain=abs(round(value) - value) > 0.1 * abs(value)
         )
-        yield Near("1 % more", value * 1.01, is_plain=False)
+        yield NearNumber("1 % more", value * 1.01, is_plain=False)
         unit = 10.0 ** -len(like.strip().partition(".")[2])
-        yield Near("four units of its last digit more", value + 4 * unit, is_plain=False)
-        yield Near("four units of its last digit less", value - 4 * unit, is_plain=False)
+        yield NearNumber("four units of its last digit more", value + 4 * unit, is_plain=False)
+        yield NearNumber("four units of its last digit less", value - 4 * unit, is_plain=False)
 
 
 def spelled(value: float, like: str) -> str:

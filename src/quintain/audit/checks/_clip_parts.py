@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from quintain.audit.context import AuditContext
 
-from ._clip_states import EPSILON, WALKED, Paid, counts, states, writes_of
+from ._clip_states import EPSILON, WALKED, PaidState, counts, states, writes_of
 
-Walk = tuple[str, tuple[int, ...], list[Paid]]
+Walk = tuple[str, tuple[int, ...], list[PaidState]]
 
 
 def walks(ctx: AuditContext) -> list[Walk]:
@@ -39,7 +39,7 @@ def _walked(ctx: AuditContext) -> list[Walk]:
     return found
 
 
-def lost(paid_states: Sequence[Paid], name: str, whole: Sequence[str]) -> tuple[Paid, Paid] | None:
+def lost(paid_states: Sequence[PaidState], name: str, whole: Sequence[str]) -> tuple[PaidState, PaidState] | None:
     """Returns two states that differ in one component, all others at their best, and are paid alike or worse.
 
     A component may be worth nothing while another one is bad (a product, a minimum), so the others must be at their
@@ -68,9 +68,9 @@ def lost(paid_states: Sequence[Paid], name: str, whole: Sequence[str]) -> tuple[
     return None
 
 
-def rises(paid_states: Sequence[Paid], name: str) -> bool:
+def rises(paid_states: Sequence[PaidState], name: str) -> bool:
     """True if a component is better at the oracle's end than at the start in each task where it changes."""
-    by_task: dict[str, list[Paid]] = {}
+    by_task: dict[str, list[PaidState]] = {}
     for state in paid_states:
         by_task.setdefault(state.task, []).append(state)
     gains: list[float] = []
@@ -83,9 +83,9 @@ def rises(paid_states: Sequence[Paid], name: str) -> bool:
     return any(gain > EPSILON for gain in gains) and not any(gain < -EPSILON for gain in gains)
 
 
-def _scores(paid_states: Sequence[Paid]) -> list[float]:
+def _scores(paid_states: Sequence[PaidState]) -> list[float]:
     return [state.score for state in paid_states]
 
 
-def _levels(paid_states: Sequence[Paid]) -> int:
+def _levels(paid_states: Sequence[PaidState]) -> int:
     return len({round(score, 9) for score in _scores(paid_states)})

@@ -20,7 +20,7 @@ WHOLE = ("raw", "raw_score", "unclipped", "unrounded", "exact", "total", "raw_to
 """Names under which a score stands before it was cut."""
 
 
-class Paid(msgspec.Struct, frozen=True):
+class PaidState(msgspec.Struct, frozen=True):
     """A state and its reward.
 
     Attributes:
@@ -84,7 +84,7 @@ def _differs(before: Any, after: Any, background: frozenset[str]) -> bool:
     return any(before.get(path) != after.get(path) for path in paths)
 
 
-def states(ctx: AuditContext, task: str, writes: Sequence[int], *, kept: Sequence[frozenset[int]]) -> list[Paid]:
+def states(ctx: AuditContext, task: str, writes: Sequence[int], *, kept: Sequence[frozenset[int]]) -> list[PaidState]:
     """Play the oracle with only these of its writes (reads all stay), each from the start, and score it."""
     ops = ctx.oracle(task) or ()
     plays = [tuple(op for place, op in enumerate(ops) if place not in writes or place in some) for some in kept]
@@ -93,7 +93,7 @@ def states(ctx: AuditContext, task: str, writes: Sequence[int], *, kept: Sequenc
     size = max(1, (len(plays) + 3) // 4) if goes_back else 1
     parts = [list(range(start, min(start + size, len(plays)))) for start in range(0, len(plays), size)]
     records = ctx.play_all([Probe(tuple(_in_turn(task, [plays[place] for place in part]))) for part in parts])
-    found: list[Paid] = []
+    found: list[PaidState] = []
     for part, record in zip(parts, records, strict=True):
         at = 2 if size > 1 else 1
         for place in part:
@@ -101,7 +101,7 @@ def states(ctx: AuditContext, task: str, writes: Sequence[int], *, kept: Sequenc
             at += len(plays[place]) + 2
             paid = number(seen[-1]) if len(seen) == len(plays[place]) + 1 else None
             if paid is not None and not any(result.is_error for result in seen[:-1]):
-                found.append(Paid(task, plays[place], paid, parts_of(seen[-1]), kept[place]))
+                found.append(PaidState(task, plays[place], paid, parts_of(seen[-1]), kept[place]))
     return found
 
 
@@ -115,7 +115,7 @@ def _in_turn(task: str, plays: Sequence[Sequence[Op]]) -> Iterator[Op]:
         yield from (*play, Op("score"), Op("restore", name="start"))
 
 
-def probe_of(state: Paid) -> Probe:
+def probe_of(state: PaidState) -> Probe:
     """Returns a probe that replays a state."""
     return Probe((reset(state.task), *state.ops, score()))
 
@@ -126,6 +126,6 @@ def seen_parts(record: Record) -> tuple[float | None, dict[str, float]]:
     return number(seen), parts_of(seen)
 
 
-def is_graded(ctx: AuditContext, paid: Sequence[Paid]) -> bool:
+def is_graded(ctx: AuditContext, paid: Sequence[PaidState]) -> bool:
     """True if rewards are declared as graded or more than two reward levels were seen."""
     return ctx.attribute("graded") is True or len({round(state.score, 9) for state in paid}) > 2

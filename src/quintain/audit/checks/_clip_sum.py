@@ -18,9 +18,9 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.histogram import atom
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
-from ._clip_fit import TIGHT, Spoilt, basis, fitted, is_exact, rounded, spoilt
+from ._clip_fit import TIGHT, CutSum, basis, fitted, is_exact, rounded, spoilt
 from ._clip_parts import Walk, lost, rises, walks
-from ._clip_states import EPSILON, WHOLE, Paid, counts, parts_of, probe_of, seen_parts
+from ._clip_states import EPSILON, WHOLE, PaidState, counts, parts_of, probe_of, seen_parts
 
 MORE = 6
 """Other writes that are played behind a solution, to see what damage costs."""
@@ -91,7 +91,7 @@ class Sum(msgspec.Struct, frozen=True):
         known: Names of which no other component, nor several together, say the same.
     """
 
-    states: tuple[Paid, ...]
+    states: tuple[PaidState, ...]
     names: tuple[str, ...]
     rows: tuple[tuple[float, ...], ...]
     known: frozenset[str] = frozenset()
@@ -115,7 +115,7 @@ def weighted(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _tables(ctx: AuditContext, walked: Sequence[Walk], every: Sequence[Paid]) -> list[Sum]:
+def _tables(ctx: AuditContext, walked: Sequence[Walk], every: Sequence[PaidState]) -> list[Sum]:
     """Returns candidate sums: of components over all tasks or per task, else of the writes that are done."""
     if not any(state.parts for state in every):
         found = [_of_writes(writes, paid) for _, writes, paid in walked]
@@ -129,9 +129,9 @@ def _tables(ctx: AuditContext, walked: Sequence[Walk], every: Sequence[Paid]) ->
     return [table for table in found if table is not None]
 
 
-def _further(ctx: AuditContext, tasks: Sequence[str]) -> list[Paid]:
+def _further(ctx: AuditContext, tasks: Sequence[str]) -> list[PaidState]:
     """Some tasks, begun and solved, with a write more that belongs to none of their solutions."""
-    found: list[Paid] = []
+    found: list[PaidState] = []
     for task in tasks[:3]:
         ops = ctx.oracle(task) or ()
         acts = [
@@ -141,7 +141,7 @@ def _further(ctx: AuditContext, tasks: Sequence[str]) -> list[Paid]:
         for play, record in zip(plays, ctx.play_all([_scored(task, play) for play in plays]), strict=True):
             paid = number(record.at("score"))
             if paid is not None and not any(seen.is_error for seen in record.seen):
-                found.append(Paid(task, play, paid, parts_of(record.at("score")), frozenset()))
+                found.append(PaidState(task, play, paid, parts_of(record.at("score")), frozenset()))
     return found
 
 
@@ -149,7 +149,7 @@ def _scored(task: str, ops: Sequence[Op]) -> Probe:
     return Probe((reset(task), *ops, score()))
 
 
-def _of_components(states: Sequence[Paid]) -> Sum | None:
+def _of_components(states: Sequence[PaidState]) -> Sum | None:
     """Returns a sum of the components in all states, without those that repeat the score before or after a cut."""
     names = [name for name in states[0].parts if all(name in state.parts for state in states)]
     names = [name for name in names if name.rpartition(".")[2].lower() not in WHOLE]
@@ -165,7 +165,7 @@ def _of_components(states: Sequence[Paid]) -> Sum | None:
     )
 
 
-def _of_writes(writes: Sequence[int], paid: Sequence[Paid]) -> Sum | None:
+def _of_writes(writes: Sequence[int], paid: Sequence[PaidState]) -> Sum | None:
     """Returns a sum over the writes of one task, or None if too few states are known."""
     rows = [tuple(float(place in state.done) for place in writes) for state in paid]
     if len(writes) < 3 or not rows or len(basis(rows)) < len(writes):
@@ -173,7 +173,7 @@ def _of_writes(writes: Sequence[int], paid: Sequence[Paid]) -> Sum | None:
     return _distinct(paid, (), rows)
 
 
-def _distinct(states: Sequence[Paid], names: Sequence[str], rows: Sequence[tuple[float, ...]]) -> Sum:
+def _distinct(states: Sequence[PaidState], names: Sequence[str], rows: Sequence[tuple[float, ...]]) -> Sum:
     """One state for each row and score."""
     first: dict[tuple[tuple[float, ...], float], int] = {}
     for place, (row, state) in enumerate(zip(rows, states, strict=True)):
@@ -182,7 +182,7 @@ def _distinct(states: Sequence[Paid], names: Sequence[str], rows: Sequence[tuple
     return Sum(tuple(states[place] for place in kept), tuple(names), tuple(rows[place] for place in kept))
 
 
-def _weights(ctx: AuditContext, states: Sequence[Paid], table: Sum) -> Iterator[Finding | None]:
+def _weights(ctx: AuditContext, states: Sequence[PaidState], table: Sum) -> Iterator[Finding | None]:
     """Components without weight or of the wrong sign, other than those of which two states alone show it."""
     found = spoilt(table.rows, table.totals)
     if found is None or not table.names:
@@ -219,12 +219,12 @@ def _weights(ctx: AuditContext, states: Sequence[Paid], table: Sum) -> Iterator[
         )
 
 
-def _turned(state: Paid, name: str) -> Paid:
+def _turned(state: PaidState, name: str) -> PaidState:
     parts = {part: -value if part == name else value for part, value in state.parts.items()}
     return msgspec.structs.replace(state, parts=parts)
 
 
-def _few(kept: Sequence[Paid], name: str) -> Sequence[Paid]:
+def _few(kept: Sequence[PaidState], name: str) -> Sequence[PaidState]:
     """States enough for the fit, those first in which the component takes another value."""
     ordered = sorted(kept, key=lambda state: state.parts[name] == kept[0].parts[name])
     return ordered if len(ordered) <= PROOF else [*ordered[: PROOF // 2], *ordered[-PROOF // 2 :]]
@@ -254,7 +254,7 @@ def _departures(ctx: AuditContext, table: Sum) -> Iterator[Finding | None]:
         )
 
 
-def _cut_off(ctx: AuditContext, table: Sum, found: Spoilt) -> Iterator[Finding | None]:
+def _cut_off(ctx: AuditContext, table: Sum, found: CutSum) -> Iterator[Finding | None]:
     is_graded = ctx.attribute("graded") is True
     for bound, places in (("top", found.top), ("floor", found.floor)):
         if not places or (bound == "top" and _is_plateau(table, places)):

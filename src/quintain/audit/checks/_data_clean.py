@@ -15,7 +15,7 @@ from quintain.audit.data import is_list
 from quintain.audit.finding import Finding
 
 from ._data_near import AMOUNT, BENFORD, first_digits, is_wide, near_rows, near_texts, off_benford, phrased, things
-from ._data_tables import STAMP, Row, column, columns, filled, is_id, is_stamps, numbers, ours, pooled, texts
+from ._data_tables import STAMP, Row, column, columns, filled, is_id, is_stamps, numbers, pooled, state_probes, texts
 
 TASKS = 4
 """Tasks whose start state is looked at."""
@@ -165,7 +165,7 @@ def _repeats(words: Sequence[str]) -> bool:
 @check("x.data_is_not_too_clean", "data_realism", needs=("state", "tasks"), value=28, severity="warning")
 def clean(ctx: AuditContext) -> Iterator[Finding | None]:
     """Tables have what real ones have: gaps, variants, repeated and odd values, more than one template."""
-    tables = pooled(ctx.play_all(ours(ctx.sample_tasks(TASKS))))
+    tables = pooled(ctx.play_all(state_probes(ctx.sample_tasks(TASKS))))
     large = {name: rows for name, rows in tables.items() if len(rows) >= 12}
     if not large:
         raise ctx.not_checked("no table has twelve rows")

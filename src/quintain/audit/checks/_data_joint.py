@@ -14,13 +14,13 @@ from typing import Any
 from quintain.audit.data import is_dict, is_list
 
 from ._data_tables import Row, column, columns, filled, is_id, numbers
-from ._data_tests import LEAST, Unlike, ks, share_of, variation
+from ._data_tests import LEAST, ColumnTest, ks, share_of, variation
 
 MAX_CATEGORIES = 10
 """Categories of a column, or columns of a kind, that are looked into."""
 
 
-def joint(sample: Sequence[Row], reference: Sequence[Row]) -> list[tuple[str, Unlike]]:
+def joint(sample: Sequence[Row], reference: Sequence[Row]) -> list[tuple[str, ColumnTest]]:
     """All tests of a table that look beyond one plain column."""
     if min(len(sample), len(reference)) < LEAST:
         return []
@@ -57,7 +57,7 @@ def _is_amount(name: str, a: Sequence[Any], b: Sequence[Any]) -> bool:
     )
 
 
-def _lost(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, Unlike]]:
+def _lost(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, ColumnTest]]:
     """Categories of production's that are none of ours."""
     here = {str(cell) for cell in filled(a)}
     if here:
@@ -66,7 +66,7 @@ def _lost(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, 
             yield name, share_of("share of values that are nowhere here", a, b, holds=lambda value: str(value) in lost)
 
 
-def _tails(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, Unlike]]:
+def _tails(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, ColumnTest]]:
     """Yields tests of the tails in production and of the signs of numbers."""
     ordered = sorted(numbers(b))
     high, low = ordered[int(0.95 * (len(ordered) - 1))], ordered[int(0.05 * (len(ordered) - 1))]
@@ -78,21 +78,21 @@ def _tails(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str,
     yield name, share_of("share below zero", first, second, holds=lambda value: value < 0)
 
 
-def _sized(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, Unlike]]:
+def _sized(name: str, a: Sequence[Any], b: Sequence[Any]) -> Iterator[tuple[str, ColumnTest]]:
     """Lists and objects: how many things are in them, and how large these are."""
     sides = [[item for item in side if is_dict(item) or is_list(item)] for side in (a, b)]
     if min(map(len, sides)) < LEAST:
         return
     sizes = [[float(len(item)) for item in side] for side in sides]
     effect, p = ks(*sizes)
-    yield name, Unlike("sizes", effect, p, _short(sizes[0]), _short(sizes[1]))
+    yield name, ColumnTest("sizes", effect, p, _short(sizes[0]), _short(sizes[1]))
     inner = [
         [item for element in side for item in (element.values() if is_dict(element) else element)] for side in sides
     ]
     amounts = [numbers(side) for side in inner]
     if min(map(len, amounts)) >= LEAST:
         effect, p = ks(*amounts)
-        yield name, Unlike("numbers in it", effect, p, _short(amounts[0]), _short(amounts[1]))
+        yield name, ColumnTest("numbers in it", effect, p, _short(amounts[0]), _short(amounts[1]))
 
 
 def _short(values: Sequence[float]) -> dict[str, int]:
@@ -101,20 +101,20 @@ def _short(values: Sequence[float]) -> dict[str, int]:
 
 def _within(
     where: str, a: Sequence[Row], b: Sequence[Row], *, names: tuple[str, list[str], list[str]]
-) -> Iterator[tuple[str, Unlike]]:
+) -> Iterator[tuple[str, ColumnTest]]:
     """Other columns where one has a certain value."""
     own, kinds, amounts = names
     for name in amounts:
         left, right = numbers(column(a, name)), numbers(column(b, name))
         if min(len(left), len(right)) >= LEAST:
             effect, p = ks(left, right)
-            yield name, Unlike(f"distribution where {where}", effect, p, _middle(left), _middle(right))
+            yield name, ColumnTest(f"distribution where {where}", effect, p, _middle(left), _middle(right))
     for name in kinds:
         if name != own:
             first, second = [*map(str, column(a, name))], [*map(str, column(b, name))]
             effect, p = variation(first, second)
             stated = [dict(Counter(side).most_common(4)) for side in (first, second)]
-            yield name, Unlike(f"categories where {where}", effect, p, *stated)
+            yield name, ColumnTest(f"categories where {where}", effect, p, *stated)
     for name in columns(b):
         gaps = [[value is None or value == "" for value in column(rows, name)] for rows in (a, b)]
         if name != own and any(map(any, gaps)):
@@ -125,7 +125,7 @@ def _middle(values: Sequence[float]) -> float:
     return sorted(values)[len(values) // 2]
 
 
-def _ranks(first: str, second: str, *sides: Sequence[Row]) -> Iterator[tuple[str, Unlike]]:
+def _ranks(first: str, second: str, *sides: Sequence[Row]) -> Iterator[tuple[str, ColumnTest]]:
     """Yields the difference in rank correlation of two numeric columns."""
     rhos: list[float] = []
     sizes: list[int] = []
@@ -142,7 +142,7 @@ def _ranks(first: str, second: str, *sides: Sequence[Row]) -> Iterator[tuple[str
     effect = abs(rhos[0] - rhos[1]) / 2
     yield (
         f"{first}, {second}",
-        Unlike("correlation", effect, math.erfc(z / math.sqrt(2)), round(rhos[0], 2), round(rhos[1], 2)),
+        ColumnTest("correlation", effect, math.erfc(z / math.sqrt(2)), round(rhos[0], 2), round(rhos[1], 2)),
     )
 
 

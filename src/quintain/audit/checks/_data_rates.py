@@ -17,7 +17,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, Record, ask, reset
 
-from ._data_tables import Row, column, columns, filled, ours, pooled, texts
+from ._data_tables import Row, column, columns, filled, pooled, state_probes, texts
 from ._data_tests import LEAST, binomial
 
 TASKS = 60
@@ -49,7 +49,7 @@ def rates(ctx: AuditContext) -> Iterator[Finding | None]:
     declared: Any = given.get("rates") if is_dict(given) else None
     if not is_dict(declared) or not declared:
         raise ctx.not_checked("production() declares no rates")
-    probes = ours(ctx.sample_tasks(12))
+    probes = state_probes(ctx.sample_tasks(12))
     tables = _counted(ctx.play_all(probes))
     wanted = {str(name): rate for name, rate in declared.items() if is_number(rate) and 0 <= rate <= 1}
     if any(_observed(name, tables) is None for name in wanted):

@@ -44,12 +44,12 @@ def tables(value: Any) -> Tables:
     return found
 
 
-def ours(tasks: Sequence[str]) -> list[Probe]:
+def state_probes(tasks: Sequence[str]) -> list[Probe]:
     """Probes that read the state at the start of tasks, at the mark "ours"."""
     return [Probe((reset(task), ask(SAMPLE, "state", mark="ours"))) for task in tasks]
 
 
-def theirs() -> Probe:
+def production_probe() -> Probe:
     """A probe that reads production's data."""
     return Probe((ask(SAMPLE, "production", mark="theirs"),))
 

@@ -40,25 +40,25 @@ EPOCH = 1e8
 """Seconds beyond which a number is a moment in the history of mankind."""
 
 
-class Unlike(msgspec.Struct, frozen=True):
+class ColumnTest(msgspec.Struct, frozen=True):
     """One test of one column.
 
     Attributes:
         what: What was compared.
         effect: Its size: a distance between distributions, or between shares.
         p: Of a difference so large by chance.
-        mine, other: What each side has, in short.
+        sample, reference: Summary of each side.
     """
 
     what: str
     effect: float
     p: float
-    mine: Any
-    other: Any
+    sample: Any
+    reference: Any
 
     @property
     def is_large(self) -> bool:
-        if self.what.startswith("share") and (self.mine in (0, 1) or self.other in (0, 1)):
+        if self.what.startswith("share") and (self.sample in (0, 1) or self.reference in (0, 1)):
             return self.effect >= NEVER and self.p < SURE  # Never, or always, is more than a little less.
         if self.what == PHRASES:
             return self.effect > PHRASED
@@ -138,7 +138,7 @@ def binomial(hits: int, count: int, rate: float) -> float:
 # --- a column ---
 
 
-def tests(name: str, sample: Sequence[Any], reference: Sequence[Any]) -> list[Unlike]:
+def tests(name: str, sample: Sequence[Any], reference: Sequence[Any]) -> list[ColumnTest]:
     """All tests that fit a column; none where either side is too small."""
     if min(len(sample), len(reference)) < LEAST:
         return []
@@ -149,7 +149,7 @@ def tests(name: str, sample: Sequence[Any], reference: Sequence[Any]) -> list[Un
     return found + _filled(name, a, b)
 
 
-def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[Unlike]:
+def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[ColumnTest]:
     if all(isinstance(item, bool) for item in (*a, *b)):
         return [share_of("share of true", a, b, holds=bool)]
     if is_stamps(a) and is_stamps(b):
@@ -165,28 +165,28 @@ def _filled(name: str, a: Sequence[Any], b: Sequence[Any]) -> list[Unlike]:
     return _texts(texts(a), texts(b)) if both_text else []
 
 
-def share_of(what: str, sample: Sequence[Any], reference: Sequence[Any], *, holds: Callable[[Any], bool]) -> Unlike:
+def share_of(what: str, sample: Sequence[Any], reference: Sequence[Any], *, holds: Callable[[Any], bool]) -> ColumnTest:
     """The test of the share of values of which something holds."""
     first, second = [holds(value) for value in sample], [holds(value) for value in reference]
     effect, p = shares(first, second)
-    return Unlike(what, effect, p, round(sum(first) / len(first), 3), round(sum(second) / len(second), 3))
+    return ColumnTest(what, effect, p, round(sum(first) / len(first), 3), round(sum(second) / len(second), 3))
 
 
-def _numbers(sample: Sequence[float], reference: Sequence[float]) -> list[Unlike]:
+def _numbers(sample: Sequence[float], reference: Sequence[float]) -> list[ColumnTest]:
     effect, p = ks(sample, reference)
     return [
-        Unlike("distribution", effect, p, _quartiles(sample), _quartiles(reference)),
+        ColumnTest("distribution", effect, p, _quartiles(sample), _quartiles(reference)),
         share_of("share of round numbers", sample, reference, holds=lambda value: value % 10 == 0),
     ]
 
 
-def _digits(sample: Sequence[float], reference: Sequence[float]) -> list[Unlike]:
+def _digits(sample: Sequence[float], reference: Sequence[float]) -> list[ColumnTest]:
     """First digits, where amounts of both sides span orders of magnitude."""
     if not (is_wide(sample) and is_wide(reference)):
         return []
     a, b = first_digits(sample), first_digits(reference)
     effect, p = variation(a, b)
-    return [Unlike("first digits", effect, p, dict(sorted(Counter(a).items())), dict(sorted(Counter(b).items())))]
+    return [ColumnTest("first digits", effect, p, dict(sorted(Counter(a).items())), dict(sorted(Counter(b).items())))]
 
 
 def _quartiles(values: Sequence[float]) -> list[float]:
@@ -194,7 +194,7 @@ def _quartiles(values: Sequence[float]) -> list[float]:
     return [round(ordered[round(part * (len(ordered) - 1))], 3) for part in (0, 0.25, 0.5, 0.75, 1)]
 
 
-def _texts(sample: Sequence[str], reference: Sequence[str]) -> list[Unlike]:
+def _texts(sample: Sequence[str], reference: Sequence[str]) -> list[ColumnTest]:
     found = [
         share_of("share with letters beyond ASCII", sample, reference, holds=lambda value: not value.isascii()),
         share_of("share in one case", sample, reference, holds=lambda value: value in (value.lower(), value.upper())),
@@ -204,18 +204,18 @@ def _texts(sample: Sequence[str], reference: Sequence[str]) -> list[Unlike]:
     if max(_distinct(sample), _distinct(reference)) <= 20:
         effect, p = variation([*sample], [*reference])
         a, b = Counter(sample).most_common(4), Counter(reference).most_common(4)
-        return [*found, Unlike("categories", effect, p, dict(a), dict(b))]
+        return [*found, ColumnTest("categories", effect, p, dict(a), dict(b))]
     lengths = [float(len(text)) for text in sample], [float(len(text)) for text in reference]
     effect, p = ks(*lengths)
-    found.append(Unlike("lengths", effect, p, _quartiles(lengths[0]), _quartiles(lengths[1])))
+    found.append(ColumnTest("lengths", effect, p, _quartiles(lengths[0]), _quartiles(lengths[1])))
     size = min(len(sample), len(reference))
     again = [_repeats(sample[:size]), _repeats(reference[:size])]
     effect, p = shares(*again)
-    found.append(Unlike("share of repeated values", effect, p, sum(again[0]) / size, sum(again[1]) / size))
+    found.append(ColumnTest("share of repeated values", effect, p, sum(again[0]) / size, sum(again[1]) / size))
     return found + _prose(sample[:size], reference[:size])
 
 
-def _prose(sample: Sequence[str], reference: Sequence[str]) -> list[Unlike]:
+def _prose(sample: Sequence[str], reference: Sequence[str]) -> list[ColumnTest]:
     """Phrases, and texts that are nearly others, of as many texts on both sides."""
     size = min(len({*sample}), len({*reference}))
     sides = [list(dict.fromkeys(side))[:size] for side in (sample, reference)]
@@ -225,12 +225,12 @@ def _prose(sample: Sequence[str], reference: Sequence[str]) -> list[Unlike]:
     effect, p = ks(a, b)
     again = [near_texts(side) for side in sides]
     return [
-        Unlike(PHRASES, effect, p, _quartiles(a), _quartiles(b)),
+        ColumnTest(PHRASES, effect, p, _quartiles(a), _quartiles(b)),
         share_of("share of nearly repeated texts", *again, holds=bool),
     ]
 
 
-def rows_alike(sample: Sequence[Row], reference: Sequence[Row]) -> list[Unlike]:
+def rows_alike(sample: Sequence[Row], reference: Sequence[Row]) -> list[ColumnTest]:
     """The test of rows that are nearly others, of as many rows on both sides."""
     sides = [things(side) for side in (sample, reference)]
     size = min(map(len, sides))
@@ -253,7 +253,7 @@ def _repeats(values: Sequence[str]) -> list[bool]:
     return found
 
 
-def _stamps(sample: Sequence[str], reference: Sequence[str]) -> list[Unlike]:
+def _stamps(sample: Sequence[str], reference: Sequence[str]) -> list[ColumnTest]:
     hours = [
         [match.group(1) for text in side if (match := STAMP.match(text)) and match.group(1)]
         for side in (sample, reference)
@@ -262,7 +262,7 @@ def _stamps(sample: Sequence[str], reference: Sequence[str]) -> list[Unlike]:
         return []
     effect, p = variation(hours[0], hours[1])
     a, b = (dict(Counter(side).most_common(4)) for side in hours)
-    return [Unlike("hours of the day", effect, p, a, b)]
+    return [ColumnTest("hours of the day", effect, p, a, b)]
 
 
 # --- a table ---
@@ -288,9 +288,9 @@ def drawn_by_task(tasks: Sequence[Sequence[Row]]) -> set[str]:
     return found
 
 
-def holm(every: Sequence[tuple[str, Unlike]]) -> list[tuple[str, Unlike]]:
+def holm(every: Sequence[tuple[str, ColumnTest]]) -> list[tuple[str, ColumnTest]]:
     """Returns the large differences that hold after Holm's correction, largest first."""
-    kept: list[tuple[str, Unlike]] = []
+    kept: list[tuple[str, ColumnTest]] = []
     for rank, (name, difference) in enumerate(sorted(every, key=lambda pair: pair[1].p)):
         if difference.p > ALPHA / (len(every) - rank):
             break

@@ -16,7 +16,7 @@ from quintain.audit.probe import Op, OpResult, Probe, Record, call, reset
 
 from ._drift_words import MISSING, UNKNOWN, callables_in, text_of
 
-NOBODY = "no_such_tool_at_all"
+MISSING_TOOL = "no_such_tool_at_all"
 VERBS = (
     "delete", "remove", "purge", "drop", "cancel", "reset", "clear", "wipe", "create", "add", "insert", "update",
     "set", "edit", "change", "modify", "list", "get", "find", "search", "read", "write", "dump", "export", "import",
@@ -30,17 +30,17 @@ ADMIN = (
 )  # fmt: skip
 GUESSES = 160
 """Number of guessed names tried in addition to those in the code."""
-TOLD = 4
+MAX_FINDINGS = 4
 
 
 def answers(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if an unlisted name is handled like a tool while two names that do not exist are refused."""
     record, name = records[0], evidence.data
-    seen, *other_results = (record.at(mark) for mark in ("call", "nobody", "near"))
+    seen, *other_results = (record.at(mark) for mark in ("call", "missing", "near"))
     if seen.how == "crashed" or UNKNOWN.search(text_of(seen)) or not all(result.is_error for result in other_results):
         return False
     shape = _shape(seen, name)
-    if any(shape in (_shape(result, NOBODY), _shape(result, _near(name))) for result in other_results):
+    if any(shape in (_shape(result, MISSING_TOOL), _shape(result, _near(name))) for result in other_results):
         return False
     return not seen.is_error or MISSING.search(text_of(seen)) is not None
 
@@ -60,7 +60,7 @@ def hidden_tools(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     ops = [op for name in _names(ctx, advertised) for op in _calls(ctx, name)]
     reported: dict[str, None] = {}
     for op, seen in _screened(ctx, task, ops):
-        if op.name in reported or len(reported) >= TOLD:
+        if op.name in reported or len(reported) >= MAX_FINDINGS:
             continue
         probe = _probe(task, op)
         if not answers([ctx.play_probe(probe)], Evidence("", data=op.name)):
@@ -70,7 +70,7 @@ def hidden_tools(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
             f"{op.name} can be called, but is not advertised",
             probe,
             relation=f"{__name__}:answers",
-            marks=("call", "nobody", "near"),
+            marks=("call", "missing", "near"),
             data=op.name,
             part="H",
             expected="unknown tool",
@@ -80,8 +80,8 @@ def hidden_tools(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
 
 
 def _probe(task: str, op: Op) -> Probe:
-    nobody, near = call(NOBODY, op.value, mark="nobody"), call(_near(op.name), op.value, mark="near")
-    return Probe((reset(task), nobody, near, op.marked("call")))
+    missing, near = call(MISSING_TOOL, op.value, mark="missing"), call(_near(op.name), op.value, mark="near")
+    return Probe((reset(task), missing, near, op.marked("call")))
 
 
 def _names(ctx: AuditContext, advertised: set[str]) -> list[str]:
@@ -109,15 +109,15 @@ def _screened(ctx: AuditContext, task: str, ops: Sequence[Op]) -> Iterator[tuple
     size = max(4, budget - 3) if isinstance(budget, int) else 200
     ops = ops[: 6 * size]
     parts = [ops[start : start + size] for start in range(0, len(ops), size)]
-    probes = [Probe((reset(task), call(NOBODY, {}, mark="nobody"), *part)) for part in parts]
+    probes = [Probe((reset(task), call(MISSING_TOOL, {}, mark="missing"), *part)) for part in parts]
     again: list[Op] = []
     for part, record in zip(parts, ctx.play_all(probes), strict=True):
-        nobody = record.at("nobody")
+        missing = record.at("missing")
         for op, seen in zip(part, record.seen[2:], strict=False):
             ctx.count_comparisons()
             if seen.how == "crashed":
                 again += _completed(ctx, op, seen)
-            elif _shape(seen, op.name) != _shape(nobody, NOBODY) and not UNKNOWN.search(text_of(seen)):
+            elif _shape(seen, op.name) != _shape(missing, MISSING_TOOL) and not UNKNOWN.search(text_of(seen)):
                 yield op, seen
     for op in again[:20]:
         yield op, ctx.play(reset(task), op.marked("call")).at("call")

@@ -38,7 +38,7 @@ _NAMES = re.compile(r"(^|_)(id|name|key|title|number|no|code|sku|ref|slug|email|
 _CUT = (10, 20, 25, 30, 50, 100, 200)
 """Lengths at which lists are cut without a word."""
 GARBAGE = ("zzz-wrong", "9999-99-99", "#")
-TOLD = 4
+MAX_FINDINGS = 4
 
 
 def keys_of(seen: OpResult) -> dict[str, Any] | None:
@@ -82,7 +82,7 @@ def nested(ctx: AuditContext) -> Iterator[Finding | None]:
     looked = False
     for known in _lists(ctx):
         for name, how in _narrowing(ctx, known):
-            if f"{known.op.name} {name}" in reported or len(reported) >= TOLD:
+            if f"{known.op.name} {name}" in reported or len(reported) >= MAX_FINDINGS:
                 continue
             looked = True
             pairs = list(_pairs(ctx, known, name, how=how))

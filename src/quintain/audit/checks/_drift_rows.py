@@ -97,12 +97,12 @@ def _outside(rows: Sequence[dict[str, Any]], field: str, how: str, *, value: Any
             found.append(there)
         if how == "most" and is_number(there) and is_number(value) and there > value:
             found.append(there)
-        if how == "equal" and _other(there, value):
+        if how == "equal" and _is_another(there, value):
             found.append(there)
     return found
 
 
-def _other(there: Any, value: Any) -> bool:
+def _is_another(there: Any, value: Any) -> bool:
     """True if a field differs from the requested value, ignoring case and substrings."""
     if isinstance(there, str) and isinstance(value, str):
         first, second = there.strip().casefold(), value.strip().casefold()

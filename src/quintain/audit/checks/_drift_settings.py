@@ -37,12 +37,12 @@ class Setting(msgspec.Struct, frozen=True):
     values: tuple[Any, ...]
     read: Op
 
-    def told(self, value: Any) -> Op:
+    def setting_call(self, value: Any) -> Op:
         return call(self.tool.name, {**self.known.op.value, self.name: value})
 
     def probe(self, history: Sequence[Any]) -> Probe:
         """The world as it was, one call for each value, and the world as it is then."""
-        ops = [self.told(value) for value in history]
+        ops = [self.setting_call(value) for value in history]
         ops[-1] = ops[-1].marked("call")
         head = (reset(self.known.task), *self.known.before, self.read.marked("was"))
         return Probe((*head, *ops, self.read.marked("look")))
@@ -184,7 +184,7 @@ def _finding(ctx: AuditContext, setting: Setting, seen: dict[tuple[Any, ...], Re
             data=data,
             minimise=0,
             expected={setting.name: wrong[-1]},
-            observed={"told": list(wrong), field: fine[wrong]},
+            observed={"set": list(wrong), field: fine[wrong]},
             teaches="that it was done as told",
         )
     return None

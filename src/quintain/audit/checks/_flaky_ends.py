@@ -48,7 +48,7 @@ def by_process(
     ctx: AuditContext, task: str, ops: Sequence[Op], *, apart: Split, context: Context, how: str
 ) -> Finding | None:
     """Returns a finding for a score that depends on the process, with the one difference that causes it."""
-    if misses_locale(context, apart.one, apart.other):
+    if misses_locale(context, apart.expected, apart.observed):
         return None
     for words, part in (*parts(context), ("the process", context)):
         probes = pair(ctx, through(ops, SCORE.mark), SCORE.mark, context=part)
@@ -67,7 +67,7 @@ def unlike(ctx: AuditContext, task: str, probes: Sequence[Probe], *, apart: Spli
         minimise=0,
         part="V",
         tasks=(task,),
-        expected=apart.one,
-        observed=apart.other,
+        expected=apart.expected,
+        observed=apart.observed,
         teaches=TEACHES,
     )

@@ -142,7 +142,7 @@ def _ends(ctx: AuditContext, way: Way) -> Iterator[End]:
     task, ops = way.task, way.ops
     words = tuple(op for op in ops[-1:] if op.do == "answer")
     calls = ops[: len(ops) - len(words)]
-    bent = [[(place, step) for step in _others(ctx, op)] for place, op in enumerate(calls)]
+    bent = [[(place, step) for step in _variants(ctx, op)] for place, op in enumerate(calls)]
     turns = [several[turn] for turn in range(CHANGED) for several in bent if turn < len(several)]
     for place, other_op in turns[:CHANGED]:
         yield End(task, "nearly right", (reset(task), *calls[:place], other_op, *calls[place + 1 :], *words))
@@ -168,11 +168,11 @@ def _beside(ctx: AuditContext, task: str, calls: Sequence[Op]) -> list[Op]:
     own_value = {(op.name, repr(op.value)) for op in calls}
     acts = known(ctx, task).acts if task in kinds_of_tasks(ctx, 2) else ()  # Other checks ask about these, too.
     free = [op for op in acts if (op.name, repr(op.value)) not in own_value]
-    own = [step for op in calls for step in _others(ctx, op) if not seems_to_read(ctx, op.name)]
+    own = [step for op in calls for step in _variants(ctx, op) if not seems_to_read(ctx, op.name)]
     return [*free[:: max(1, len(free) // DAMAGED)][:DAMAGED], *own][:DAMAGED]
 
 
-def _others(ctx: AuditContext, op: Op) -> Iterator[Op]:
+def _variants(ctx: AuditContext, op: Op) -> Iterator[Op]:
     """The call with one of its arguments another one that its schema allows."""
     tool = next((spec for spec in ctx.about.tools if spec.name == op.name), None)
     if op.do != "call" or tool is None or not is_dict(op.value):

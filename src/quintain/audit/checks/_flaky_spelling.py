@@ -138,7 +138,7 @@ def _saying(solution_run: SolutionRun, text: str) -> tuple[Op, ...]:
 def _alike(solution_run: SolutionRun) -> tuple[tuple[str, ...], str] | None:
     """Returns the prompt's skeleton, and the type of the answer: text, or a kind of number."""
     own = _own(solution_run)
-    return None if own is None else (skeleton(solution_run.told), _form(own))
+    return None if own is None else (skeleton(solution_run.prompt), _form(own))
 
 
 def _form(own: str) -> str:
@@ -153,7 +153,7 @@ def _is_set(name: str, value: Any) -> bool:
 
 def turned_lists(ctx: AuditContext, task: str) -> Callable[[Op, ToolSpec | None], Op]:
     """Reverses the set-like lists of a call, unless the prompt asks for an order."""
-    prompt = next((solution_run.told for solution_run in solution_runs(ctx) if solution_run.task == task), "")
+    prompt = next((solution_run.prompt for solution_run in solution_runs(ctx) if solution_run.task == task), "")
 
     def turned(op: Op, _tool: ToolSpec | None) -> Op:
         if op.do != "call" or not prompt or _IN_ORDER.search(prompt):

@@ -270,7 +270,7 @@ def verdict_by_way(ctx: AuditContext) -> Iterator[Finding | None]:
             (f"with {way.said}", way.ops, way.severity == "error", least) for way in looks(ctx, solution)
         ]
         for order in _other_orders(solution.ops, solution.writes):
-            grave = not _ordered(solution.told)
+            grave = not _ordered(solution.prompt)
             ways.append(("with its independent writes in another order", order, grave, None))
         ctx.count_comparisons(len(ways))
         runs = runs_of(ctx, solution.task, [ops for _, ops, _, _ in ways])

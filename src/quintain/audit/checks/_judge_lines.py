@@ -17,7 +17,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 from ._reward_acts import reads_by_name
-from ._reward_runs import Run, Solved, paid, runs
+from ._reward_runs import Run, Solution, paid, runs
 
 TASKS = 3
 """Tasks whose reports are changed."""
@@ -34,11 +34,11 @@ _MANNERS = {
 }
 
 
-class Report(msgspec.Struct, frozen=True):
+class LineReport(msgspec.Struct, frozen=True):
     """A text of lines that a solution hands in.
 
     Attributes:
-        one: The solution.
+        solution: The solution.
         place: Of its op.
         argument: That holds the text; empty for an answer.
         text: All of it.
@@ -46,7 +46,7 @@ class Report(msgspec.Struct, frozen=True):
         facts: What is said, by key.
     """
 
-    one: Solved
+    solution: Solution
     place: int
     argument: str
     text: str
@@ -61,13 +61,13 @@ class Report(msgspec.Struct, frozen=True):
             own = given.get(found["key"]) if found else None
             start = line[: found.start("value")] if found else ""
             lines += [line] if own is None else [f"{start}{said}" if said else start.rstrip() for said in own]
-        op, text = self.one.ops[self.place], self.between.join(lines)
+        op, text = self.solution.ops[self.place], self.between.join(lines)
         value = op.value | {self.argument: text} if self.argument else text
         changed = msgspec.structs.replace(op, value=value, mark="report")
-        return (*self.one.ops[: self.place], changed, *self.one.ops[self.place + 1 :])
+        return (*self.solution.ops[: self.place], changed, *self.solution.ops[self.place + 1 :])
 
 
-def reports(solved: Sequence[Solved]) -> Iterator[Report]:
+def reports(solved: Sequence[Solution]) -> Iterator[LineReport]:
     """The last text of lines, each with a key of its own, of each solution."""
     for solution in solved:
         found = (report for place in reversed(range(len(solution.ops))) for report in _reports(solution, place))
@@ -75,7 +75,7 @@ def reports(solved: Sequence[Solved]) -> Iterator[Report]:
             yield last
 
 
-def _reports(solution: Solved, place: int) -> Iterator[Report]:
+def _reports(solution: Solution, place: int) -> Iterator[LineReport]:
     op = solution.ops[place]
     if place in solution.errors or reads_by_name(op):
         return
@@ -85,7 +85,7 @@ def _reports(solution: Solved, place: int) -> Iterator[Report]:
             lines = [found for line in text.split(between) if (found := _LINE.fullmatch(line))]
             facts = {line["key"]: line["value"] for line in lines}
             if len(facts) >= 2 and len(facts) == len(lines):
-                yield Report(solution, place, argument, text, between, facts)
+                yield LineReport(solution, place, argument, text, between, facts)
                 break
 
 
@@ -117,19 +117,19 @@ def report_lines(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _judged(
-    ctx: AuditContext, report: Report, said: dict[str, list[str]], *, reported: set[str]
+    ctx: AuditContext, report: LineReport, said: dict[str, list[str]], *, reported: set[str]
 ) -> Iterator[Finding | None]:
     """Yields findings for the graded keys only: keys for which a wrong value costs something."""
     keys = list(said)
     falsified = [report.saying({key: said[key][:1]}) for key in keys]
-    full = report.one.full or 0.0
+    full = report.solution.full or 0.0
     checked = [
-        key for key, run in zip(keys, runs(ctx, report.one, falsified), strict=True) if _costs(report, run, full)
+        key for key, run in zip(keys, runs(ctx, report.solution, falsified), strict=True) if _costs(report, run, full)
     ]
     said = {key: said[key] for key in checked}
     ways = list(_ways(report, said))
     ctx.count_comparisons(len(ways))
-    for (manner, way, false), run in zip(ways, runs(ctx, report.one, [way for _, way, _ in ways]), strict=True):
+    for (manner, way, false), run in zip(ways, runs(ctx, report.solution, [way for _, way, _ in ways]), strict=True):
         if manner in reported or run.score is None or run.score < full - 1e-9 or report.place in run.errors:
             continue
         found = _finding(ctx, report, (manner, way, false))
@@ -138,11 +138,11 @@ def _judged(
             yield found
 
 
-def _costs(report: Report, run: Run, full: float) -> bool:
+def _costs(report: LineReport, run: Run, full: float) -> bool:
     return run.score is not None and run.score < full - 1e-9 and report.place not in run.errors
 
 
-def _ways(report: Report, said: dict[str, list[str]]) -> Iterator[tuple[str, tuple[Op, ...], tuple[Op, ...]]]:
+def _ways(report: LineReport, said: dict[str, list[str]]) -> Iterator[tuple[str, tuple[Op, ...], tuple[Op, ...]]]:
     """(manner, the solution with a changed report, with one that is wrong in the same points)."""
     all_false = report.saying({key: values[:1] for key, values in said.items()})
     half = _LEAST // 2
@@ -155,7 +155,7 @@ def _ways(report: Report, said: dict[str, list[str]]) -> Iterator[tuple[str, tup
         false = report.saying({key: said[key][:1] for key in rich})
         yield "contradicted", report.saying(rich), false
         yield "listed", report.saying({key: [", ".join(values)] for key, values in rich.items()}), false
-    asked = [key for key in said if key.casefold() in report.one.told.casefold()]
+    asked = [key for key in said if key.casefold() in report.solution.prompt.casefold()]
     if len(asked) >= 2:
         empty = {key: [""] for key in asked}
         yield "empty", report.saying(empty), all_false
@@ -168,14 +168,14 @@ def _ways(report: Report, said: dict[str, list[str]]) -> Iterator[tuple[str, tup
         yield "dropped", report.saying({key: []}), report.saying({key: said[key][:1]})
 
 
-def _finding(ctx: AuditContext, report: Report, what: tuple[str, tuple[Op, ...], tuple[Op, ...]]) -> Finding | None:
+def _finding(ctx: AuditContext, report: LineReport, what: tuple[str, tuple[Op, ...], tuple[Op, ...]]) -> Finding | None:
     manner, way, false = what
-    full = report.one.full or 0.0
+    full = report.solution.full or 0.0
     shown = way[report.place].value
     return ctx.finding(
         _MANNERS[manner],
-        Probe((reset(report.one.task), *way, score())),
-        Probe((reset(report.one.task), *false, score())),
+        Probe((reset(report.solution.task), *way, score())),
+        Probe((reset(report.solution.task), *false, score())),
         relation=f"{__name__}:paid_as_right",
         marks=("score", "report"),
         data=full,

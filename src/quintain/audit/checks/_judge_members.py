@@ -19,7 +19,7 @@ from ._judge_claims import EPSILON, MARK, grade
 from ._judge_replies import PAIRS
 from ._leak_secrets import leaves
 
-TOLD = f"{__name__}:told"
+VERDICTS = f"{__name__}:verdicts"
 MAX_MEMBERS = 8
 """Things beyond which a group is left alone: each is a few probes."""
 _CRITERIA = re.compile(r"rubric|criteri|guideline|checklist|requirement|assertion")
@@ -125,7 +125,7 @@ def _text_in(value: Any) -> str:
 # --- playing ---
 
 
-def told(player: Player, on: str, value: Any) -> Any:
+def verdicts(player: Player, on: str, value: Any) -> Any:
     """In the child: a judge whose model is content with some members of a group."""
     adapter = player.adapter(on)
     group, table = msgspec.convert(value["group"], Members), msgspec.convert(value["table"], Table)
@@ -174,7 +174,7 @@ def played(
         "chosen": sorted(chosen),
         "turned": turned,
     }
-    return ask(TOLD, value, mark=mark)
+    return ask(VERDICTS, value, mark=mark)
 
 
 def is_asked(texts: Sequence[str], group: Members, table: Table) -> bool:

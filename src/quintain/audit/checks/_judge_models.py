@@ -170,7 +170,7 @@ def family(ctx: AuditContext) -> Iterator[Finding | None]:
         ctx.count_comparisons()
         related = next((policy for policy in policies if families(policy.model) & families(judge.model)), None)
         if related is not None:
-            yield _kin(ctx, judge, related)
+            yield _family_finding(ctx, judge, related)
         if not judge.where:  # Of what stands in the code, `x.judge_code` says it.
             yield from _loose(ctx, judge)
 
@@ -184,7 +184,7 @@ def _in_code(ctx: AuditContext) -> Iterator[Use]:
         yield from written(tree, source.path, source.names)
 
 
-def _kin(ctx: AuditContext, judge: Use, policy: Use) -> Finding | None:
+def _family_finding(ctx: AuditContext, judge: Use, policy: Use) -> Finding | None:
     same = judge.model == policy.model
     shared = "/".join(sorted(families(judge.model) & families(policy.model)))
     return ctx.finding(

@@ -144,12 +144,12 @@ def numbers(ctx: AuditContext) -> Iterator[Finding | None]:
         yield _finding(ctx, known, f"the judge grades {number} less than the number before it", name="falls")
         return
     alike = flat(known.grades) if known.ends else []
-    if alike and not _told(ctx):
+    if alike and not _has_threshold(ctx):
         title = f"of the judge's scale from {low} to {high}, {', '.join(map(str, alike))} are all worth the same"
         yield _finding(ctx, known, title, name="flat_end")
 
 
-def _told(ctx: AuditContext) -> bool:
+def _has_threshold(ctx: AuditContext) -> bool:
     """True if the question, the prompt or the hidden data states that a part of the scale counts alike."""
     task = ctx.tasks[0]
     ops = [Op("hidden", name=task, mark="hidden")] if "hidden" in ctx.offers else []

@@ -118,7 +118,7 @@ def told_again(ctx: AuditContext, task: str, hit: Hit, *, other_values: Sequence
     before = [msgspec.structs.replace(op, mark="") for op in oracle[: hit.late]]
     world = [Op("state", mark="world")] if "state" in ctx.offers else []
     prompt = [Op("prompt", name=task, mark="prompt")] if "prompt" in ctx.offers else []
-    start = (Op("hidden", name=task, mark="hidden"), reset(task, mark="told"), *prompt, *world, *before)
+    start = (Op("hidden", name=task, mark="hidden"), reset(task, mark="start"), *prompt, *world, *before)
     head = (*start, *hit.then)
     read = msgspec.structs.replace(hit.op, mark="read")
     data: dict[str, Any] = {"needle": hit.needle}
@@ -172,12 +172,12 @@ def ready(ctx: AuditContext, tasks: Sequence[str]) -> Iterator[Finding | None]:
     task, hit = next(((task, hit) for task, hit in walked(ctx, list(own), own) if hit.why == "whole"), ("", None))
     if hit is None:
         return
-    probe = Probe((Op("oracle", name=task, mark="oracle"), reset(task, mark="told"), hit.op.marked("read")))
+    probe = Probe((Op("oracle", name=task, mark="oracle"), reset(task, mark="start"), hit.op.marked("read")))
     yield ctx.finding(
         f"{hit.op.name} shows what the solution hands in, {WHY['whole']}",
         probe,
         relation=f"{__name__}:lies_ready",
-        marks=("oracle", "told", "read"),
+        marks=("oracle", "start", "read"),
         data={"needle": hit.needle},
         minimise=0,
         expected="nothing of the solution",
@@ -190,5 +190,5 @@ def lies_ready(records: Sequence[Record], evidence: Evidence) -> bool:
     """True if the result read is exactly a text of the solution and stands in no prompt."""
     record, needle = records[0], str(evidence.data["needle"])
     given = {evened(spelled(leaf)).strip() for _, leaf in leaves(record.at("oracle").value)}
-    read, text = (evened(read_text(record.at(mark))) for mark in ("read", "told"))
+    read, text = (evened(read_text(record.at(mark))) for mark in ("read", "start"))
     return needle in given and read.strip() == needle and needle not in text

@@ -23,7 +23,7 @@ LEAST = 3
 def declares(records: Sequence[Record], evidence: Evidence) -> bool:
     """The declaration in this task, and in no other one, holds most arguments of a call that solves it."""
     wanted = _scalars(records[0], int(evidence.data))
-    own_values, other_values = (_told(record.at("read")) for record in records[:2])
+    own_values, other_values = (_declared_sentences(record.at("read")) for record in records[:2])
     new = "\n".join(line for line in own_values if line not in set(other_values))
     there = sum(stands_in(text, folded(new)) for text in wanted)
     return there >= LEAST and there >= len(wanted) / 2
@@ -54,7 +54,7 @@ def _scalars(record: Record, place: int) -> list[str]:
     return [text for text in dict.fromkeys(found) if len(text) >= 2]
 
 
-def _told(seen: OpResult) -> list[str]:
+def _declared_sentences(seen: OpResult) -> list[str]:
     """Texts of a declaration, a sentence each, choices left out."""
     texts = [spelled(leaf) for path, leaf in leaves(seen.value) if "enum" not in path]
     return [part for text in texts for part in re.split(r"(?<=[.!?]) |\n", text)]
@@ -105,6 +105,6 @@ def _finding(ctx: AuditContext, what: str, place: int, *, probes: Sequence[Probe
         minimise=0,
         part="H" if relation == "declares" else "S",
         expected="nothing of the solution",
-        observed=read_text(seen)[-600:] if relation == "answers" else "\n".join(_told(seen))[-600:],
+        observed=read_text(seen)[-600:] if relation == "answers" else "\n".join(_declared_sentences(seen))[-600:],
         teaches=TEACHES,
     )

@@ -23,7 +23,7 @@ from quintain.audit.probe import Op, OpResult, call, reset
 
 from ._leak_codes import decoded
 from ._leak_reading import COMMANDS, CURIOUS, HIDDEN_FILES, PATHS, hasty, in_turn, wrong_calls
-from ._leak_secrets import Sought, folded, leaves, sought, spelled, text_of
+from ._leak_secrets import SecretIndex, folded, leaves, sought, spelled, text_of
 
 FIRST, READS, CURIOSITY, ERRORS, WRITES, LATE = 60, 200, 130, 90, 48, 30
 """Calls of readers that are known to work; with what was harvested; with what is looked for; wrong ones; wrong ones of
@@ -138,11 +138,11 @@ class Walker:
 
     def __init__(self, player: Player, asked: dict[str, Any]) -> None:
         self.player, self.asked, self.task = player, asked, str(asked["task"])
-        self.hidden: Sought = sought(asked["own"] or player.do(Op("hidden", name=self.task)).value)
+        self.hidden: SecretIndex = sought(asked["own"] or player.do(Op("hidden", name=self.task)).value)
         self.values = Values()
         self.ids: dict[str, None] = {}
         self.words: dict[str, None] = {}
-        self.told = self.world = ""
+        self.prompt = self.world = ""
         self.has_state = "state" in player.adapter("a").offers
         self.played: set[str] = set()
         self.fresh = 0
@@ -152,17 +152,17 @@ class Walker:
 
     def walk(self) -> list[Hit]:
         self._begin()
-        self.told = evened("\n".join(self._told()))
+        self.prompt = evened("\n".join(self._prompt_texts()))
         self.world = flat(self.player.do(Op("state")).value) if self.has_state else ""
         self.needles = {
             look.even: look.secret.path
             for look in self.hidden.secrets
             if len(look.even) >= 3
-            and not any(stands_in(look.even, known) for known in (self.told, self.world, str(self.asked["declared"])))
+            and not any(stands_in(look.even, known) for known in (self.prompt, self.world, str(self.asked["declared"])))
         }
         if not self.needles:
             return []
-        self._take(self.told)
+        self._take(self.prompt)
         self._oracle()
         self._declared()
         self._reads(list(self._seeds()), FIRST, is_honest=True)
@@ -179,7 +179,7 @@ class Walker:
         self.fresh = 0
         return self.player.do(reset(self.task))
 
-    def _told(self) -> Iterator[str]:
+    def _prompt_texts(self) -> Iterator[str]:
         seen = self._begin()
         yield read_text(seen)
         if "prompt" in self.player.adapter("a").offers:
@@ -247,7 +247,7 @@ class Walker:
         oracle = msgspec.convert(self.asked["oracle"], list[Op])
         given = {evened(spelled(leaf)).strip() for each in oracle if each != op for _, leaf in leaves(each.value)}
         places = [evened(spelled(leaf)) for _, leaf in leaves(op.value)]
-        spoken = any(stands_in(place, self.told) or place in given for place in places if place)
+        spoken = any(stands_in(place, self.prompt) or place in given for place in places if place)
         return len(needle) >= WHOLE and needle in given and bool(places) and not spoken
 
     def _cover(self, tool: str, text: str) -> None:

@@ -53,10 +53,10 @@ def future(ctx: AuditContext) -> Iterator[Finding | None]:
                 for time, says, text in _repeated(first.get(table, []), rows, said=known):
                     if text not in known:
                         data = {"table": table, "time": time, "says": says, "text": text}
-                        yield _told(ctx, op, (reset(task), *doing), data=data)
+                        yield _finding(ctx, op, (reset(task), *doing), data=data)
 
 
-def _told(ctx: AuditContext, op: Op, played: Sequence[Op], *, data: dict[str, str]) -> Finding | None:
+def _finding(ctx: AuditContext, op: Op, played: Sequence[Op], *, data: dict[str, str]) -> Finding | None:
     start, *doing = played
     return ctx.finding(
         f"{op.name} shows in {data['table']} what the solution will do, dated after it",

@@ -84,7 +84,7 @@ def grades(ctx: AuditContext, task: str) -> Iterator[Finding | None]:
     for where in places:
         data = {"place": where, "full": full, "background": sorted(ctx.discovery.background)}
         if len(fine) > LEVELS and follows([records[place] for place in fine], Evidence("", data=data)):
-            yield _told(ctx, oracle[at].name, [probes[place] for place in fine], data=data)
+            yield _finding(ctx, oracle[at].name, [probes[place] for place in fine], data=data)
 
 
 def _played(task: str, ops: Sequence[Op], at: int, *, then: Sequence[Op] = ()) -> Probe:
@@ -123,7 +123,7 @@ def _wrong(op: Op) -> Iterator[Op]:
         yield call(op.name, given)
 
 
-def _told(ctx: AuditContext, tool: str, probes: Sequence[Probe], *, data: dict[str, Any]) -> Finding | None:
+def _finding(ctx: AuditContext, tool: str, probes: Sequence[Probe], *, data: dict[str, Any]) -> Finding | None:
     declared = next((spec for spec in ctx.about.tools if spec.name == tool), None)
     is_said = declared is not None and bool(NAMED.search(declared.description.lower()))
     return ctx.finding(

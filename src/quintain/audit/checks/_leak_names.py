@@ -133,7 +133,7 @@ def _finding(ctx: AuditContext, read: Read, probes: Sequence[Probe], *, tasks: t
 def _found(ctx: AuditContext, task: str) -> Iterator[Read]:
     """Scalars that a task answers to calls that are not declared, or in fields that only a truth has."""
     most = _room(ctx)
-    prompt = read_text(ctx.play(reset(task, mark="told")).at("told")).lower()
+    prompt = read_text(ctx.play(reset(task, mark="prompt")).at("prompt")).lower()
     plain = unique([known.op for known in ctx.discovery.reads()])[: min(READS, most)]
     tried = [_wrong(ctx, tool, name) for tool, name in _places(ctx)]
     first = ctx.play(reset(task), *plain, *tried)

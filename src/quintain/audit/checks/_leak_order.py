@@ -46,7 +46,7 @@ def at_one_end(records: Sequence[Record], evidence: Evidence) -> bool:
         world = record.at("world")
         own_value = _sorted_by(joined(record.at("list").value, world.value if world.fine else None) or rows)
         orders = own_value if not place else orders & own_value
-        plain = plain and not _ASKED.search(text_of(record.at("told")))
+        plain = plain and not _ASKED.search(text_of(record.at("prompt")))
     return sure >= evidence.data["sure"] and not orders and plain
 
 
@@ -94,7 +94,7 @@ def order(ctx: AuditContext) -> Iterator[Finding | None]:
             data = {"field": field, "end": end, "sure": 0.5}
             if not at_one_end(records, Evidence("", data=data)):
                 continue
-            yield _told(ctx, op, _probes(op, tasks, SEEDS), data={**data, "sure": SURE})
+            yield _finding(ctx, op, _probes(op, tasks, SEEDS), data={**data, "sure": SURE})
             break
 
 
@@ -118,7 +118,7 @@ def _probes(op: Op, tasks: Sequence[str], seeds: Sequence[int]) -> list[Probe]:
         Probe(
             (
                 Op("oracle", name=task, mark="oracle"),
-                reset(task, seed=seed, mark="told"),
+                reset(task, seed=seed, mark="prompt"),
                 Op("state", mark="world"),
                 call(op.name, op.value, mark="list"),
             )
@@ -128,7 +128,7 @@ def _probes(op: Op, tasks: Sequence[str], seeds: Sequence[int]) -> list[Probe]:
     ]
 
 
-def _told(ctx: AuditContext, op: Op, probes: list[Probe], *, data: dict[str, Any]) -> Finding | None:
+def _finding(ctx: AuditContext, op: Op, probes: list[Probe], *, data: dict[str, Any]) -> Finding | None:
     records = ctx.play_all(probes)
     ctx.count_comparisons(len(probes))
     if not at_one_end(records, Evidence("", data=data)):

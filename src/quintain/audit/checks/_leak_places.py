@@ -13,10 +13,10 @@ from quintain.audit.data import is_dict
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, OpResult, Probe, Record, number, reset, score
 
-from ._leak_reading import METHODS, told
+from ._leak_reading import METHODS, prompt_ops
 from ._leak_secrets import (
-    Shown,
-    Sought,
+    Leak,
+    SecretIndex,
     encodings,
     folded,
     label,
@@ -35,7 +35,7 @@ HOW = {
     "strong": "in a field that only a truth has",
     "weak": "in a field that names it as the answer",
     "inner": "in a field that was left in for those who build it",
-    "told": "after words that say that it is the answer",
+    "stated": "after words that say that it is the answer",
     "said": "after words that say that it is right",
     "marked": "by a mark on the right choice",
     "object": "as the whole object",
@@ -53,16 +53,16 @@ class Place(msgspec.Struct, frozen=True):
     """A place where a secret was seen.
 
     Attributes:
-        other: Task in which the same ops do not show it; empty without such a task.
+        other_task: Task in which the same ops do not show it; empty without such a task.
         at: Place of the op among all ops; 0 for the reset.
         ops: Ops after the reset.
     """
 
     task: str
-    other: str
+    other_task: str
     at: int
     ops: tuple[Op, ...]
-    leak: Shown
+    leak: Leak
     seen: OpResult
 
     @property
@@ -99,7 +99,7 @@ def said(seen: OpResult) -> Any:
     return seen.raised if seen.how else seen.value
 
 
-def want(leak: Shown) -> dict[str, Any]:
+def want(leak: Leak) -> dict[str, Any]:
     """Returns the search key for `shows_it`."""
     return {"how": leak.how, "under": leak.under, "needle": leak.needle}
 
@@ -128,18 +128,18 @@ def places(ctx: AuditContext, hidden: dict[str, Any], ops: dict[str, list[Op]]) 
     pairs = [(task, task) for task in hidden] + [
         (task, other_task) for task, other_task in other_fields.items() if other_task
     ]
-    probes = [Probe((*_told(ctx, where), *ops[task])) for task, where in pairs]
+    probes = [Probe((*_prompt_ops(ctx, where), *ops[task])) for task, where in pairs]
     records = dict(zip(pairs, ctx.play_all(probes), strict=True))
     for task, value in hidden.items():
         yield from _of_task(ctx, (task, other_fields[task]), sought(value), records=records)
 
 
-CALLED = frozenset(("strong", "told", "said", "marked", *ENCODED))
+CALLED = frozenset(("strong", "stated", "said", "marked", *ENCODED))
 """Ways that show a truth even where the agent's own doing has brought the value about."""
 
 
 def _of_task(
-    ctx: AuditContext, pair: tuple[str, str], hidden: Sought, *, records: dict[tuple[str, str], Record]
+    ctx: AuditContext, pair: tuple[str, str], hidden: SecretIndex, *, records: dict[tuple[str, str], Record]
 ) -> Iterator[Place]:
     task, other_task = pair
     own, beside = records[task, task], records.get(pair)
@@ -163,8 +163,8 @@ def _of_task(
                 yield Place(task, other_task, at, tuple(own.ops[1:]), leak, seen)
 
 
-def _told(ctx: AuditContext, task: str) -> list[Op]:
-    return [msgspec.structs.replace(op, mark="") for op in told(ctx, task)]
+def _prompt_ops(ctx: AuditContext, task: str) -> list[Op]:
+    return [msgspec.structs.replace(op, mark="") for op in prompt_ops(ctx, task)]
 
 
 # --- sorting ---
@@ -185,24 +185,24 @@ class Sorter:
             return _first(place)
         if leak.how in ("strong", "marked"):
             return "proven"
-        if leak.how not in ("told", "object") and self._in_prompt(place):
+        if leak.how not in ("stated", "object") and self._in_prompt(place):
             return None
         if place.op.name in METHODS:
-            return "proven" if leak.how in ("object", "long", "random", "told") else "likely"
+            return "proven" if leak.how in ("object", "long", "random", "stated") else "likely"
         return self._against_world(place)
 
     def _against_world(self, place: Place) -> Sure | None:
         leak, is_there = place.leak, self._in_world(place)
         if is_there is None:  # Nobody can see the world: only what no world has is a proof.
-            sure: dict[str, Sure | None] = {"told": "proven", "random": None, "object": None}
+            sure: dict[str, Sure | None] = {"stated": "proven", "random": None, "object": None}
             return sure.get(leak.how, "likely")
         if is_there:
-            return "proven" if _is_test(leak) else "likely" if leak.how == "told" else None
-        return "proven" if place.other or leak.how in ("told", "long", *ENCODED) else "likely"
+            return "proven" if _is_test(leak) else "likely" if leak.how == "stated" else None
+        return "proven" if place.other_task or leak.how in ("stated", "long", *ENCODED) else "likely"
 
     def _in_prompt(self, place: Place) -> bool:
         if place.task not in self._prompts:
-            record = self._ctx.play(*told(self._ctx, place.task))
+            record = self._ctx.play(*prompt_ops(self._ctx, place.task))
             marks = ("reset", "prompt") if "prompt" in self._ctx.offers else ("reset",)
             self._prompts[place.task] = " ".join(folded(text_of(said(record.at(mark)))) for mark in marks)
         needle = folded(text_of(place.leak.needle))
@@ -221,7 +221,7 @@ class Sorter:
             return any(
                 all(key in row and same_value(row[key], item) for key, item in leak.needle.items()) for row in rows
             )
-        if leak.how in ("told", "said"):
+        if leak.how in ("stated", "said"):
             return any(item.how == leak.how for item in shown(value, sought({"value": leak.needle})))
         if leak.how in ("weak", "inner"):
             key = leak.under.rpartition(".")[2]
@@ -241,7 +241,7 @@ TEST = re.compile(r"(?i)(?:^|_)(?:tests?|checks?|asserts?|assertions?|graders?|v
 CODE = re.compile(r"\bassert\b|\bdef \w+\(|==|!=|\breturn\b|\bself\.|\bexpect\(|\bit\(|#!/|\bexit \d")
 
 
-def _is_test(leak: Shown) -> bool:
+def _is_test(leak: Leak) -> bool:
     """True if the whole grading code is shown; the world has no such data."""
     is_code = leak.how == "long" and bool(CODE.search(str(leak.needle)))
     return is_code and any(TEST.search(key) for key in leak.path)
@@ -251,7 +251,7 @@ def _first(place: Place) -> Sure | None:
     """Returns the confidence for a leak in the first observation, which may name parts of the truth."""
     leak = place.leak
     is_telling = any(label(key) == "strong" or key in ("tests", "answer") for key in leak.path)
-    if leak.how in ("strong", "marked", "told"):
+    if leak.how in ("strong", "marked", "stated"):
         return "proven"
     if leak.how == "weak":
         return "proven" if leak.under.rpartition(".")[2].lower() in ("answer", "expected", "correct") else None
@@ -296,7 +296,7 @@ def report(ctx: AuditContext, found: Iterator[Place], *, calls_only: bool = Fals
 
 def _finding(ctx: AuditContext, place: Place, *, tasks: Sequence[str], sure: Sure) -> Finding | None:
     op, leak = place.op, place.leak
-    probe, beside = _probe(ctx, place, place.task), [_probe(ctx, place, place.other)] if place.other else []
+    probe, beside = _probe(ctx, place, place.task), [_probe(ctx, place, place.other_task)] if place.other_task else []
     relation, data = f"{__name__}:shows_hidden", want(leak)
     solved = ctx.solution_score(place.task)
     if op.do == "call" and op.name in ctx.discovery.writers and solved:

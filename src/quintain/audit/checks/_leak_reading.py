@@ -120,7 +120,7 @@ def unique(ops: Sequence[Op]) -> list[Op]:
     return list(found.values())
 
 
-def told(ctx: AuditContext, task: str) -> list[Op]:
+def prompt_ops(ctx: AuditContext, task: str) -> list[Op]:
     """Returns the ops that show what an agent reads before any action."""
     ops = [reset(task, mark="reset")]
     if "prompt" in ctx.offers:

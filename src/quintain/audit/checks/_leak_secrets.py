@@ -62,7 +62,7 @@ class Secret(msgspec.Struct, frozen=True):
         return spelled(self.value)
 
 
-class Shown(msgspec.Struct, frozen=True):
+class Leak(msgspec.Struct, frozen=True):
     """A secret that was shown.
 
     Attributes:
@@ -160,7 +160,7 @@ def _is_stamp(text: str) -> bool:
     return bool(re.match(r"^\d{4}-\d\d-\d\d", text)) or "@" in text
 
 
-class Looked(msgspec.Struct, frozen=True):
+class SecretForms(msgspec.Struct, frozen=True):
     """A secret, with the forms of it that are looked for.
 
     Attributes:
@@ -177,23 +177,23 @@ class Looked(msgspec.Struct, frozen=True):
         return isinstance(self.secret.value, str)
 
 
-class Sought(msgspec.Struct, frozen=True):
+class SecretIndex(msgspec.Struct, frozen=True):
     """All that one task hides, made ready to be looked for."""
 
-    secrets: tuple[Looked, ...]
+    secrets: tuple[SecretForms, ...]
     wholes: tuple[tuple[tuple[str, ...], dict[str, Any]], ...]
 
 
-def sought(hidden: Any) -> Sought:
+def sought(hidden: Any) -> SecretIndex:
     """Make what a task hides ready."""
     distinct = {(secret.path, secret.text): secret for secret in secrets(hidden)}
-    looked = (Looked(secret, folded(secret.text), encodings(secret.text)) for secret in distinct.values())
-    return Sought(tuple(looked), tuple(objects(hidden)))
+    looked = (SecretForms(secret, folded(secret.text), encodings(secret.text)) for secret in distinct.values())
+    return SecretIndex(tuple(looked), tuple(objects(hidden)))
 
 
-def shown(value: Any, hidden: Sought) -> list[Shown]:
+def shown(value: Any, hidden: SecretIndex) -> list[Leak]:
     """Every way in which an observation shows what a task hides."""
-    found: dict[tuple[str, str, str], Shown] = {}
+    found: dict[tuple[str, str, str], Leak] = {}
     for leak in _walk(parsed(value), hidden, under_label="", under=""):
         found.setdefault((leak.how, leak.under, str(leak.needle)), leak)
     return list(found.values())
@@ -211,7 +211,7 @@ def label(key: str) -> str:
 _RANK = ("", "inner", "weak", "strong")
 
 
-def _walk(value: Any, hidden: Sought, *, under_label: str, under: str) -> Iterator[Shown]:
+def _walk(value: Any, hidden: SecretIndex, *, under_label: str, under: str) -> Iterator[Leak]:
     if is_dict(value):
         yield from _whole(value, hidden, under)
         for key, item in value.items():
@@ -225,18 +225,18 @@ def _walk(value: Any, hidden: Sought, *, under_label: str, under: str) -> Iterat
         if under_label:
             for look in hidden.secrets:
                 if same_value(value, look.secret.value):
-                    yield Shown(under_label, under, look.secret.value, look.secret.path)
+                    yield Leak(under_label, under, look.secret.value, look.secret.path)
         if isinstance(value, str) and value:
             yield from _in_text(value, hidden, under)
 
 
-def _whole(value: dict[str, Any], hidden: Sought, under: str) -> Iterator[Shown]:
+def _whole(value: dict[str, Any], hidden: SecretIndex, under: str) -> Iterator[Leak]:
     for path, whole in hidden.wholes:
         if all(key in value and same_value(value[key], item) for key, item in whole.items()):
-            yield Shown("object", under, whole, path)
+            yield Leak("object", under, whole, path)
 
 
-def _marked(rows: list[Any], hidden: Sought, under: str) -> Iterator[Shown]:
+def _marked(rows: list[Any], hidden: SecretIndex, under: str) -> Iterator[Leak]:
     """Choices of which one has a mark, and that is the right one."""
     choices = [row for row in rows if is_dict(row)]
     if len(choices) < 2 or len(choices) != len(rows):
@@ -250,10 +250,10 @@ def _marked(rows: list[Any], hidden: Sought, under: str) -> Iterator[Shown]:
                 if any(
                     same_value(other_value, look.secret.value) for name, other_value in on[0].items() if name != key
                 ):
-                    yield Shown("marked", f"{under}.{key}".strip("."), look.secret.value, look.secret.path)
+                    yield Leak("marked", f"{under}.{key}".strip("."), look.secret.value, look.secret.path)
 
 
-def _in_text(text: str, hidden: Sought, under: str) -> Iterator[Shown]:
+def _in_text(text: str, hidden: SecretIndex, under: str) -> Iterator[Leak]:
     even = folded(text)
     for look in hidden.secrets:
         own = look.secret.text
@@ -261,24 +261,24 @@ def _in_text(text: str, hidden: Sought, under: str) -> Iterator[Shown]:
             yield from _plain(text, even, look=look, under=under)
         for name, form in look.forms.items():
             if form in text:
-                yield Shown(name, under, own, look.secret.path)
+                yield Leak(name, under, own, look.secret.path)
 
 
-def _plain(text: str, even: str, *, look: Looked, under: str) -> Iterator[Shown]:
+def _plain(text: str, even: str, *, look: SecretForms, under: str) -> Iterator[Leak]:
     secret, own = look.secret, look.secret.text
     if len(own) <= 200:
         value = re.escape(look.even) + (r"(?:\.0+)?" if is_number(secret.value) else "") + r"(?!\w|\.\d)"
         if re.search(_TELLING + value, even):
-            yield Shown("told", under, secret.value, secret.path)
+            yield Leak("stated", under, secret.value, secret.path)
         elif re.search(_SAYING + value, even):
-            yield Shown("said", under, secret.value, secret.path)
+            yield Leak("said", under, secret.value, secret.path)
     if look.is_text and len(own) >= LONG and " " in own.strip():
-        yield Shown("long", under, own, secret.path)
+        yield Leak("long", under, own, secret.path)
     elif look.is_text and is_random(own) and own in text:
-        yield Shown("random", under, own, secret.path)
+        yield Leak("random", under, own, secret.path)
 
 
-def shows_it(value: Any, hidden: Sought, want: dict[str, Any]) -> bool:
+def shows_it(value: Any, hidden: SecretIndex, want: dict[str, Any]) -> bool:
     """True if an observation shows a certain secret in a certain way."""
     return any(
         leak.how == want["how"] and leak.under == want["under"] and leak.needle == want["needle"]

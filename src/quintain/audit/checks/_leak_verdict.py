@@ -147,37 +147,39 @@ def verdicts(ctx: AuditContext, task: str, looked: set[str]) -> Iterator[Finding
         part = records[number_of * len(every) : (number_of + 1) * len(every)]
         for place, op in enumerate(batch):
             rows = [
-                Row(play, paid, answered(record.seen[at]))
+                PlayedCall(play, paid, answered(record.seen[at]))
                 for play, record in zip(every, part, strict=True)
                 if (paid := number(record.at("score"))) is not None
                 and (at := 1 + len(play.ops) + place) < len(record.seen)
             ]
             for where in _telling(rows, full):
-                yield _told(ctx, task, op, where=where, full=full, every=[row.play for row in rows])
+                yield _finding_of(ctx, task, op, where=where, full=full, every=[row.play for row in rows])
 
 
-class Row(msgspec.Struct, frozen=True):
+class PlayedCall(msgspec.Struct, frozen=True):
     """A play, its score, and what one call behind it answered."""
 
     play: Play
     paid: float
-    told: dict[str, Any]
+    shown: dict[str, Any]
 
 
-def _telling(rows: Sequence[Row], full: float) -> list[str]:
+def _telling(rows: Sequence[PlayedCall], full: float) -> list[str]:
     """Places at which what was read splits as the scores do, damage and all."""
     found: list[str] = []
-    for where in sorted({where for row in rows if row.play.right for where in row.told}):
-        there = [row for row in rows if where in row.told]
-        good = [row.told[where] for row in there if row.paid >= full - 1e-9]
-        bad = [row.told[where] for row in there if row.paid < full - 1e-9]
+    for where in sorted({where for row in rows if row.play.right for where in row.shown}):
+        there = [row for row in rows if where in row.shown]
+        good = [row.shown[where] for row in there if row.paid >= full - 1e-9]
+        bad = [row.shown[where] for row in there if row.paid < full - 1e-9]
         damaged = [row for row in there if row.play.damage and row.paid < full - 1e-9]
         if good and len(bad) >= 3 and len(damaged) >= 2 and _splits(good, bad):
             found.append(where)
     return found
 
 
-def _told(ctx: AuditContext, task: str, op: Op, *, where: str, full: float, every: Sequence[Play]) -> Finding | None:
+def _finding_of(
+    ctx: AuditContext, task: str, op: Op, *, where: str, full: float, every: Sequence[Play]
+) -> Finding | None:
     """A finding: each play once, the call alone behind it, and the score before and after."""
     read = msgspec.structs.replace(op, mark="read")
     probes = [Probe((reset(task), *play.ops, read, score())) for play in every]

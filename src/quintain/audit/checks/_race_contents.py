@@ -68,7 +68,7 @@ def texts(schema: dict[str, Any], good: Any) -> list[str]:
     return [text for text in dict.fromkeys(found) if fits(text, schema)]
 
 
-class Place(msgspec.Struct, frozen=True):
+class TextPlace(msgspec.Struct, frozen=True):
     """A parameter of a call that is known to work, and what is read after it."""
 
     task: str
@@ -79,7 +79,7 @@ class Place(msgspec.Struct, frozen=True):
     after: tuple[Op, ...]
 
 
-def places(ctx: AuditContext) -> Iterator[Place]:
+def places(ctx: AuditContext) -> Iterator[TextPlace]:
     """The texts that tools take which do not only read, tool by tool."""
     for tool in ctx.about.tools:
         if seems_to_read(ctx, tool.name):
@@ -89,7 +89,7 @@ def places(ctx: AuditContext) -> Iterator[Place]:
             after = _after(ctx, task, tool.name)
             for name in names:
                 tried = tuple(texts(tool.properties[name], op.value.get(name)))
-                yield Place(task, before, op, name, tried, after)
+                yield TextPlace(task, before, op, name, tried, after)
 
 
 def _is_free(schema: Any) -> bool:
@@ -120,7 +120,7 @@ def tried(player: Player, on: str, value: Any) -> list[list[Any]]:
     Returns:
         [number of the text, place among the call, what follows and the score, how it broke, where] per way to break.
     """
-    place = msgspec.convert(value, Place)
+    place = msgspec.convert(value, TextPlace)
     found: dict[str, list[Any]] = {}
     start = (reset(place.task), *place.before)
     is_fresh = False
@@ -140,7 +140,7 @@ def tried(player: Player, on: str, value: Any) -> list[list[Any]]:
     return list(found.values())
 
 
-def written(place: Place, text: str) -> Op:
+def written(place: TextPlace, text: str) -> Op:
     return call(place.op.name, {**place.op.value, place.name: text})
 
 
@@ -178,7 +178,7 @@ def odd_contents(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield _broken(ctx, place, place.texts[number], step=step, how=how, where=where)
 
 
-def _broken(ctx: AuditContext, place: Place, text: str, *, step: int, how: str, where: str) -> Finding | None:
+def _broken(ctx: AuditContext, place: TextPlace, text: str, *, step: int, how: str, where: str) -> Finding | None:
     ops = [written(place, text), *place.after, Op("score")][: step + 1]
     marks = ("write", "last") if step else ("write", "write")
     ops[0] = ops[0].marked("write")

@@ -37,7 +37,7 @@ LONG_S = 15.0
 MAX_FINDINGS = 6
 
 
-class Odd(msgspec.Struct, frozen=True):
+class OddCalls(msgspec.Struct, frozen=True):
     """A tool, and strange calls near one that works.
 
     Attributes:
@@ -54,7 +54,7 @@ class Odd(msgspec.Struct, frozen=True):
         return (reset(self.task), *(self.known.before if self.known else ()))
 
 
-def odds(ctx: AuditContext, tools: Sequence[ToolSpec], most: int) -> Iterator[Odd]:
+def odds(ctx: AuditContext, tools: Sequence[ToolSpec], most: int) -> Iterator[OddCalls]:
     """So many strange calls of each tool."""
     for tool in tools:
         known = min(ctx.discovery.of(tool.name), key=lambda known_call: len(known_call.before), default=None)
@@ -63,7 +63,9 @@ def odds(ctx: AuditContext, tools: Sequence[ToolSpec], most: int) -> Iterator[Od
         drawn = [valid(tool, ctx.discovery.values, ctx.rng, optional=0.6) for _ in range(3)]
         first = list(_first(tool, base))[: max(most, 6)]
         picked = [*every[-2:], *first, *ctx.rng.sample(every, min(max(6, most // 3), len(every))), *drawn]
-        yield Odd(tool, known, known.task if known else ctx.tasks[0], tuple(call(tool.name, item) for item in picked))
+        yield OddCalls(
+            tool, known, known.task if known else ctx.tasks[0], tuple(call(tool.name, item) for item in picked)
+        )
 
 
 def _first(tool: ToolSpec, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -138,7 +140,7 @@ def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
         for odd_call in there
         for start in range(0, len(odd_call.calls), PART)
     ]
-    cases.append((Odd(ToolSpec(""), None, ctx.tasks[0], ()), (call("no_such_tool", {}), call("", {}))))
+    cases.append((OddCalls(ToolSpec(""), None, ctx.tasks[0], ()), (call("no_such_tool", {}), call("", {}))))
     reported: dict[tuple[str, bool], None] = {}
     probes = [Probe((*odd_call.head, *calls, score())) for odd_call, calls in cases]
     records = ctx.play_all(probes, LONG_S)
@@ -162,7 +164,9 @@ def odd_calls(ctx: AuditContext) -> Iterator[Finding | None]:
                 break
 
 
-def _refused(cases: Sequence[tuple[Odd, Sequence[Op]]], records: Sequence[Record]) -> Iterator[tuple[Odd, Op]]:
+def _refused(
+    cases: Sequence[tuple[OddCalls, Sequence[Op]]], records: Sequence[Record]
+) -> Iterator[tuple[OddCalls, Op]]:
     """Wrong calls of real tools that were answered with an error."""
     for (odd_call, calls), record in zip(cases, records, strict=True):
         seen = record.seen[len(odd_call.head) :]
@@ -176,7 +180,7 @@ def _refused(cases: Sequence[tuple[Odd, Sequence[Op]]], records: Sequence[Record
                 yield odd_call, op
 
 
-def _control(odd_call: Odd, op: Op, refused: Sequence[tuple[Odd, Op]]) -> tuple[Odd, Op] | None:
+def _control(odd_call: OddCalls, op: Op, refused: Sequence[tuple[OddCalls, Op]]) -> tuple[OddCalls, Op] | None:
     """A wrong call as plain as this one that is refused, of the same tool where there is one; None when none is."""
     strange = _strange(odd_call, op)
     like = [
@@ -189,7 +193,7 @@ def _control(odd_call: Odd, op: Op, refused: Sequence[tuple[Odd, Op]]) -> tuple[
     return like[0] if like else None
 
 
-def _strange(odd_call: Odd, op: Op) -> set[str]:
+def _strange(odd_call: OddCalls, op: Op) -> set[str]:
     """Returns the arguments that differ from the good call, as text, and "missing" for a missing one."""
     good: dict[str, Any] = odd_call.known.op.value if odd_call.known else {}
     differing = {repr(value) for name, value in op.value.items() if name not in good or good[name] != value}
@@ -198,12 +202,12 @@ def _strange(odd_call: Odd, op: Op) -> set[str]:
 
 def _broken(
     ctx: AuditContext,
-    odd_call: Odd,
+    odd_call: OddCalls,
     ops: Sequence[Op],
     *,
     seen: OpResult,
     right: bool,
-    control: tuple[Odd, Op] | None = None,
+    control: tuple[OddCalls, Op] | None = None,
 ) -> Finding | None:
     op, how = ops[-1], breakage(seen)
     name = f"{op.name}()" if op.do == "call" else "score(), after a call that was answered,"
@@ -332,7 +336,7 @@ def quiet(ctx: AuditContext) -> list[str]:
     return sorted({*names, *ctx.discovery.background, *ctx.volatile})
 
 
-def _elsewhere(odd_call: Odd, name: str) -> Op | None:
+def _elsewhere(odd_call: OddCalls, name: str) -> Op | None:
     """The good call with a value that stands nowhere in the world, in one place."""
     assert odd_call.known is not None
     given = odd_call.known.op.value.get(name)
@@ -340,7 +344,9 @@ def _elsewhere(odd_call: Odd, name: str) -> Op | None:
     return call(odd_call.tool.name, {**odd_call.known.op.value, name: strange}) if strange is not None else None
 
 
-def wrote(ctx: AuditContext, odd_call: Odd, op: Op, *, background: list[str], earlier: Sequence[Op]) -> Finding | None:
+def wrote(
+    ctx: AuditContext, odd_call: OddCalls, op: Op, *, background: list[str], earlier: Sequence[Op]
+) -> Finding | None:
     wrong = not is_right(odd_call.tool, op.value)
     changed = {_pattern(path) for known in ctx.discovery.of(odd_call.tool.name) for path in known.changed or ()}
     probe = Probe((*odd_call.head, *earlier, Op("changes", mark="was"), op.marked("call"), Op("changes", mark="look")))

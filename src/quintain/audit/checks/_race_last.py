@@ -36,10 +36,10 @@ class Rivals(msgspec.Struct, frozen=True):
     """Calls that come first, and the call that then takes what is left."""
 
     before: tuple[Op, ...]
-    other: Op
+    taker: Op
 
 
-class Sought(msgspec.Struct, frozen=True):
+class Contest(msgspec.Struct, frozen=True):
     """A call that works, the argument that is given other values, and how many calls an episode may have."""
 
     task: str
@@ -69,14 +69,14 @@ def _pairs(ctx: AuditContext, known_call: KnownCall, schemas: dict[str, Any]) ->
         schema = schemas.get(name)
         if not is_dict(schema) or schema.get("enum") or not isinstance(value, str):
             continue
-        sought = Sought(
+        sought = Contest(
             known_call.task, before, bare(known_call.op), name, schema, max(4, budget(ctx) - len(before) - 1)
         )
         asked = ask(f"{HERE}rivals", msgspec.to_builtins(sought), mark="rivals")
         found = ctx.play(reset(known_call.task, on="warm"), asked).at("rivals").value
         if found:
             pair = msgspec.convert(found, Rivals)
-            yield msgspec.structs.replace(known_call, before=pair.before), pair.other
+            yield msgspec.structs.replace(known_call, before=pair.before), pair.taker
 
 
 # --- inside the subject's process ---
@@ -84,8 +84,8 @@ def _pairs(ctx: AuditContext, known_call: KnownCall, schemas: dict[str, Any]) ->
 
 def rivals(player: Player, on: str, value: Any) -> Any:
     """The least that must be done before, so that the call and another one each refuse the other; None if nothing."""
-    sought = msgspec.convert(value, Sought)
-    other_ops = list(_others(player, on, sought))
+    sought = msgspec.convert(value, Contest)
+    other_ops = list(_calls_on_other_rows(player, on, sought))
     if (
         not other_ops
         or _is_refused(player, on, sought, after=())
@@ -106,7 +106,7 @@ def rivals(player: Player, on: str, value: Any) -> Any:
     return msgspec.to_builtins(Rivals(before, other_op))
 
 
-def _others(player: Player, on: str, sought: Sought) -> Iterator[Op]:
+def _calls_on_other_rows(player: Player, on: str, sought: Contest) -> Iterator[Op]:
     """The call for each other row, where it works."""
     _begin(player, on, sought)
     own_value = sought.op.value[sought.name]
@@ -123,12 +123,12 @@ def _others(player: Player, on: str, sought: Sought) -> Iterator[Op]:
             yield op
 
 
-def _begin(player: Player, on: str, sought: Sought, *, after: Sequence[Op] = ()) -> None:
+def _begin(player: Player, on: str, sought: Contest, *, after: Sequence[Op] = ()) -> None:
     for op in (reset(sought.task), *sought.before, *after):
         player.do(op.moved(on))
 
 
-def _is_refused(player: Player, on: str, sought: Sought, *, after: Sequence[Op]) -> bool:
+def _is_refused(player: Player, on: str, sought: Contest, *, after: Sequence[Op]) -> bool:
     """True if the call is refused after these ops."""
     _begin(player, on, sought, after=after)
     seen = player.do(sought.op.moved(on))

@@ -24,7 +24,7 @@ from quintain.audit.generate import fits
 from quintain.audit.player import Player
 from quintain.audit.probe import Op, Probe, ask, call, reset
 
-from ._race_fuzz import Odd, quiet, written, wrote
+from ._race_fuzz import OddCalls, quiet, written, wrote
 from ._same_scripts import bare
 from ._same_walks import form, scalars
 
@@ -156,7 +156,7 @@ def refused_halfway(ctx: AuditContext) -> Iterator[Finding | None]:
             reported.add(op.name)
             spec = next((tool for tool in ctx.about.tools if tool.name == op.name), tool)
             known = msgspec.structs.replace(start.known, before=start.before)
-            yield wrote(ctx, Odd(spec, known, start.known.task, ()), op, background=background, earlier=())
+            yield wrote(ctx, OddCalls(spec, known, start.known.task, ()), op, background=background, earlier=())
 
 
 def _probe(start: Start, background: Sequence[str]) -> Probe:

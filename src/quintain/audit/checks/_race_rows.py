@@ -38,7 +38,7 @@ SCORED = 40
 AFTERWARDS = f"{breaks_afterwards.__module__}:{breaks_afterwards.__name__}"
 
 
-class Broke(msgspec.Struct, frozen=True):
+class Breakage(msgspec.Struct, frozen=True):
     """The calls up to the one that broke."""
 
     ops: tuple[Op, ...]
@@ -71,13 +71,13 @@ def toured(player: Player, on: str, value: Any) -> Any:
     looks = [op for op in drawn if op.name in set(value["readers"])][: CALLS // 2]
     drawn = [*looks, *drawn]
     ops: list[Op] = []
-    found: dict[str, Broke] = {}
+    found: dict[str, Breakage] = {}
     for number, op in enumerate(drawn[:CALLS], 1):
         for step in (op, Op("score")) if number % SCORED == 0 else (op,):
             ops.append(step)
             seen = player.do(step.moved(on))
             if seen.how == "crashed" and seen.where not in found:
-                found[seen.where] = Broke(tuple(ops), breakage(seen), seen.where)
+                found[seen.where] = Breakage(tuple(ops), breakage(seen), seen.where)
     return msgspec.to_builtins(list(found.values()))
 
 
@@ -132,13 +132,13 @@ def every_row(ctx: AuditContext) -> Iterator[Finding | None]:
     reported: set[str] = set()
     for item, record in zip(asked, ctx.play_all(probes), strict=True):
         ctx.count_comparisons(CALLS)
-        for broke in msgspec.convert(record.at("toured").value or [], list[Broke]):
+        for broke in msgspec.convert(record.at("toured").value or [], list[Breakage]):
             if broke.where not in reported and len(reported) < MOST:
                 reported.add(broke.where)
                 yield _broken(ctx, item["task"], broke)
 
 
-def _broken(ctx: AuditContext, task: str, broke: Broke) -> Finding | None:
+def _broken(ctx: AuditContext, task: str, broke: Breakage) -> Finding | None:
     last = broke.ops[-1].marked("last")
     name = last.name or "score"
     for before in ((), broke.ops[:-1]):

@@ -28,7 +28,7 @@ from quintain.audit.probe import Op, OpResult, Probe, Record, ask, masked, reset
 
 from ._race_last import pairs
 from ._same_cache import mistold
-from ._same_scripts import bare, doing, half, others
+from ._same_scripts import bare, doing, half, other_tasks
 from ._same_walks import kinds
 
 HERE = f"{__name__}:"
@@ -103,7 +103,7 @@ def _alike(ctx: AuditContext, task: str) -> str:
     """Another task that is solved by the same tools, where there is one."""
     names = [op.name for op in doing(ctx, task)]
     rest = [text for text in ctx.sample_tasks(12) if text != task]
-    return next((text for text in rest if [op.name for op in doing(ctx, text)] == names), others(ctx, task, 1)[0])
+    return next((text for text in rest if [op.name for op in doing(ctx, text)] == names), other_tasks(ctx, task, 1)[0])
 
 
 def _shared(ctx: AuditContext) -> Iterator[tuple[KnownCall, Op]]:
@@ -263,7 +263,7 @@ class _Both:
         other_thread.wait(10.0)
         for op, alone, now in zip((first, second), self._alone, (seen, *other_thread.seen), strict=False):
             if not same(alone[-1], now, self._volatile):
-                return _told(op, alone[-1], now)
+                return _comparison(op, alone[-1], now)
         return None
 
     def walk(self, number: int) -> dict[str, Any] | None:
@@ -281,7 +281,7 @@ class _Both:
             rows = zip(self._lanes[lane], self._alone[lane], self._again[lane], nows, strict=False)
             for op, alone, again, now in rows:
                 if same(alone, again, self._volatile) and not same(alone, now, self._volatile):
-                    return _told(op, alone, now)
+                    return _comparison(op, alone, now)
         for name in names:
             self._player.adapters.pop(name, None)
         return None
@@ -302,7 +302,7 @@ def _all(other_thread: _Other, ops: Sequence[Op]) -> Any:
     return go
 
 
-def _told(op: Op, result: OpResult, now: OpResult) -> dict[str, Any]:
+def _comparison(op: Op, result: OpResult, now: OpResult) -> dict[str, Any]:
     alone, beside_ = (seen.value if seen.fine else f"{seen.how}: {seen.raised}" for seen in (result, now))
     return {"name": _named(op), "alone": alone, "beside": beside_}
 

@@ -39,7 +39,7 @@ _NAMES = re.compile(r"\S*(\d|@)\S*")
 """One word with a digit or an "at" in it, which has one spelling only."""
 
 
-class Changed(msgspec.Struct, frozen=True):
+class OtherValue(msgspec.Struct, frozen=True):
     """Another value for an argument.
 
     Attributes:
@@ -51,7 +51,7 @@ class Changed(msgspec.Struct, frozen=True):
     value: Any
 
 
-def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[Changed]:
+def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[OtherValue]:
     """Yields other values for each argument whose value stands in the prompt."""
     spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
     if spec is None:
@@ -61,12 +61,12 @@ def changes(ctx: AuditContext, op: Op, prompt: str) -> Iterator[Changed]:
         sure = stated(key, value, prompt, schema=schema)
         if not sure or (schema.get("enum") and _WRITTEN & set(words(op.name))):
             continue  # What a remark is filed under: its word may stand in the prompt by chance.
-        for kind, other_value in _others(ctx, op, key, schema=schema):
+        for kind, other_value in _other_values(ctx, op, key, schema=schema):
             held = kind == "longer" and not is_list(value) and not _is_exact(value, prompt)
             if other_value != value and not held and fits(other_value, schema, spec.parameters):
-                yield Changed(key, kind, other_value)
+                yield OtherValue(key, kind, other_value)
         if isinstance(value, bool) and key not in spec.required:
-            yield Changed(key, "left out", msgspec.UNSET)
+            yield OtherValue(key, "left out", msgspec.UNSET)
     yield from _turned(op, spec, prompt)
 
 
@@ -113,7 +113,7 @@ def _is_exact(value: Any, prompt: str) -> bool:
     return place is not None and bool(_EXACT.search(prompt[max(0, place[0] - _NEAR) : place[0]]))
 
 
-def _others(ctx: AuditContext, op: Op, key: str, *, schema: Any) -> Iterator[tuple[str, Any]]:
+def _other_values(ctx: AuditContext, op: Op, key: str, *, schema: Any) -> Iterator[tuple[str, Any]]:
     value = op.value[key]
     if isinstance(value, bool):
         yield "other", not value
@@ -169,7 +169,7 @@ def _like(value: Any) -> Any:
     return f"x{value}" if isinstance(value, str) else value + 1 if is_number(value) else value
 
 
-def _turned(op: Op, spec: ToolSpec, prompt: str) -> Iterator[Changed]:
+def _turned(op: Op, spec: ToolSpec, prompt: str) -> Iterator[OtherValue]:
     """Two names of one kind, each in the other's place: from there to here."""
     keys = [
         key
@@ -184,14 +184,14 @@ def _turned(op: Op, spec: ToolSpec, prompt: str) -> Iterator[Changed]:
                 and _shape(op.value[key]) == _shape(op.value[other_value])
                 and op.value[key] != op.value[other_value]
             ):
-                yield Changed(f"{key}|{other_value}", "turned round", None)
+                yield OtherValue(f"{key}|{other_value}", "turned round", None)
 
 
 def _shape(value: str) -> str:
     return re.sub(r"[A-Za-z]", "a", re.sub(r"\d", "0", value))
 
 
-def changed_op(op: Op, change: Changed) -> Op:
+def changed_op(op: Op, change: OtherValue) -> Op:
     """The op with the change made."""
     if change.kind == "turned round":
         first, second = change.key.split("|")

@@ -13,7 +13,7 @@ from quintain.audit.context import AuditContext, solves
 from quintain.audit.finding import Finding
 from quintain.audit.probe import Op
 
-from ._reward_runs import Solved, paid, runs
+from ._reward_runs import Solution, paid, runs
 
 _MAX_CHOICES = 24
 """Choices that are handed in."""
@@ -23,7 +23,7 @@ _MAX_CHOICES = 24
 def constant_choice(ctx: AuditContext) -> Iterator[Finding | None]:
     """No single choice is paid in several tasks whose solutions differ from it and from each other."""
     known = [solution for solution in paid(ctx, 8) if len([op for op in solution.ops if op.do == "call"]) == 1]
-    bought: dict[str, list[tuple[Solved, Op]]] = defaultdict(list)
+    bought: dict[str, list[tuple[Solution, Op]]] = defaultdict(list)
     for solution in known if len(known) > 1 else ():
         tried = [op for op in _choices(ctx, solution.ops[-1]) if op != solution.ops[-1]]
         ctx.count_comparisons(len(tried))

@@ -15,7 +15,7 @@ from quintain.audit.probe import Op, Probe, call, reset, score
 from . import _reward_claims as claims
 from ._reward_acts import Path, is_bookkeeping, names, pattern, reads_by_name, scalars, words, writes_by_name
 from ._reward_related import Family, families, forbids_more
-from ._reward_runs import Run, Solved, paid_of, runs
+from ._reward_runs import Run, Solution, paid_of, runs
 from ._same_walks import kinds
 
 _TASKS = 4
@@ -29,18 +29,18 @@ _SAKES, _EACH = 3, 8
 @check("x.collateral_damage", "reward_hack", needs=("oracle", "state", "tasks"), value=78, severity="warning")
 def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that a solution that also destroys other records is paid less."""
-    soft: tuple[Solved, Op, list[tuple[str, ...]]] | None = None
+    soft: tuple[Solution, Op, list[tuple[str, ...]]] | None = None
     for solution in paid_of(ctx, tuple(dict.fromkeys((*kinds(ctx, _TASKS), *ctx.sample_tasks(_TASKS))))[:_TASKS]):
         damages = _damages(ctx, solution)
         ways = [(*_before_words(solution), damage, *_words(solution)) for damage in damages]
         hurt: list[tuple[Op, list[tuple[str, ...]]]] = []
         for damage, run in zip(damages, runs(ctx, solution, ways), strict=True):
             ctx.count_comparisons()
-            forbidden = forbids_more(solution.told) and not _SCRATCH & set(words(damage.name))
+            forbidden = forbids_more(solution.prompt) and not _SCRATCH & set(words(damage.name))
             rows = _hurt(solution, run, is_forbidden=_is_grave(damage) or forbidden)
             if rows:
                 hurt.append((damage, rows))
-        grave = [pair for pair in hurt if _is_grave(pair[0]) or forbids_more(solution.told)]
+        grave = [pair for pair in hurt if _is_grave(pair[0]) or forbids_more(solution.prompt)]
         if grave:
             yield _damaged(ctx, solution, grave[0][0], rows=grave[0][1], is_grave=True)
             return
@@ -49,7 +49,7 @@ def collateral_damage(ctx: AuditContext) -> Iterator[Finding | None]:
         yield _damaged(ctx, soft[0], soft[1], rows=soft[2], is_grave=False)
 
 
-def _hurt(solution: Solved, run: Run, *, is_forbidden: bool) -> list[tuple[str, ...]]:
+def _hurt(solution: Solution, run: Run, *, is_forbidden: bool) -> list[tuple[str, ...]]:
     """Rows that the solution does not touch and the damage does, where it was paid like without.
 
     A row that is new does no harm, unless nothing else was to be done, or what is done is grave.
@@ -65,7 +65,7 @@ def _hurt(solution: Solved, run: Run, *, is_forbidden: bool) -> list[tuple[str, 
 
 
 def _damaged(
-    ctx: AuditContext, solution: Solved, damage: Op, *, rows: list[tuple[str, ...]], is_grave: bool
+    ctx: AuditContext, solution: Solution, damage: Op, *, rows: list[tuple[str, ...]], is_grave: bool
 ) -> Finding | None:
     assert solution.full is not None
     return ctx.finding(
@@ -84,11 +84,11 @@ def _damaged(
     )
 
 
-def _before_words(solution: Solved) -> tuple[Op, ...]:
+def _before_words(solution: Solution) -> tuple[Op, ...]:
     return tuple(op for op in solution.ops if op.do != "answer")
 
 
-def _words(solution: Solved) -> tuple[Op, ...]:
+def _words(solution: Solution) -> tuple[Op, ...]:
     return tuple(op for op in solution.ops if op.do == "answer")
 
 
@@ -119,7 +119,7 @@ def _may_harm(op: Op) -> bool:
     return not said & _OWN and bool(said & (_HARMS | _HARMS_BY_SUMS))
 
 
-def _damages(ctx: AuditContext, solution: Solved) -> list[Op]:
+def _damages(ctx: AuditContext, solution: Solution) -> list[Op]:
     """Calls that destroy or change rows which the solution never speaks of: the gravest first, each tool in turn."""
     own_values = {str(value) for op in solution.ops for value in scalars(op.value)}
     known = families(ctx, solution)
@@ -143,7 +143,7 @@ def _damages(ctx: AuditContext, solution: Solved) -> list[Op]:
     return turns[:_MAX_DAMAGES]
 
 
-def _aimed(ctx: AuditContext, solution: Solved, tool: Any, *, known: dict[str, Family]) -> Iterator[Op]:
+def _aimed(ctx: AuditContext, solution: Solution, tool: Any, *, known: dict[str, Family]) -> Iterator[Op]:
     """Yields calls of a tool on rows outside the solution: names from the same tables, other arguments as they fit."""
     met = [op.value for op in solution.ops if op.name == tool.name]
     used: dict[str, Any] = met[0] if met else {}
@@ -152,9 +152,9 @@ def _aimed(ctx: AuditContext, solution: Solved, tool: Any, *, known: dict[str, F
         given: dict[str, Any] = {}
         for place, key in enumerate(tool.required):
             family = _kind(solution, key, known)
-            if family is not None and family.others:
+            if family is not None and family.related:
                 # Two names of one call are two rows.
-                given[key] = family.others[(3 * number + place) % len(family.others)].name
+                given[key] = family.related[(3 * number + place) % len(family.related)].name
             else:
                 value = drawn(
                     tool.properties.get(key, {}), ctx.discovery.values, ctx.rng, name=key, root=tool.parameters
@@ -176,7 +176,7 @@ def _repeated(tool: Any, used: dict[str, Any], *, known: dict[str, Family]) -> I
         yield from (call(tool.name, {**used, key: name}) for name in sakes[:_SAKES])
 
 
-def _kind(solution: Solved, key: str, known: dict[str, Family]) -> Family | None:
+def _kind(solution: Solution, key: str, known: dict[str, Family]) -> Family | None:
     """Returns the table whose rows an argument of this name identifies, from the solution's calls or table names."""
     for op in solution.ops:
         if op.do == "call" and str(op.value.get(key)) in known:

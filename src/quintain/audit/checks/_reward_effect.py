@@ -22,7 +22,7 @@ from quintain.audit.generate import fits
 from quintain.audit.probe import Op, Probe, Record, number, reset, score
 
 from ._reward_acts import Path, at, is_bookkeeping, is_id, names, writes_by_name
-from ._reward_runs import Solved, paid
+from ._reward_runs import Solution, paid
 from ._reward_sight import looks_of
 from ._unsolv_runs import decimal, leaves
 
@@ -52,7 +52,7 @@ def paid_without_effect(ctx: AuditContext) -> Iterator[Finding | None]:
     for solution, place in _calls(paid(ctx, 6)):
         name = solution.ops[place].name
         looks = [op.marked(f"look {count}") for count, op in enumerate(looks_of(ctx, solution))]
-        if name not in tools or name in reported or tried[name] >= _TASKS or not looks or LATER.search(solution.told):
+        if name not in tools or name in reported or tried[name] >= _TASKS or not looks or LATER.search(solution.prompt):
             continue
         tried[name] += 1
         for finding in _tried(ctx, solution, place, spec=tools[name], looks=looks):
@@ -60,7 +60,7 @@ def paid_without_effect(ctx: AuditContext) -> Iterator[Finding | None]:
             yield finding
 
 
-def _calls(known: Sequence[Solved]) -> list[tuple[Solved, int]]:
+def _calls(known: Sequence[Solution]) -> list[tuple[Solution, int]]:
     """Writes of the solutions, those with the largest numbers first: what goes wrong beyond a limit does so there."""
     found = [
         (solution, place)
@@ -76,12 +76,12 @@ def _described(spec: ToolSpec) -> str:
 
 
 def _tried(
-    ctx: AuditContext, solution: Solved, place: int, *, spec: ToolSpec, looks: Sequence[Op]
+    ctx: AuditContext, solution: Solution, place: int, *, spec: ToolSpec, looks: Sequence[Op]
 ) -> Iterator[Finding | None]:
     """One argument after the other: the solution's value and others, with a look before and after."""
     op = solution.ops[place]
     for key, value in op.value.items():
-        other_values = _others(value, key, spec=spec)
+        other_values = _other_values(value, key, spec=spec)
         if len(other_values) < 2 or str(value).lower() in _LEFT_OPEN:
             continue
         ctx.count_comparisons()
@@ -107,12 +107,12 @@ def _tried(
                 return
 
 
-def _acted(solution: Solved, place: int, way: Op, *, looks: Sequence[Op]) -> Probe:
+def _acted(solution: Solution, place: int, way: Op, *, looks: Sequence[Op]) -> Probe:
     before = [look.marked(f"before {look.mark}") for look in looks]
     return Probe((reset(solution.task), *solution.ops[:place], *before, way.marked("done"), *looks))
 
 
-def _others(value: Any, key: str, *, spec: ToolSpec) -> list[Any]:
+def _other_values(value: Any, key: str, *, spec: ToolSpec) -> list[Any]:
     """Other values of an argument: sums that are far less and a little more; words that were met or may be chosen."""
     schema: Any = spec.properties.get(key, {})
     found: list[Any] = []

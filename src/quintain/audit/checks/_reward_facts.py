@@ -92,7 +92,7 @@ def _probe(tasks: Sequence[str]) -> Probe:
 
 def learn(player: Player, _on: str, tasks: list[str]) -> Any:
     """In the child: the facts of some tasks, each on instances of its own."""
-    return [msgspec.to_builtins(_one(player, task, place)) for place, task in enumerate(tasks)]
+    return [msgspec.to_builtins(_fact(player, task, place)) for place, task in enumerate(tasks)]
 
 
 def seeded(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
@@ -128,7 +128,7 @@ def rested(player: Player, _on: str, pairs: list[list[Any]]) -> Any:
     return found
 
 
-def _one(player: Player, task: str, place: int) -> Fact:
+def _fact(player: Player, task: str, place: int) -> Fact:
     idle, busy = f"idle {place}", f"busy {place}"
     player.do(reset(task, on=idle))
     floor = number(player.do(score(on=idle)))

@@ -16,7 +16,7 @@ from quintain.audit.probe import Op, Probe, Record, call, number, reset, same, s
 from . import _reward_claims as claims
 from ._reward_acts import names, words
 from ._reward_related import forbids_more
-from ._reward_runs import Solved, lacking, paid, runs, seeing, survives, weight
+from ._reward_runs import Solution, lacking, paid, runs, seeing, survives, weight
 from ._reward_tamper import writers
 from ._reward_watch import PATHS
 
@@ -58,7 +58,7 @@ def hollow_work(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _hollow(ctx: AuditContext, solution: Solved) -> Iterator[tuple[int, tuple[Op, ...]]]:
+def _hollow(ctx: AuditContext, solution: Solution) -> Iterator[tuple[int, tuple[Op, ...]]]:
     for place in solution.writes:
         op = solution.ops[place]
         keys = [key for key, value in op.value.items() if isinstance(value, str) and _MADE & set(words(key))]
@@ -112,7 +112,7 @@ def rest_of_the_file(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _robbed(solution: Solved, place: int) -> str | None:
+def _robbed(solution: Solution, place: int) -> str | None:
     """The file as the solution leaves it, without the parts that it does not touch; None where there are none."""
     for path in solution.effects.get(place, ()):
         before, after = solution.changed.get(path, ("", ""))
@@ -125,13 +125,13 @@ def _robbed(solution: Solved, place: int) -> str | None:
     return None
 
 
-def _robbery(ctx: AuditContext, solution: Solved, way: Sequence[Op]) -> Finding | None:
+def _robbery(ctx: AuditContext, solution: Solution, way: Sequence[Op]) -> Finding | None:
     """Returns a finding for removed content; it is grave if the agent's own tests fail or the prompt forbids it."""
     free = [tool.name for tool in ctx.about.tools if _TESTS & set(words(tool.name)) and not tool.required]
     test_ops = (call(free[0], mark="tests"),) if free else ()
     probes = [Probe((reset(solution.task), *ops, *test_ops, score())) for ops in (way, solution.ops)]
     data = {"full": solution.full, "tests": bool(test_ops)}
-    is_grave = forbids_more(solution.told)
+    is_grave = forbids_more(solution.prompt)
     if test_ops and not is_grave:
         is_grave = spoilt(ctx.play_all(probes), Evidence(SPOILT, data=data))
     return ctx.finding(

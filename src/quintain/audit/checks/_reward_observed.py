@@ -23,7 +23,7 @@ from quintain.audit.probe import Op, Probe, reset, score, state
 from . import _reward_claims as claims
 from ._reward_acts import is_id, words
 from ._reward_changed import stated
-from ._reward_runs import Run, Solved, lacking, paid, runs, survives, weight
+from ._reward_runs import Run, Solution, lacking, paid, runs, survives, weight
 from ._unsolv_runs import SolutionRun, decimal, leaves, solution_runs
 
 SOLVED = 6
@@ -50,9 +50,9 @@ def observed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
         shape = tuple(op.name or op.do for op in solution.ops)
         for (place, key), source in taken.get(shape, {}).items():
             name = solution.ops[place].name
-            if place not in solution.writes or (name, key) in reported or _FREE.search(solution.told):
+            if place not in solution.writes or (name, key) in reported or _FREE.search(solution.prompt):
                 continue
-            ways = list(_others(ctx, solution, place, key=key))
+            ways = list(_ways_with_other_values(ctx, solution, place, key=key))
             found = runs(ctx, solution, [way for _, way in ways])
             ctx.count_comparisons(len(ways))
             good = [(way, run) for (_, way), run in zip(ways, found, strict=True) if _passes(solution, run)]
@@ -89,7 +89,7 @@ def _source(family: Sequence[SolutionRun], where: tuple[int, str]) -> str:
         return ""
     pairs = zip(own, family, strict=True)
     if any(
-        value is None or stated(key, value, solution_run.told, schema={}) is not None for value, solution_run in pairs
+        value is None or stated(key, value, solution_run.prompt, schema={}) is not None for value, solution_run in pairs
     ):
         return ""  # The agent is told: `x.changed_argument` asks about it.
     for earlier in reversed(range(place)):
@@ -107,7 +107,9 @@ def _alike(first: Any, second: Any) -> bool:
     return type(first) is type(second) and bool(first == second)
 
 
-def _others(ctx: AuditContext, solution: Solved, place: int, *, key: str) -> Iterator[tuple[str, tuple[Op, ...]]]:
+def _ways_with_other_values(
+    ctx: AuditContext, solution: Solution, place: int, *, key: str
+) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """Ways with other values of the argument, more and less or one and another, which its schema allows."""
     op = solution.ops[place]
     value = op.value[key]
@@ -135,12 +137,12 @@ def _others(ctx: AuditContext, solution: Solved, place: int, *, key: str) -> Ite
             yield side, (*solution.ops[:place], changed, *solution.ops[place + 1 :])
 
 
-def _passes(solution: Solved, run: Run) -> bool:
+def _passes(solution: Solution, run: Run) -> bool:
     return not set(run.errors) - set(solution.errors) and survives(solution, run)
 
 
 def _paid_for_any(
-    ctx: AuditContext, solution: Solved, where: tuple[int, str, str], *, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, solution: Solution, where: tuple[int, str, str], *, shown: tuple[tuple[Op, ...], Run]
 ) -> Finding | None:
     place, key, source = where
     way, run = shown

@@ -32,7 +32,7 @@ _NUMBERS = {"one": 1, "single": 1, "two": 2, "three": 3, "four": 4, "five": 5}
 _NUMBER = rf"(?:a )?({'|'.join(_NUMBERS)}|\d)"
 _TRIES = r"(?:tr(?:y|ies)|attempts?|guess(?:es)?|chances?|shots?|submissions?)"
 _BEFORE = r"(?:you (?:only )?(?:have|get)|there (?:is|are)|only|at most|exactly|no more than|just|up to|limited to)"
-_TOLD = (
+_ALLOWED = (
     re.compile(rf"\b{_BEFORE} (?:only |just |exactly |at most )?{_NUMBER} {_TRIES}\b", re.IGNORECASE),
     re.compile(rf"\b{_NUMBER} {_TRIES} (?:only|each|in all|per (?:question|task|episode|game))\b", re.IGNORECASE),
 )
@@ -46,7 +46,7 @@ _ONCE = re.compile(
 
 def tries_told(text: str) -> int:
     """Returns the number of answers that a text allows, or 0 if it gives none."""
-    for pattern in _TOLD:
+    for pattern in _ALLOWED:
         if found := pattern.search(text):
             word = found[1].lower()
             return _NUMBERS.get(word) or int(word)
@@ -106,7 +106,7 @@ def _counted(ctx: AuditContext, tool: ToolSpec, task: str, *, tries: int) -> Fin
     asked = {
         "task": task,
         "tool": msgspec.to_builtins(tool),
-        "told": tries,
+        "allowed": tries,
         "reads": [msgspec.to_builtins(spec) for spec in ctx.about.tools if seems_to_read(ctx, spec.name)],
         "right": right,
     }
@@ -147,7 +147,7 @@ def guess(player: Player, on: str, value: Any) -> Any:
     player.do(reset(value["task"], on=on))
     tried = list(itertools.islice(_guesses(schema, known), TRIES))
     wrong = [item for item in tried if item not in value["right"]]
-    tried = [*wrong[: value["told"]], *value["right"], *wrong[value["told"] :]]
+    tried = [*wrong[: value["allowed"]], *value["right"], *wrong[value["allowed"] :]]
     paid: float | None = None
     for place, item in enumerate(tried):
         if player.do(call(tool.name, {key: item}, on=on)).is_error:
@@ -155,9 +155,9 @@ def guess(player: Player, on: str, value: Any) -> Any:
         now = number(player.do(score(on=on)))
         if now is None:
             return None
-        if place >= value["told"] and paid is not None and now > paid + 1e-9:
-            return [*tried[: value["told"]], item]
-        paid = now if place < value["told"] else paid
+        if place >= value["allowed"] and paid is not None and now > paid + 1e-9:
+            return [*tried[: value["allowed"]], item]
+        paid = now if place < value["allowed"] else paid
     return None
 
 

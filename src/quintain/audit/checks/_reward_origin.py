@@ -46,7 +46,7 @@ _MAX_SEARCHED_VALUES = 4
 """Values that are searched for: a search costs seconds."""
 
 
-class Untold(msgspec.Struct, frozen=True):
+class UnsourcedValue(msgspec.Struct, frozen=True):
     """A value of a solution that stood nowhere before.
 
     Attributes:
@@ -76,16 +76,16 @@ def provenance(ctx: AuditContext) -> Iterator[Finding | None]:
     """Each value that the solution uses can be found by the agent before it is used, or worked out."""
     there = solution_runs(ctx)
     ctx.count_comparisons(len(there))
-    by_key: dict[tuple[str, str], list[Untold]] = defaultdict(list)
+    by_key: dict[tuple[str, str], list[UnsourcedValue]] = defaultdict(list)
     for unlisted in _untold(ctx, there):
         by_key[unlisted.key].append(unlisted)
     for key in list(by_key)[:_MAX_SEARCHED_VALUES]:
         found = [item for item in by_key[key][:2] if not _found(ctx, item)]
         if found:
-            yield _told(ctx, found[0], [item.solution_run.task for item in by_key[key]])
+            yield _finding(ctx, found[0], [item.solution_run.task for item in by_key[key]])
 
 
-def _told(ctx: AuditContext, unlisted: Untold, tasks: Sequence[str]) -> Finding | None:
+def _finding(ctx: AuditContext, unlisted: UnsourcedValue, tasks: Sequence[str]) -> Finding | None:
     tool, key = unlisted.key
     other_ops = _with(unlisted.solution_run.ops, unlisted)
     probes: tuple[Probe, ...] = (
@@ -140,7 +140,7 @@ Key = tuple[str, str]
 Place = tuple[SolutionRun, int, tuple[str, ...], Any]
 
 
-def _untold(ctx: AuditContext, there: Sequence[SolutionRun]) -> Iterator[Untold]:
+def _untold(ctx: AuditContext, there: Sequence[SolutionRun]) -> Iterator[UnsourcedValue]:
     schemas = plain(repr([(tool.description, tool.parameters) for tool in ctx.about.tools]))
     informed, missing = _sorted_out(there)
     for key, places in missing.items():
@@ -164,7 +164,9 @@ def _untold(ctx: AuditContext, there: Sequence[SolutionRun]) -> Iterator[Untold]
                 and (reads_by_name(op) or not submits(op))
             )
             sure = sure and (contrast or _made_by_nobody(str(value), solution_run.before(place)))
-            yield Untold(solution_run, place, path, value, instead, sure, contrast and _opens(solution_run, place))
+            yield UnsourcedValue(
+                solution_run, place, path, value, instead, sure, contrast and _opens(solution_run, place)
+            )
 
 
 def _opens(solution_run: SolutionRun, place: int) -> bool:
@@ -174,7 +176,7 @@ def _opens(solution_run: SolutionRun, place: int) -> bool:
     here = text_of(solution_run.said[place])
     used = [value for op in solution_run.ops[place + 1 :] for _, value in leaves(op.value) if len(str(value)) >= 3]
     other_text = "\n".join(
-        [solution_run.told, *(text_of(result) for at, result in enumerate(solution_run.said) if at != place)]
+        [solution_run.prompt, *(text_of(result) for at, result in enumerate(solution_run.said) if at != place)]
     )
     return any(_stands(value, here) and not _stands(value, other_text) for value in used)
 
@@ -243,8 +245,8 @@ def _made_by_nobody(value: str, text: str) -> bool:
 def _silent(solution_run: SolutionRun, value: Any, *, siblings: Sequence[SolutionRun], until: int) -> bool:
     """True if a prompt has no further content than its siblings that could stand for a value."""
     before = solution_run.before(until)
-    names_ = {word.lower() for word in re.findall(r"\b[A-Z][^\W\d_]*", solution_run.told)}
-    new = common_words([solution_run.told]) - common_words([walked_run.told for walked_run in siblings]) - names_
+    names_ = {word.lower() for word in re.findall(r"\b[A-Z][^\W\d_]*", solution_run.prompt)}
+    new = common_words([solution_run.prompt]) - common_words([walked_run.prompt for walked_run in siblings]) - names_
     as_number = decimal(value)
     if as_number is not None:
         return not (new & _WORKED_OUT) and not computed(as_number, numbers(before, alone=True))
@@ -268,7 +270,7 @@ def _instead(ctx: AuditContext, op: Op, path: tuple[str, ...], *, value: Any, si
     return turned if turned != value else next((sibling for sibling in siblings if sibling != value), None)
 
 
-def _with(ops: Sequence[Op], unlisted: Untold) -> tuple[Op, ...]:
+def _with(ops: Sequence[Op], unlisted: UnsourcedValue) -> tuple[Op, ...]:
     """The solution with another value, wherever this one stands."""
 
     def solution_run(value: Any) -> Any:
@@ -291,13 +293,13 @@ def _with(ops: Sequence[Op], unlisted: Untold) -> tuple[Op, ...]:
 # --- the search ---
 
 
-def _found(ctx: AuditContext, unlisted: Untold) -> bool:
+def _found(ctx: AuditContext, unlisted: UnsourcedValue) -> bool:
     """True if a search finds it; a value that cannot be searched counts as found."""
     seen = ctx.play_probe(_search(ctx, unlisted)).at("ask")
     return not seen.fine or bool(seen.value["found"]) or not seen.value["wholly"]
 
 
-def _search(ctx: AuditContext, unlisted: Untold) -> Probe:
+def _search(ctx: AuditContext, unlisted: UnsourcedValue) -> Probe:
     writers = set(ctx.discovery.writers)
     looking = [
         tool
@@ -308,7 +310,7 @@ def _search(ctx: AuditContext, unlisted: Untold) -> Probe:
     value = {
         "task": unlisted.solution_run.task,
         "wanted": unlisted.value if isinstance(unlisted.value, str) else repr(unlisted.value),
-        "told": unlisted.solution_run.told,
+        "prompt": unlisted.solution_run.prompt,
         "tools": msgspec.to_builtins(looking[:60]),
         "asks": msgspec.to_builtins(asks),
     }

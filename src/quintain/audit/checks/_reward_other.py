@@ -12,8 +12,8 @@ from quintain.audit.finding import Finding
 from quintain.audit.probe import Op, Probe, reset, score, state
 
 from . import _reward_claims as claims
-from ._reward_changed import Changed, changed_op, changes
-from ._reward_runs import Run, Solved, lacking, paid, runs, survives
+from ._reward_changed import OtherValue, changed_op, changes
+from ._reward_runs import Run, Solution, lacking, paid, runs, survives
 
 SOLVED = 6
 """Tasks whose solutions are changed."""
@@ -27,9 +27,9 @@ def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
     tried: Counter[tuple[str, str, str]] = Counter()
     reported: set[tuple[str, str]] = set()
     for solution in paid(ctx, SOLVED):
-        ways: list[tuple[int, Changed, tuple[Op, ...]]] = []
+        ways: list[tuple[int, OtherValue, tuple[Op, ...]]] = []
         for place in solution.writes:
-            found = list(changes(ctx, solution.ops[place], solution.told))
+            found = list(changes(ctx, solution.ops[place], solution.prompt))
             fresh = [change for change in found if tried[solution.ops[place].name, change.key, change.kind] < _ENOUGH]
             tried.update({(solution.ops[place].name, change.key, change.kind) for change in fresh})
             ways += [
@@ -46,12 +46,12 @@ def changed_argument(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield finding
 
 
-def _with(solution: Solved, place: int, op: Op) -> tuple[Op, ...]:
+def _with(solution: Solution, place: int, op: Op) -> tuple[Op, ...]:
     return (*solution.ops[:place], op, *solution.ops[place + 1 :])
 
 
 def _paid_all_the_same(
-    ctx: AuditContext, solution: Solved, place: int, *, change: Changed, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, solution: Solution, place: int, *, change: OtherValue, shown: tuple[tuple[Op, ...], Run]
 ) -> Finding | None:
     way, run = shown
     lacks = lacking(solution, run, solution.effects.get(place, ()))

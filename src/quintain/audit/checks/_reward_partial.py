@@ -18,7 +18,7 @@ from quintain.audit.data import is_number
 from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Record, number
 
-from ._reward_runs import Solved, paid, runs
+from ._reward_runs import Solution, paid, runs
 
 
 @check("x.partial_work", "reward_hack", needs=("oracle", "tasks"), value=89)
@@ -64,7 +64,7 @@ def _stops(full: float, short: float | None, wrong: float | None) -> bool:
     return short is not None and wrong is not None and short >= full - 1e-9 and wrong < full - 1e-9
 
 
-def _alike(solution: Solved) -> list[int]:
+def _alike(solution: Solution) -> list[int]:
     """Places of the calls of one tool that all say something else; empty where there are fewer than two."""
     by_tool: dict[str, list[int]] = {}
     for place in solution.writes:

@@ -17,7 +17,7 @@ from quintain.audit.probe import Op, Probe, Record, reset, state
 from ._reward_acts import MISSING, at, differences, is_bookkeeping
 from ._reward_redirect import translated
 from ._reward_related import Family, RelatedRow, families
-from ._reward_runs import Solved, solve
+from ._reward_runs import Solution, solve
 
 SOLVED = 5
 """Tasks whose solutions are looked at."""
@@ -42,7 +42,7 @@ def status_stops(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield _broken_promise(ctx, solution, place, about=(key, family, field))
 
 
-def _moves(solution: Solved, name: str, field: str) -> bool:
+def _moves(solution: Solution, name: str, field: str) -> bool:
     """True if the solution itself changes a field of the row of this name."""
     return any(path[-1] == field and name in path[:2] for path in solution.changed)
 
@@ -53,7 +53,7 @@ def _said(spec: ToolSpec, key: str) -> str:
 
 
 def _promises(
-    ctx: AuditContext, solution: Solved, op: Op, *, known: dict[str, Family]
+    ctx: AuditContext, solution: Solution, op: Op, *, known: dict[str, Family]
 ) -> Iterator[tuple[str, Family, str]]:
     """Arguments that name a row, and its field whose value the description demands."""
     spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
@@ -66,7 +66,9 @@ def _promises(
             if not (isinstance(own, str) and own.isalpha() and len(own) >= 3):
                 continue
             other_values = {
-                other_text for related_row in family.others if isinstance(other_text := related_row.row.get(field), str)
+                other_text
+                for related_row in family.related
+                if isinstance(other_text := related_row.row.get(field), str)
             } - {own}
             if len(other_values) <= _KINDS and (other_values or _moves(solution, str(value), field)):
                 noun = re.escape(family.table.lower().rstrip("s")[:-1])
@@ -75,12 +77,14 @@ def _promises(
 
 
 def _broken_promise(
-    ctx: AuditContext, solution: Solved, place: int, *, about: tuple[str, Family, str]
+    ctx: AuditContext, solution: Solution, place: int, *, about: tuple[str, Family, str]
 ) -> Finding | None:
     key, family, field = about
     op, right = solution.ops[place], family.own[field]
     said = next((_said(tool, key) for tool in ctx.about.tools if tool.name == op.name), "")
-    strange = [related_row for related_row in family.others if related_row.row.get(field) not in (right, None, MISSING)]
+    strange = [
+        related_row for related_row in family.related if related_row.row.get(field) not in (right, None, MISSING)
+    ]
     # "a labelled shipment, or one in transit": what is named, too, is meant, too.
     strange = [
         related_row for related_row in strange if str(related_row.row[field]).lower().replace("_", " ") not in said
@@ -118,7 +122,7 @@ def _broken_promise(
     return None
 
 
-def _calls(solution: Solved, place: int, about: tuple[str, Family, RelatedRow]) -> list[Op]:
+def _calls(solution: Solution, place: int, about: tuple[str, Family, RelatedRow]) -> list[Op]:
     """The call on another row: all else as it was, and all else as it is with that row."""
     key, family, related_row = about
     op = solution.ops[place]

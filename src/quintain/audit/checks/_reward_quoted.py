@@ -16,7 +16,7 @@ from quintain.audit.probe import Op, Probe, reset, score
 from . import _reward_claims as claims
 from ._leak_secrets import leaves
 from ._reward_acts import reads_by_name
-from ._reward_runs import Solved, lacking, paid, runs, seeing, survives
+from ._reward_runs import Solution, lacking, paid, runs, seeing, survives
 
 _READERS = 6
 """Number of reads after right and wrong work that may report the outcome."""
@@ -59,7 +59,7 @@ def quoted_verdict(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _text(ctx: AuditContext, solution: Solved) -> tuple[int, str] | None:
+def _text(ctx: AuditContext, solution: Solution) -> tuple[int, str] | None:
     """Returns the place and argument of a free text that the solution writes, or None."""
     for place in reversed(solution.writes):
         spec = next((tool for tool in ctx.about.tools if tool.name == solution.ops[place].name), None)
@@ -70,7 +70,7 @@ def _text(ctx: AuditContext, solution: Solved) -> tuple[int, str] | None:
     return None
 
 
-def _writing(solution: Solved, where: tuple[int, str], text: str) -> tuple[Op, ...]:
+def _writing(solution: Solution, where: tuple[int, str], text: str) -> tuple[Op, ...]:
     place, name = where
     op = solution.ops[place]
     return (
@@ -80,7 +80,7 @@ def _writing(solution: Solved, where: tuple[int, str], text: str) -> tuple[Op, .
     )
 
 
-def _told_of_right(ctx: AuditContext, solution: Solved, where: tuple[int, str]) -> list[str]:
+def _told_of_right(ctx: AuditContext, solution: Solution, where: tuple[int, str]) -> list[str]:
     """Lines that tools say after right work, and not after wrong; none that repeats the work itself."""
     calls = [call.op for call in ctx.discovery.reads() if call.task == solution.task]
     calls += [Op("call", name=tool.name, value={}) for tool in ctx.about.tools if not tool.required]

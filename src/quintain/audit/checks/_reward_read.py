@@ -13,7 +13,7 @@ from quintain.audit.finding import Finding
 from quintain.audit.loader import Source
 
 _SCORES = re.compile(r"score|reward|grade|verif|judge|check|correct|evaluate|is_right|passes", re.IGNORECASE)
-_TOLD = re.compile(
+_SUBMITTED = re.compile(
     r"answer|prediction|response|completion|output|said|submission|reply|text|words|guess", re.IGNORECASE
 )
 _RIGHT = re.compile(r"gold|target|expected|truth|reference|solution|answer|label|correct|want", re.IGNORECASE)
@@ -69,7 +69,7 @@ def _call(node: ast.Call) -> Iterator[tuple[int, str, str]]:
     given = [ast.unparse(child) for child in node.args]
     if name in ("eval", "exec") and given and not isinstance(node.args[0], ast.Constant):
         yield node.lineno, f"calls {name} on what it is given", "parse it: ast.literal_eval, json, a number"
-    if name == "bool" and given and _TOLD.search(given[0]):
+    if name == "bool" and given and _SUBMITTED.search(given[0]):
         yield node.lineno, "takes any answer that is not empty for true", "compare it with the right one"
     if name in ("min", "max") and len(given) == 2 and any(isinstance(child, ast.Constant) for child in node.args[:1]):
         yield (
@@ -88,9 +88,9 @@ def _contained(node: ast.Compare) -> Iterator[tuple[int, str, str]]:
     if len(node.ops) != 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
         return
     left, right = ast.unparse(node.left), ast.unparse(node.comparators[0])
-    if _RIGHT.search(left) and _TOLD.search(right) and left != right and isinstance(node.ops[0], ast.In):
+    if _RIGHT.search(left) and _SUBMITTED.search(right) and left != right and isinstance(node.ops[0], ast.In):
         yield node.lineno, "pays when the right answer stands anywhere in the text", "compare the answer as a whole"
-    if _TOLD.search(left) and _RIGHT.search(right) and left != right and ".lower" in f"{left}{right}":
+    if _SUBMITTED.search(left) and _RIGHT.search(right) and left != right and ".lower" in f"{left}{right}":
         yield node.lineno, "pays when the answer is a part of the right one", "compare the answer as a whole"
 
 

@@ -22,7 +22,7 @@ from . import _reward_claims as claims
 from ._reward_acts import scalars
 from ._reward_changed import stated
 from ._reward_related import Family, RelatedRow, families
-from ._reward_runs import Run, Solved, lacking, paid, runs, survives
+from ._reward_runs import Run, Solution, lacking, paid, runs, survives
 
 SOLVED = 5
 """Tasks whose solutions are redirected."""
@@ -38,7 +38,7 @@ def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
     reported: set[str] = set()
     for solution in paid(ctx, SOLVED):
         known = families(ctx, solution)
-        for name, family in [pair for pair in known.items() if stated("id", pair[0], solution.told, schema={})][
+        for name, family in [pair for pair in known.items() if stated("id", pair[0], solution.prompt, schema={})][
             :_NAMES
         ]:
             own_places = [place for place in solution.writes if name in map(str, scalars(solution.ops[place].value))]
@@ -55,7 +55,7 @@ def another_record(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _paid_elsewhere(
-    ctx: AuditContext, solution: Solved, where: tuple[str, str, list[int]], *, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, solution: Solution, where: tuple[str, str, list[int]], *, shown: tuple[tuple[Op, ...], Run]
 ) -> Finding | None:
     name, table, own_places = where
     way, run = shown
@@ -79,14 +79,14 @@ def _paid_elsewhere(
     )
 
 
-def _elsewhere(solution: Solved, name: str, family: Family) -> Iterator[tuple[Op, ...]]:
+def _elsewhere(solution: Solution, name: str, family: Family) -> Iterator[tuple[Op, ...]]:
     """Ways that do the same to siblings: those first that are most alike, and have the fewest parts."""
 
     def rank(related_row: RelatedRow) -> tuple[int, int]:
         alike = sum(1 for key, value in related_row.row.items() if not _is_many(value) and value == family.own.get(key))
         return -alike, sum(len(value) for value in related_row.row.values() if _is_many(value))
 
-    for related_row in sorted(family.others, key=rank)[:_TRIED]:
+    for related_row in sorted(family.related, key=rank)[:_TRIED]:
         way = tuple(translated(solution, name, family.own, related_row=related_row))
         if way and way != solution.ops:
             yield way
@@ -96,12 +96,12 @@ def _is_many(value: Any) -> bool:
     return is_dict(value) or is_list(value)
 
 
-def translated(solution: Solved, name: str, own: Any, *, related_row: RelatedRow) -> Iterator[Op]:
+def translated(solution: Solution, name: str, own: Any, *, related_row: RelatedRow) -> Iterator[Op]:
     """The solution, as it reads when it is about another row."""
     words: dict[str, Any] = {
         str(value): related_row.row.get(key)
         for key, value in own.items()
-        if not _is_many(value) and len(str(value)) >= 3 and not stated(key, value, solution.told, schema={"enum": 1})
+        if not _is_many(value) and len(str(value)) >= 3 and not stated(key, value, solution.prompt, schema={"enum": 1})
     }
     words = {key: value for key, value in words.items() if value is not None} | {name: related_row.name}
     for _, group in itertools.groupby(
@@ -122,14 +122,14 @@ def translated(solution: Solved, name: str, own: Any, *, related_row: RelatedRow
 def _said_of(op: Op, words: dict[str, Any]) -> Op:
     """An op that says other words in the place of old ones."""
 
-    def other(value: Any) -> Any:
+    def replaced(value: Any) -> Any:
         if is_dict(value):
-            return {key: other(item) for key, item in value.items()}
+            return {key: replaced(item) for key, item in value.items()}
         if is_list(value):
-            return [other(item) for item in value]
+            return [replaced(item) for item in value]
         return value if isinstance(value, bool) else words.get(str(value), value)
 
-    return msgspec.structs.replace(op, value=other(op.value)) if op.do == "call" else op
+    return msgspec.structs.replace(op, value=replaced(op.value)) if op.do == "call" else op
 
 
 def _parts(many: Any) -> list[dict[str, Any]]:

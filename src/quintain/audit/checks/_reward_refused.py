@@ -17,7 +17,7 @@ from ._reward_runs import lacking, paid, runs, seeing, survives, weight
 
 SOLVED = 6
 """Tasks whose solutions are tried."""
-NOBODY = 987_654_321
+UNKNOWN_ID = 987_654_321
 """A number that names nothing."""
 
 
@@ -51,5 +51,5 @@ def refused_work(ctx: AuditContext) -> Iterator[Finding | None]:
 def misled(op: Op) -> Op | None:
     """The call on something that is not there; None when it names nothing."""
     ids = [key for key in op.value if {"id", "ids", "key", "number", "code"} & set(words(key))]
-    wrong = {key: NOBODY if isinstance(op.value[key], int) else f"X-{NOBODY}" for key in ids[:1]}
+    wrong = {key: UNKNOWN_ID if isinstance(op.value[key], int) else f"X-{UNKNOWN_ID}" for key in ids[:1]}
     return msgspec.structs.replace(op, value=op.value | wrong) if wrong else None

@@ -14,7 +14,7 @@ from quintain.audit.player import Player
 from quintain.audit.probe import Probe, ask, reset, state
 
 from ._reward_acts import scalars
-from ._reward_runs import Solved
+from ._reward_runs import Solution
 
 _MAX_ROWS = 40
 """Largest number of rows of one kind that are reported."""
@@ -52,11 +52,11 @@ class Family(msgspec.Struct, frozen=True):
 
     table: str
     own: Any
-    others: tuple[RelatedRow, ...]
+    related: tuple[RelatedRow, ...]
     namesakes: tuple[RelatedRow, ...] = ()
 
 
-def families(ctx: AuditContext, solution: Solved) -> dict[str, Family]:
+def families(ctx: AuditContext, solution: Solution) -> dict[str, Family]:
     """By each name in a solution that names a row of the start state: its row, and the others of the table."""
     found = {str(value): value for op in solution.ops for value in scalars(op.value) if _may_name(value)}
     asked = {"task": solution.task, "names": list(found.values())}

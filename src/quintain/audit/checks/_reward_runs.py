@@ -53,7 +53,7 @@ class Run(msgspec.Struct, frozen=True):
     made: tuple[Path, ...] = ()
 
 
-class Solved(msgspec.Struct, frozen=True):
+class Solution(msgspec.Struct, frozen=True):
     """A task's solution, played.
 
     Attributes:
@@ -77,7 +77,7 @@ class Solved(msgspec.Struct, frozen=True):
     sees: bool
     said: tuple[OpResult, ...]
     first: Any
-    told: str
+    prompt: str
     errors: tuple[int, ...]
 
     @property
@@ -92,13 +92,13 @@ class Solved(msgspec.Struct, frozen=True):
     @property
     def demanded(self) -> tuple[int, ...]:
         """Places of the writes that the agent was asked for; a solution may do more than it must."""
-        return tuple(place for place in self.writes if asked_for(self.ops[place], self.told))
+        return tuple(place for place in self.writes if asked_for(self.ops[place], self.prompt))
 
     def without(self, *gone: int) -> tuple[Op, ...]:
         return tuple(op for place, op in enumerate(self.ops) if place not in gone)
 
 
-def solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
+def solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solution]:
     """Walk the solutions of tasks; those that have none, or are not paid, are left out."""
     memory = ctx.once(("walked",), _nothing)
     missing = [task for task in tasks if task not in memory]
@@ -106,21 +106,21 @@ def solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
     return [solution for task in tasks if (solution := memory[task]) is not None]
 
 
-def _nothing(_ctx: AuditContext) -> dict[str, Solved | None]:
+def _nothing(_ctx: AuditContext) -> dict[str, Solution | None]:
     return {}
 
 
-def _solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
+def _solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solution]:
     known = [(task, ops) for task in tasks if (ops := ctx.oracle(task))]
     request: dict[str, Any] = {
         "sees": "state" in ctx.offers,
-        "told": "prompt" in ctx.offers,
+        "prompt": "prompt" in ctx.offers,
         "volatile": list(ctx.volatile),
     }
     probes = [
         Probe((ask(f"{_HERE}:walk", request | {"task": task, "ops": msgspec.to_builtins(ops)}),)) for task, ops in known
     ]
-    found: list[Solved] = []
+    found: list[Solution] = []
     for (task, ops), record in zip(known, ctx.play_all(probes), strict=True):
         seen = record.at("ask")
         if seen.fine and seen.value["full"] is not None:
@@ -128,9 +128,9 @@ def _solve(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
     return found
 
 
-def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool) -> Solved:
+def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool) -> Solution:
     said = tuple(msgspec.convert(item, OpResult) for item in walked["said"])
-    return Solved(
+    return Solution(
         task=task,
         ops=ops,
         full=walked["full"],
@@ -140,7 +140,7 @@ def _solved(task: str, ops: tuple[Op, ...], walked: Any, *, sees: bool) -> Solve
         sees=sees,
         said=said,
         first=walked["first"],
-        told=walked["told"],
+        prompt=walked["prompt"],
         errors=tuple(place for place, result in enumerate(said) if result.is_error),
     )
 
@@ -152,7 +152,7 @@ def walk(player: Player, on: str, value: Any) -> Any:
     player.do(reset(task, on=idle))
     floor = number(player.do(score(on=idle)))
     first = player.do(reset(task, on=on)).value
-    texts = [first] + ([player.do(Op("prompt", on, task)).value] if value["told"] else [])
+    texts = [first] + ([player.do(Op("prompt", on, task)).value] if value["prompt"] else [])
     looks = [player.do(state(on=on)).value] if value["sees"] else []
     said: list[OpResult] = []
     for op in ops:
@@ -163,7 +163,7 @@ def walk(player: Player, on: str, value: Any) -> Any:
         "full": number(player.do(score(on=on))),
         "floor": floor,
         "first": first,
-        "told": "\n".join(map(str, texts)),
+        "prompt": "\n".join(map(str, texts)),
         "said": msgspec.to_builtins(said),
         "effects": [[place, list(paths)] for place, paths in effects.items()],
         "changed": [[list(path), old, new] for path, (old, new) in changed.items()],
@@ -202,7 +202,7 @@ def _same_place(first: Path, second: Path) -> bool:
     return first[:short] == second[:short]
 
 
-def runs(ctx: AuditContext, solved: Solved, ways: Sequence[Sequence[Op]], *, look: bool = False) -> list[Run]:
+def runs(ctx: AuditContext, solved: Solution, ways: Sequence[Sequence[Op]], *, look: bool = False) -> list[Run]:
     """Try ways on the task of a solution; a way that broke its child has no score.
 
     The world is looked at behind those that are paid in full, or behind all: to look costs more than to play.
@@ -313,12 +313,12 @@ class _Track:
         return lacks, tuple(touched), tuple(path for path, (old, _) in touched.items() if old == MISSING)
 
 
-def paid(ctx: AuditContext, count: int) -> list[Solved]:
+def paid(ctx: AuditContext, count: int) -> list[Solution]:
     """Walked solutions that are paid, and more than nothing is."""
     return paid_of(ctx, ctx.sample_tasks(count))
 
 
-def paid_of(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
+def paid_of(ctx: AuditContext, tasks: Sequence[str]) -> list[Solution]:
     """The same of these tasks."""
     found = [solution for solution in solve(ctx, tasks) if solution.full and solution.full > 0]
     found = [
@@ -331,14 +331,14 @@ def paid_of(ctx: AuditContext, tasks: Sequence[str]) -> list[Solved]:
     return found
 
 
-def survives(solution: Solved, run: Run) -> bool:
+def survives(solution: Solution, run: Run) -> bool:
     """True if a way that does less is paid in full and ends in another state."""
     full = solution.full
     assert full is not None
     return run.score is not None and run.score >= full - 1e-9 and (bool(run.lacks) or not solution.sees)
 
 
-def seeing(solution: Solved) -> tuple[Op, ...]:
+def seeing(solution: Solution) -> tuple[Op, ...]:
     return (state(),) if solution.sees else ()
 
 
@@ -346,7 +346,7 @@ _CLOCK = re.compile(r"minutes|seconds|hours|elapsed|clock|timer|updated|touched"
 """Fields that time itself changes; their changes are not part of any work."""
 
 
-def lacking(solution: Solved, run: Run, effects: Sequence[Path]) -> list[list[Any]]:
+def lacking(solution: Solution, run: Run, effects: Sequence[Path]) -> list[list[Any]]:
     """Returns what the world lacks of given effects, in the form that the relation expects."""
     gone = {tuple(path.split("\x1f")) for path in run.lacks}
     gone = {path for path in gone if not _CLOCK.search(path[-1])}
@@ -354,7 +354,7 @@ def lacking(solution: Solved, run: Run, effects: Sequence[Path]) -> list[list[An
     return demanded_first(solution, [[list(path), solution.changed[path][1]] for path in sorted(own_value)])[:20]
 
 
-def weight(solution: Solved, lacks: Sequence[Sequence[Any]], left_out: Sequence[int] = ()) -> dict[str, Any]:
+def weight(solution: Solution, lacks: Sequence[Sequence[Any]], left_out: Sequence[int] = ()) -> dict[str, Any]:
     """Returns the severity of missing effects or left-out writes: an error if the prompt asked for them.
 
     Other writes of a solution may be a courtesy (a note, a run of the tests), and may be left out.
@@ -366,7 +366,7 @@ def weight(solution: Solved, lacks: Sequence[Sequence[Any]], left_out: Sequence[
     return {"severity": "warning", "at_most": "likely"}
 
 
-def demanded_first(solution: Solved, lacks: list[list[Any]]) -> list[list[Any]]:
+def demanded_first(solution: Solution, lacks: list[list[Any]]) -> list[list[Any]]:
     """Returns the missing effects that the prompt asked for, or all if there are none."""
     wanted = [path for place in solution.demanded for path in solution.effects.get(place, ())]
     return [

@@ -196,7 +196,7 @@ def _said(answer: Any, asked: Any) -> str:
     """Returns an answer, with a placeholder wherever it repeats the argument."""
     answer = parsed(answer)
     return repr(
-        {key: "<told>" if item == asked else item for key, item in answer.items()} if is_dict(answer) else answer
+        {key: "<argument>" if item == asked else item for key, item in answer.items()} if is_dict(answer) else answer
     )
 
 

@@ -21,7 +21,7 @@ from quintain.audit.probe import Op, OpResult, Probe, ask, call, number, reset, 
 
 from . import _reward_claims as claims
 from ._reward_acts import Path, is_bookkeeping, pattern
-from ._reward_runs import Solved, demanded_first, paid, runs, seeing, weight
+from ._reward_runs import Solution, demanded_first, paid, runs, seeing, weight
 
 NODES = 140
 """Sequences that are tried for one task."""
@@ -54,7 +54,7 @@ def shortest_path(ctx: AuditContext) -> Iterator[Finding | None]:
                 return
 
 
-def _search(ctx: AuditContext, solution: Solved) -> Probe:
+def _search(ctx: AuditContext, solution: Solution) -> Probe:
     value = {
         "task": solution.task,
         "full": solution.full,
@@ -65,7 +65,7 @@ def _search(ctx: AuditContext, solution: Solved) -> Probe:
     return Probe((ask("quintain.audit.checks._reward_search:search", value),))
 
 
-def _candidates(ctx: AuditContext, solution: Solved) -> list[Op]:
+def _candidates(ctx: AuditContext, solution: Solution) -> list[Op]:
     found = [solution.ops[place] for place in reversed(solution.writes)]
     found += [known.op for known in ctx.discovery.writes() if known.task == solution.task]
     found += [op for op in solution.ops if op.do == "call"]
@@ -163,7 +163,7 @@ class _Tree:
         return got is not None and got >= self.value["full"] - 1e-9
 
 
-def _shorter(ctx: AuditContext, solution: Solved, way: tuple[Op, ...]) -> Finding | None:
+def _shorter(ctx: AuditContext, solution: Solution, way: tuple[Op, ...]) -> Finding | None:
     """Returns a finding if the way does less than the solution, and not the same in another way."""
     [run] = runs(ctx, solution, [way])
     if run.score is None or solution.full is None or run.score < solution.full - 1e-9:

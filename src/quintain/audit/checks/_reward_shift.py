@@ -19,7 +19,7 @@ from quintain.audit.probe import Op, Probe, Record, number, reset, score, state
 
 from . import _reward_claims as claims
 from ._reward_acts import is_id
-from ._reward_runs import Solved, lacking, paid, runs, survives, weight
+from ._reward_runs import Solution, lacking, paid, runs, survives, weight
 from ._unsolv_runs import numbers, solution_runs, text_of
 
 _PAIRS = 3
@@ -69,12 +69,12 @@ def right_in_sum(ctx: AuditContext) -> Iterator[Finding | None]:
             )
 
 
-def _weight(solution: Solved, lacks: list[list[Any]]) -> dict[str, Any]:
+def _weight(solution: Solution, lacks: list[list[Any]]) -> dict[str, Any]:
     """Returns the severity: each number is required if either alone costs reward, unless the split is open."""
-    return weight(solution, lacks) if _SHARED.search(solution.told) else {"severity": "error", "at_most": "proven"}
+    return weight(solution, lacks) if _SHARED.search(solution.prompt) else {"severity": "error", "at_most": "proven"}
 
 
-def _pairs(ctx: AuditContext, solution: Solved) -> Iterator[tuple[int, int, str]]:
+def _pairs(ctx: AuditContext, solution: Solution) -> Iterator[tuple[int, int, str]]:
     """Two writes by one tool that give different numbers, which may be one less and one more."""
     tools = {tool.name: tool for tool in ctx.about.tools}
     known: set[Decimal] | None = None
@@ -94,7 +94,7 @@ def _pairs(ctx: AuditContext, solution: Solved) -> Iterator[tuple[int, int, str]
                     yield place, other_place, key
 
 
-def _known(ctx: AuditContext, solution: Solved) -> set[Decimal]:
+def _known(ctx: AuditContext, solution: Solution) -> set[Decimal]:
     """Returns the numbers in the prompt, in the results that the solution reads, and in the world."""
     read = next(
         (
@@ -102,7 +102,7 @@ def _known(ctx: AuditContext, solution: Solved) -> set[Decimal]:
             for solution_run in solution_runs(ctx)
             if solution_run.task == solution.task
         ),
-        solution.told,
+        solution.prompt,
     )
     world = text_of(ctx.play(reset(solution.task), state()).at("state"))
     return numbers(f"{read}\n{world}", alone=True)
@@ -118,7 +118,7 @@ def _by(op: Op, key: str, step: int) -> Op:
     return msgspec.structs.replace(op, value=op.value | {key: op.value[key] + step})
 
 
-def _with(solution: Solved, changed: dict[int, Op]) -> tuple[Op, ...]:
+def _with(solution: Solution, changed: dict[int, Op]) -> tuple[Op, ...]:
     return tuple(changed.get(place, op) for place, op in enumerate(solution.ops))
 
 

@@ -14,7 +14,7 @@ from quintain.audit.probe import Op, Probe, reset, score
 
 from . import _reward_claims as claims
 from ._reward_acts import names, words
-from ._reward_runs import Solved, paid, runs
+from ._reward_runs import Solution, paid, runs
 
 _FACT = re.compile(r"\d{4}-\d\d-\d\d|\d\d:\d\d|[A-Z]{1,4}-?\d{3,}|\d[\d,]*\.\d+|\d{2,}")
 _REPLIES = names("reply respond answer submit say tell respond finish final report")
@@ -34,7 +34,7 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
         op = solution.ops[place]
         own = list(dict.fromkeys(_FACT.findall(_text(op, key))))
         other_values = [
-            fact for text in texts for fact in _FACT.findall(text) if fact not in own and fact not in solution.told
+            fact for text in texts for fact in _FACT.findall(text) if fact not in own and fact not in solution.prompt
         ]
         said = list(_shotguns(own, list(dict.fromkeys(other_values))))
         if not said:
@@ -64,7 +64,7 @@ def every_candidate(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _saying(solution: Solved) -> tuple[int, str] | None:
+def _saying(solution: Solution) -> tuple[int, str] | None:
     """The place of the solution's last words that hold facts, and the argument that they stand in."""
     for place in reversed(range(len(solution.ops))):
         op = solution.ops[place]

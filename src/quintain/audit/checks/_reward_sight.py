@@ -13,7 +13,7 @@ from quintain.audit.probe import Op, Probe, Record, call, reset, score
 
 from . import _reward_claims as claims
 from ._reward_acts import Path, asked_for, at, differences, is_bookkeeping, reads_by_name, words, writes_by_name
-from ._reward_runs import Solved, paid, runs, survives
+from ._reward_runs import Solution, paid, runs, survives
 
 _LOOKS = 8
 """Calls by which the world is looked at."""
@@ -43,7 +43,7 @@ def undone_in_sight(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield finding
 
 
-def looks_of(ctx: AuditContext, solution: Solved) -> list[Op]:
+def looks_of(ctx: AuditContext, solution: Solution) -> list[Op]:
     """Calls that read, by their names: those of the solution, those that need no argument, and of things it names."""
     named = list(dict.fromkeys(
         value
@@ -58,24 +58,24 @@ def looks_of(ctx: AuditContext, solution: Solved) -> list[Op]:
     return list({f"{op.name} {op.value}": op.marked("") for op in found}.values())[:_LOOKS]
 
 
-def is_spoken_of(ctx: AuditContext, solution: Solved, place: int, *, known: Sequence[Solved]) -> bool:
+def is_spoken_of(ctx: AuditContext, solution: Solution, place: int, *, known: Sequence[Solution]) -> bool:
     """True if a prompt asks for a call: for its verb, a value, or a thing named by this tool alone.
 
     A thing counts if the prompts of some tasks do not mention it, so that it is not the subject of the whole world.
     """
     op = solution.ops[place]
-    if asked_for(op, solution.told):
+    if asked_for(op, solution.prompt):
         return True
     other_values = {word for tool in ctx.about.tools if tool.name != op.name for word in words(tool.name)}
     for word in words(op.name)[1:]:
-        is_said = [re.search(rf"\b{re.escape(word)}", each.told, re.IGNORECASE) is not None for each in known]
+        is_said = [re.search(rf"\b{re.escape(word)}", each.prompt, re.IGNORECASE) is not None for each in known]
         here = is_said[known.index(solution)]
         if len(word) >= 4 and word not in other_values and here and not all(is_said):
             return True
     return False
 
 
-def _left_undone(ctx: AuditContext, solution: Solved, place: int, *, way: Sequence[Op]) -> Finding | None:
+def _left_undone(ctx: AuditContext, solution: Solution, place: int, *, way: Sequence[Op]) -> Finding | None:
     """The way is paid: what the readers show of the write, and show no more when it is left out."""
     looks = looks_of(ctx, solution)
     marked = [op.marked(f"look {number}") for number, op in enumerate(looks)]
@@ -84,7 +84,7 @@ def _left_undone(ctx: AuditContext, solution: Solved, place: int, *, way: Sequen
     for op in marked:
         undone = _shown(op.mark, (start, end, again, short), ctx.volatile)
         if undone:
-            return _told(ctx, solution, place, way=way, look=op.marked("state"), undone=undone)
+            return _finding(ctx, solution, place, way=way, look=op.marked("state"), undone=undone)
     return None
 
 
@@ -102,9 +102,9 @@ def _shown(mark: str, records: Sequence[Record], volatile: Sequence[str]) -> lis
     ]
 
 
-def _told(
+def _finding(
     ctx: AuditContext,
-    solution: Solved,
+    solution: Solution,
     place: int,
     *,
     way: Sequence[Op],

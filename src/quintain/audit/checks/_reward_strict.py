@@ -18,8 +18,8 @@ from . import _reward_claims as claims
 from ._flaky_spelling import turned_lists
 from ._reward_acts import scalars
 from ._reward_battery import numeric
-from ._reward_runs import Solved, runs, runs_of, solve
-from ._reward_tasks import Asked, asked
+from ._reward_runs import Solution, runs, runs_of, solve
+from ._reward_tasks import Question, asked
 from ._unsolv_looks import Variant, looks
 from ._unsolv_runs import solution_runs
 
@@ -74,7 +74,7 @@ def _judged(
         )
 
 
-def _done_otherwise(ctx: AuditContext, solution: Solved) -> Iterator[Variant]:
+def _done_otherwise(ctx: AuditContext, solution: Solution) -> Iterator[Variant]:
     yield from looks(ctx, solution)
     for place, following in zip(solution.writes, solution.writes[1:], strict=False):
         if following == place + 1 and _commute(solution, place):
@@ -89,7 +89,7 @@ def _done_otherwise(ctx: AuditContext, solution: Solved) -> Iterator[Variant]:
     yield from _as_float(ctx, solution)
 
 
-def _commute(solution: Solved, place: int) -> bool:
+def _commute(solution: Solution, place: int) -> bool:
     """True if two successive writes use one tool on different things."""
     first, second = solution.ops[place], solution.ops[place + 1]
     shared = set(map(str, scalars(first.value))) & set(map(str, scalars(second.value)))
@@ -101,12 +101,12 @@ def _commute(solution: Solved, place: int) -> bool:
     )
 
 
-def _ends_alike(ctx: AuditContext, solution: Solved, ops: Sequence[Op]) -> bool:
+def _ends_alike(ctx: AuditContext, solution: Solution, ops: Sequence[Op]) -> bool:
     [run] = runs(ctx, solution, [ops], look=True)
     return not run.lacks
 
 
-def _as_float(ctx: AuditContext, solution: Solved) -> Iterator[Variant]:
+def _as_float(ctx: AuditContext, solution: Solution) -> Iterator[Variant]:
     for place in solution.writes:
         op = solution.ops[place]
         spec = next((tool for tool in ctx.about.tools if tool.name == op.name), None)
@@ -122,7 +122,7 @@ def _as_float(ctx: AuditContext, solution: Solved) -> Iterator[Variant]:
             return
 
 
-def _as_it_is_written(question: Asked, read: str) -> Iterator[Variant]:
+def _as_it_is_written(question: Question, read: str) -> Iterator[Variant]:
     """The right number with those marks between thousands that the world itself writes."""
     value = numeric(question.own)
     marks = dict.fromkeys(found[1] for found in _MARKED.finditer(read))
@@ -151,7 +151,7 @@ _BARE = re.compile(
 """Words that say how a number is to be written."""
 
 
-def _said_otherwise(question: Asked) -> Iterator[Variant]:
+def _said_otherwise(question: Question) -> Iterator[Variant]:
     own = question.own
     if not question.key or isinstance(question.say.value.get(question.key), str):
         yield Variant("space around the answer", (question.saying(f" {own}\n"),))

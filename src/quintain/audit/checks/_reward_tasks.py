@@ -14,7 +14,7 @@ from ._reward_battery import gold_of
 from ._reward_facts import facts
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Question(msgspec.Struct, frozen=True):
     """A task that is solved by saying something.
 
     Attributes:
@@ -42,14 +42,14 @@ class Asked(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self.say, value=self.say.value | {self.key: text})
 
 
-def asked(ctx: AuditContext, most: int) -> list[Asked]:
+def asked(ctx: AuditContext, most: int) -> list[Question]:
     """Tasks in which words alone are worth what the whole solution is; of all when any of the first few is such."""
     first = ctx.sample_tasks(min(5, most))
     found = _asked(ctx, first)
     return [*found, *_asked(ctx, [task for task in ctx.sample_tasks(most) if task not in first])] if found else []
 
 
-def _asked(ctx: AuditContext, tasks: Sequence[str]) -> list[Asked]:
+def _asked(ctx: AuditContext, tasks: Sequence[str]) -> list[Question]:
     found = [(task, *way) for task in tasks if (way := _way(ctx, task)) is not None]
     has_prompt = {"prompt"} <= ctx.offers
     probes = [
@@ -57,7 +57,7 @@ def _asked(ctx: AuditContext, tasks: Sequence[str]) -> list[Asked]:
             (
                 reset(task, on="b"),
                 score(on="b", mark="floor"),
-                *((Op("prompt", name=task, mark="told"),) if has_prompt else ()),
+                *((Op("prompt", name=task, mark="prompt"),) if has_prompt else ()),
                 reset(task, mark="first"),
                 say,
                 score(),
@@ -65,17 +65,17 @@ def _asked(ctx: AuditContext, tasks: Sequence[str]) -> list[Asked]:
         )
         for task, say, _, _ in found
     ]
-    known: list[Asked] = []
+    known: list[Question] = []
     for (task, say, key, own), record in zip(found, ctx.play_all(probes), strict=True):
         paid = number(record.at("score"))
         solved = facts(ctx)[task].full if ctx.oracle(task) else paid
         if paid is None or paid <= 0 or solved is None or paid < solved - 1e-9:
             continue
-        first = record.at("told" if has_prompt else "first").value
+        first = record.at("prompt" if has_prompt else "first").value
         floor = number(record.at("floor"))
         if floor is None or floor < paid - 1e-9:
             text = first if isinstance(first, str) else ""
-            known.append(Asked(task, text, (), say, key, own, paid, floor))
+            known.append(Question(task, text, (), say, key, own, paid, floor))
     return known
 
 

@@ -11,7 +11,7 @@ from quintain.audit.finding import Evidence, Finding
 from quintain.audit.probe import Op, Probe, Record, number, reset, same, score
 
 from ._reward_battery import alike
-from ._reward_tasks import Asked, asked
+from ._reward_tasks import Question, asked
 
 _WRONG = 3
 _MAX_TASKS = 4
@@ -49,7 +49,7 @@ def many_answers(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _orders(question: Asked, other_values: Sequence[str]) -> tuple[Probe, Probe, Probe]:
+def _orders(question: Question, other_values: Sequence[str]) -> tuple[Probe, Probe, Probe]:
     """The right answer last, first, and not at all."""
     wrong = [question.saying(text) for text in other_values]
     right = question.say.marked("right")

@@ -13,7 +13,7 @@ from quintain.audit.probe import Probe, reset, score, state
 
 from . import _reward_claims as claims
 from ._reward_acts import names, words
-from ._reward_runs import Solved, lacking, paid, runs, survives
+from ._reward_runs import Solution, lacking, paid, runs, survives
 
 SOLVED = 6
 """Tasks whose solutions are tried."""
@@ -57,7 +57,7 @@ def done_twice(ctx: AuditContext) -> Iterator[Finding | None]:
             )
 
 
-def _counts(solution: Solved, pair: list[Any]) -> bool:
+def _counts(solution: Solution, pair: list[Any]) -> bool:
     """True if the differing value is an earlier amount that the solution moved."""
     before, after = solution.changed[tuple(pair[0])]
     return is_number(before) and is_number(after)

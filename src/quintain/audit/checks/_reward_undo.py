@@ -18,7 +18,7 @@ from quintain.audit.probe import Op, Probe, Record, call, number, reset, score, 
 
 from . import _reward_claims as claims
 from ._reward_acts import MISSING, Path, differences, is_bookkeeping, names, reads_by_name, scalars, words
-from ._reward_runs import Run, Solved, paid, runs, weight
+from ._reward_runs import Run, Solution, paid, runs, weight
 
 MAX_SOLUTIONS, SOLVED = 8, 3
 """Solutions that are walked, and those of them whose work is taken back."""
@@ -54,9 +54,9 @@ def undo(ctx: AuditContext) -> Iterator[Finding | None]:
             yield from _at_the_end(ctx, item, reported, settled=settled, again=True)
 
 
-def _each_kind(known: Sequence[Solved]) -> list[Solved]:
+def _each_kind(known: Sequence[Solution]) -> list[Solution]:
     """Solutions by other rows of tools first, then others, until there are `SOLVED`."""
-    kinds: dict[tuple[str, ...], Solved] = {}
+    kinds: dict[tuple[str, ...], Solution] = {}
     for solution in known:
         kinds.setdefault(tuple(op.name or op.do for op in solution.ops), solution)
     more = [solved for solved in known if solved not in kinds.values()]
@@ -64,7 +64,7 @@ def _each_kind(known: Sequence[Solved]) -> list[Solved]:
 
 
 def _at_the_end(
-    ctx: AuditContext, solution: Solved, reported: set[str], *, settled: set[str], again: bool = False
+    ctx: AuditContext, solution: Solution, reported: set[str], *, settled: set[str], again: bool = False
 ) -> Iterator[Finding | None]:
     """Yields findings for each write that is undone at the end.
 
@@ -105,7 +105,7 @@ def _at_the_end(
                 break
 
 
-def _halfway(ctx: AuditContext, solution: Solved, reported: set[str]) -> Iterator[Finding | None]:
+def _halfway(ctx: AuditContext, solution: Solution, reported: set[str]) -> Iterator[Finding | None]:
     """Yields findings for a rewarded step that is undone before the solution continues."""
     steps = runs(ctx, solution, [solution.ops[:place] for place in range(len(solution.ops))])
     for place in solution.writes:
@@ -138,7 +138,7 @@ def _halfway(ctx: AuditContext, solution: Solved, reported: set[str]) -> Iterato
             yield finding
 
 
-def _overtaken(ctx: AuditContext, solution: Solved, reported: set[str]) -> Iterator[Finding | None]:
+def _overtaken(ctx: AuditContext, solution: Solution, reported: set[str]) -> Iterator[Finding | None]:
     """Yields findings for a step that is undone after a later write depended on it.
 
     The earlier write is undone, the later one repeated, and the earlier one made again: a setting that must be rolled
@@ -165,7 +165,7 @@ def _overtaken(ctx: AuditContext, solution: Solved, reported: set[str]) -> Itera
             yield found
 
 
-def _with_old_values(solution: Solved, place: int) -> Op | None:
+def _with_old_values(solution: Solution, place: int) -> Op | None:
     """The write with what there was before in place of what it sets, under the field's name or not; None if nothing."""
     op = solution.ops[place]
     own: dict[str, Any] = {}
@@ -184,7 +184,7 @@ def _touched(run: Run) -> set[Path]:
     return {path for path in run.touched if not is_bookkeeping(path)}
 
 
-def _still_paid(ctx: AuditContext, solution: Solved, place: int, *, back: Op) -> Finding | None:
+def _still_paid(ctx: AuditContext, solution: Solution, place: int, *, back: Op) -> Finding | None:
     done, name = solution.ops[: place + 1], solution.ops[place].name
     return ctx.finding(
         f"what {name} did is taken back by {back.name}, and paid for all the same",
@@ -221,7 +221,7 @@ def paid_for_nothing(records: Sequence[Record], evidence: Evidence) -> bool:
 
 
 def _voided(
-    ctx: AuditContext, solution: Solved, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], *, gone: list[Path]
+    ctx: AuditContext, solution: Solution, way: tuple[tuple[Op, ...], Op, tuple[Op, ...]], *, gone: list[Path]
 ) -> Finding | None:
     """Returns a finding for results that still exist but are void."""
     acts, op, said = way
@@ -250,7 +250,7 @@ def _inside(path: Path, effect: Path) -> bool:
     return path[:short] == effect[:short]
 
 
-def _ways_back(ctx: AuditContext, solution: Solved, place: int) -> Iterator[Op]:
+def _ways_back(ctx: AuditContext, solution: Solution, place: int) -> Iterator[Op]:
     """Calls that may take a write back: its own tool with the old values, setters of a field, and inverse tools."""
     op = solution.ops[place]
     fields = _fields(solution, place)
@@ -275,12 +275,12 @@ def _ways_back(ctx: AuditContext, solution: Solved, place: int) -> Iterator[Op]:
             yield call(tool.name, base)
 
 
-def _fields(solution: Solved, place: int) -> dict[str, Any]:
+def _fields(solution: Solution, place: int) -> dict[str, Any]:
     """Returns the earlier values by the names of the fields that a write changed."""
     return {path[-1]: solution.changed[path][0] for path in solution.effects.get(place, ()) if path in solution.changed}
 
 
-def _ids(solution: Solved, place: int) -> list[Any]:
+def _ids(solution: Solution, place: int) -> list[Any]:
     """Returns identifiers of the thing that the write touched: row keys, arguments and scalars of the answer."""
     found: list[Any] = [path[1] for path in solution.effects.get(place, ()) if len(path) > 1]
     found += scalars(solution.ops[place].value)
@@ -303,7 +303,7 @@ def _filled(required: list[str], ids: list[Any], given: dict[str, Any], *, but: 
 
 def _taken_back(
     ctx: AuditContext,
-    solution: Solved,
+    solution: Solution,
     way: tuple[tuple[Op, ...], tuple[Op, ...], tuple[Op, ...]],
     *,
     gone: list[Path],
@@ -330,8 +330,8 @@ def _taken_back(
     )
 
 
-def _in_words(ctx: AuditContext, solution: Solved, place: int) -> bool:
+def _in_words(ctx: AuditContext, solution: Solution, place: int) -> bool:
     """True if a prompt asks for a write in the first words of its tool's description, such as "roll out"."""
     tool = next((tool for tool in ctx.about.tools if tool.name == solution.ops[place].name), None)
     start = re.match(r"(\w{4,} \w+)\b", tool.description) if tool else None
-    return start is not None and re.search(rf"\b{start[1]}\b", solution.told, re.IGNORECASE) is not None
+    return start is not None and re.search(rf"\b{start[1]}\b", solution.prompt, re.IGNORECASE) is not None

@@ -72,10 +72,10 @@ def proved(ctx: AuditContext, ops: Sequence[Op], marks: tuple[str, str, str], *,
         return Probe(some), Probe(alone(some))
 
     found = least(ctx, ops, marks, probes=probes, evidence=evidence)
-    return _told(ctx, f"{title} before", found, evidence=evidence, mark=marks[2]) if found else None
+    return _finding(ctx, f"{title} before", found, evidence=evidence, mark=marks[2]) if found else None
 
 
-def _told(
+def _finding(
     ctx: AuditContext, title: str, found: tuple[Probe, Probe], *, evidence: Evidence, mark: str
 ) -> Finding | None:
     """The finding that the first probe shows against the second, which is played twice."""
@@ -109,7 +109,7 @@ def is_moved(ctx: AuditContext, case: Pair, place: int, *, world: tuple[Op, ...]
     title = (
         f"what {op.name} gives after {case.write.name} depends on what was read before, though the world is the same"
     )
-    return _told(ctx, title, found, evidence=evidence, mark=NEW) if found else None
+    return _finding(ctx, title, found, evidence=evidence, mark=NEW) if found else None
 
 
 # --- moments that are gone back to ---
@@ -127,7 +127,7 @@ def returned(ctx: AuditContext, ops: Sequence[Op], evidence: Evidence) -> Findin
     found = least(ctx, kept, keep, probes=probes, evidence=evidence)
     name = next(op.name for op in ops if op.mark == mark)
     title = f"{name} does not show the moment that was gone back to, but a later one"
-    return _told(ctx, title, found, evidence=evidence, mark=mark) if found else None
+    return _finding(ctx, title, found, evidence=evidence, mark=mark) if found else None
 
 
 # --- scores ---
@@ -213,7 +213,7 @@ def confused(ctx: AuditContext, first: tuple[Op, ...], second: tuple[Op, ...], *
     if not ctx.holds(both, evidence):
         return None
     whose = "with other arguments" if within else "in another task" if same_session else "in another session"
-    return _told(ctx, f"{second[1].name} gives the answer that it gave {whose}", both, evidence=evidence, mark=NEW)
+    return _finding(ctx, f"{second[1].name} gives the answer that it gave {whose}", both, evidence=evidence, mark=NEW)
 
 
 # --- many sessions ---
@@ -253,8 +253,8 @@ def beside(ctx: AuditContext, lanes: Sequence[Pair], number: int, *, mixed: Reco
         relation=UNLIKE,
         marks=(bad,),
         minimise=0,
-        expected=gap.one if gap else None,
-        observed=gap.other if gap else None,
+        expected=gap.expected if gap else None,
+        observed=gap.observed if gap else None,
         teaches=TEACHES,
     )
 

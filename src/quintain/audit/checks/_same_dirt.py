@@ -15,7 +15,7 @@ from quintain.audit.generate import odd
 from quintain.audit.probe import Op, Record, call, reset
 
 from ._same_cut import cuts
-from ._same_scripts import bare, doing, half, others, reads, seems_to_read, tour
+from ._same_scripts import bare, doing, half, other_tasks, reads, seems_to_read, tour
 from ._same_splits import Split, split
 
 NONCE = "zq7 canary 51 mv"
@@ -48,7 +48,7 @@ class Stage(msgspec.Struct, frozen=True):
 
 def stages(ctx: AuditContext, task: str) -> list[Stage]:
     """Ways in which an episode before may have ended."""
-    other_task, *more = others(ctx, task, 3)
+    other_task, *more = other_tasks(ctx, task, 3)
     other_ops, own_ops = doing(ctx, other_task), doing(ctx, task)
     score = Op("score")
     seen = reads(ctx, other_task, 12)
@@ -150,7 +150,7 @@ def rounds(stages: Sequence[Stage], script: Sequence[Op]) -> Rounds:
 
 def beside(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """The script with other sessions around it: before, between its steps, of the same task and of another."""
-    other_task = others(ctx, task, 1)[0]
+    other_task = other_tasks(ctx, task, 1)[0]
     for whose, what in ((other_task, "another task"), (task, "the same task")):
         other_ops = [op.moved("b") for op in (reset(whose), *doing(ctx, whose), *reads(ctx, whose, 6), Op("score"))]
         yield f"when another session has played {what} before", (*other_ops, *own_ops)

@@ -14,7 +14,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.finding import Finding
 from quintain.audit.probe import Op, Probe
 
-from ._same_scripts import told
+from ._same_scripts import op_label
 from ._same_splits import UNLIKE, Split, pair, split
 
 TEACHES = "what it learned in one episode does not hold in the next: the same acts in the same place have other results"
@@ -26,15 +26,15 @@ PAUSE = Op("wait", value=0.3, mark="step pause")
 """Real seconds in which what an episode before began in the background may end."""
 
 
-class Found:
+class ReportedDifferences:
     """Differences that a check has reported, and the number of those that could not be reproduced."""
 
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._accidents: Counter[str] = Counter()
 
     def __bool__(self) -> bool:
-        return bool(self._told)
+        return bool(self._reported)
 
     def wants(self, key: str, *, patient: bool = False) -> bool:
         """True if a difference is worth proving.
@@ -43,7 +43,7 @@ class Found:
             key: Identifies the difference, such as `Split.key`.
             patient: True if it was seen after a pause, which is not an accident.
         """
-        if len(self._told) >= MAX_FINDINGS or key in self._told:
+        if len(self._reported) >= MAX_FINDINGS or key in self._reported:
             return False
         return patient or (self._accidents[key] < TRIES and self._accidents.total() < TRIES_IN_ALL)
 
@@ -52,12 +52,17 @@ class Found:
         if finding is None:
             self._accidents[key] += 1
         else:
-            self._told.add(key)
+            self._reported.add(key)
         return finding
 
 
 def first_unlike(
-    ctx: AuditContext, task: str, own_ops: Sequence[Op], *, ways: Sequence[tuple[str, tuple[Op, ...]]], found: Found
+    ctx: AuditContext,
+    task: str,
+    own_ops: Sequence[Op],
+    *,
+    ways: Sequence[tuple[str, tuple[Op, ...]]],
+    found: ReportedDifferences,
 ) -> Iterator[Finding | None]:
     """Yields findings for the surroundings that change a script."""
     clean, *records = ctx.play_all([Probe(tuple(own_ops)), *(Probe(ops) for _, ops in ways)])
@@ -116,13 +121,13 @@ def _other_one(ctx: AuditContext, task: str, probes: Sequence[Probe], *, apart: 
         marks=(apart.op.mark,),
         minimise=0,
         tasks=(task,),
-        expected=apart.one,
-        observed=apart.other,
+        expected=apart.expected,
+        observed=apart.observed,
         teaches=TEACHES,
     )
 
 
 def what(apart: Split) -> str:
     """Returns a description of a difference: "get_order: lines[0].price"."""
-    where = f"{told(apart.op)}: {apart.path}" if apart.path else f"what {told(apart.op)} gives"
+    where = f"{op_label(apart.op)}: {apart.path}" if apart.path else f"what {op_label(apart.op)} gives"
     return f"the order in {where}" if apart.kind == "order" else where

@@ -84,7 +84,7 @@ def _interleaved(ctx: AuditContext, write: KnownCall, touched: Sequence[dict[str
 def _calls(ctx: AuditContext, tool: ToolSpec, write: KnownCall, *, rows: Sequence[dict[str, Any]]) -> Iterator[Op]:
     """Arguments that name what was written, or are of a row that it changed; then those known to work."""
     given = names(write)
-    near = {name: value for name in tool.properties if (value := _told(tool, name, given)) is not None}
+    near = {name: value for name in tool.properties if (value := _value_for(tool, name, given)) is not None}
     known = sorted(ctx.discovery.of(tool.name), key=lambda known_call: known_call.task != write.task)
     base: dict[str, Any] = known[0].op.value if known else {}
     wanted = {**{name: value for name, value in base.items() if name in tool.required}, **near}
@@ -126,7 +126,7 @@ def names(write: KnownCall) -> dict[str, Any]:
     return found
 
 
-def _told(tool: ToolSpec, name: str, given: dict[str, Any]) -> Any:
+def _value_for(tool: ToolSpec, name: str, given: dict[str, Any]) -> Any:
     """Returns a value for a parameter from the data of a write."""
     schema = tool.properties[name]
     if _QUERY.search(name.lower()):

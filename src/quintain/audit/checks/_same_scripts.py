@@ -155,7 +155,7 @@ def alone(ops: Sequence[Op], tag: str = "step ") -> tuple[Op, ...]:
     return tuple(op for op in ops if op.mark.startswith(tag))
 
 
-def others(ctx: AuditContext, task: str, count: int) -> tuple[str, ...]:
+def other_tasks(ctx: AuditContext, task: str, count: int) -> tuple[str, ...]:
     """Returns other tasks, or the task itself if there is no other."""
     found = tuple(text for text in ctx.sample_tasks(count + 1) if text != task)[:count]
     return found or (task,)
@@ -218,7 +218,7 @@ def days_ahead(*days: int) -> tuple[Context, ...]:
     return tuple(Context(days=day) for day in days)
 
 
-def told(op: Op) -> str:
+def op_label(op: Op) -> str:
     """Returns the name of an op in a sentence."""
     return {"call": op.name, "reset": "reset", "answer": "answer"}.get(op.do, f"{op.do}()")
 

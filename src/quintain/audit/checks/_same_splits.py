@@ -14,7 +14,7 @@ from quintain.audit.data import is_dict, is_list, is_number
 from quintain.audit.finding import Evidence
 from quintain.audit.probe import HOME, Context, Op, OpResult, Probe, Record, masked, same
 
-from ._same_scripts import alone, told
+from ._same_scripts import alone, op_label
 
 UNLIKE = "quintain.audit.checks._same_splits:unlike"
 TRIALS = 60
@@ -27,20 +27,20 @@ class Split(msgspec.Struct, frozen=True):
     Attributes:
         op: At which.
         path: In its value, such as "rows[2].name"; empty for all of it.
-        one, other: What stood there.
+        expected, observed: Values of the first and the second play.
         kind: "order" (of lists only), "duration" (a field that says how long something took), "error", or "content".
     """
 
     op: Op
     path: str
-    one: Any
-    other: Any
+    expected: Any
+    observed: Any
     kind: str
 
     @property
     def key(self) -> str:
-        """Says what differs, whatever stood there."""
-        return f"{told(self.op)} {self.path}"
+        """Returns the place of the difference, without its values."""
+        return f"{op_label(self.op)} {self.path}"
 
 
 def unlike(records: Sequence[Record], evidence: Evidence) -> bool:

@@ -89,11 +89,11 @@ def _of(ctx: AuditContext, about: set[str]) -> Iterator[Hint]:
             continue
         seen.add(source.path)
         ctx.count_comparisons()
-        tree = _theirs(ast.parse(path.read_text("utf-8"), source.path), names[source.path])
-        yield from (hint for hint in _File(tree, source.path, source.part).hints() if hint.about in about)
+        tree = _used_part(ast.parse(path.read_text("utf-8"), source.path), names[source.path])
+        yield from (hint for hint in _ModuleFile(tree, source.path, source.part).hints() if hint.about in about)
 
 
-def _theirs(tree: ast.Module, names: list[str]) -> ast.Module:
+def _used_part(tree: ast.Module, names: list[str]) -> ast.Module:
     """The part of a file that these top-level names use, directly or not; all of it where no name is given."""
     if not names:
         return tree
@@ -112,7 +112,7 @@ def _theirs(tree: ast.Module, names: list[str]) -> ast.Module:
     return ast.Module(kept, [])
 
 
-class _File:
+class _ModuleFile:
     """One file, read."""
 
     def __init__(self, tree: ast.Module, path: str, part: Component) -> None:

@@ -24,7 +24,7 @@ MAX_KNOWN_CALLS = 3
 """Calls of a tool that are known, which are varied around the first."""
 
 
-class Row(list[Op]):
+class CallRow(list[Op]):
     """Calls of one tool in one task.
 
     Attributes:
@@ -34,14 +34,14 @@ class Row(list[Op]):
     task: str = ""
 
 
-def variants(ctx: AuditContext) -> list[Row]:
+def variants(ctx: AuditContext) -> list[CallRow]:
     """Reads by tool, which differ in their arguments: known ones, and those with one argument changed or left out."""
-    rows: list[Row] = []
+    rows: list[CallRow] = []
     for tool in ctx.about.tools:
         if not seems_to_read(ctx, tool.name):
             continue
         known = sorted(ctx.discovery.of(tool.name), key=lambda known_call: len(known_call.before))
-        row = Row(itertools.islice(_variants(ctx, tool, known), VARIANTS))
+        row = CallRow(itertools.islice(_variants(ctx, tool, known), VARIANTS))
         row.task = known[0].task if known else ctx.tasks[0]
         rows.append(row)
     return [row for row in rows if len(row) > 1]
@@ -53,7 +53,7 @@ def _variants(ctx: AuditContext, tool: ToolSpec, known: list[KnownCall]) -> Iter
     base: dict[str, Any] = broad or (first[0].value if first else {})
     found = {_key(op.value): op for op in ([call(tool.name, broad)] if broad else first[:1])}
     # One other value of each parameter, then the next of each: a tool of many parameters is seen in all of them.
-    columns = [list(_others(ctx, tool, name, base=base)) for name in tool.properties]
+    columns = [list(_other_arguments(ctx, tool, name, base=base)) for name in tool.properties]
     rows = itertools.chain.from_iterable(itertools.zip_longest(*columns))
     # Another row of the table comes among them: what is kept under too little is kept for all of them.
     for arguments in (*_swapped(tool, base), *(op.value for op in first[not broad : MAX_KNOWN_CALLS]), *rows):
@@ -85,7 +85,7 @@ def _key(arguments: dict[str, Any]) -> str:
     return repr(sorted(arguments.items()))
 
 
-def _others(ctx: AuditContext, tool: ToolSpec, name: str, *, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _other_arguments(ctx: AuditContext, tool: ToolSpec, name: str, *, base: dict[str, Any]) -> Iterator[dict[str, Any]]:
     schema = tool.properties[name]
     for value in _values(ctx, name, schema, value=base.get(name)):
         if name not in base or value != base[name] or type(value) is not type(base[name]):

@@ -44,7 +44,7 @@ class Views(msgspec.Struct, frozen=True):
     """
 
     many: Op
-    one: Op
+    detail: Op
     key: tuple[str, Any]
     field: str
 
@@ -61,12 +61,12 @@ def parted(records: Sequence[Record], evidence: Evidence) -> bool:
     key, field = tuple(evidence.data["key"]), str(evidence.data["field"])
     if any(record.at(WRITE).is_error for record in records):
         return False
-    old = _told(first, OLD, key, field=field)
+    old = _field_values(first, OLD, key, field=field)
     if old is None or old[0] != old[1]:
         return False
     write = next(op for op in first.ops if op.mark == WRITE)
     for record in (first, bare_one):
-        new = _told(record, NEW, key, field=field)
+        new = _field_values(record, NEW, key, field=field)
         if new is None or (new[0] == old[0]) is (new[1] == old[0]):
             return False
         there = new[1] if new[0] == old[0] else new[0]
@@ -75,7 +75,7 @@ def parted(records: Sequence[Record], evidence: Evidence) -> bool:
     return True
 
 
-def _told(record: Record, when: str, key: tuple[Any, ...], *, field: str) -> tuple[Any, Any] | None:
+def _field_values(record: Record, when: str, key: tuple[Any, ...], *, field: str) -> tuple[Any, Any] | None:
     """Returns the values of a row's field in the list and in the detail."""
     many, result = record.at(f"{when} many"), record.at(f"{when} one")
     row = _row(many, key)
@@ -135,7 +135,7 @@ def views_agree(ctx: AuditContext) -> Iterator[Finding | None]:
     for pair, record in zip(pairs, ctx.play_all([Probe(_whole(case)) for case in pairs]), strict=True):
         for views, is_parted in _views(pair, record):
             ctx.count_comparisons()
-            names = (pair.write.name, views.many.name, views.one.name)
+            names = (pair.write.name, views.many.name, views.detail.name)
             if names in reported or not is_parted:
                 continue
             finding = _differ(ctx, pair, views)
@@ -181,7 +181,7 @@ def _keys(seen: OpResult, detail: Op) -> list[tuple[str, Any]]:
 def _differ(ctx: AuditContext, pair: Pair, views: Views) -> Finding | None:
     many, ops = (
         [bare(op).marked(f"{when} {word}") for when in (OLD, NEW)]
-        for op, word in ((views.many, "many"), (views.one, "one"))
+        for op, word in ((views.many, "many"), (views.detail, "one"))
     )
     start, write = (reset(pair.task), *pair.before), pair.write.marked(WRITE)
     asked = Probe((*start, many[0], ops[0], write, many[1], ops[1]))
@@ -190,10 +190,10 @@ def _differ(ctx: AuditContext, pair: Pair, views: Views) -> Finding | None:
     records = ctx.play_all([asked, unasked])
     if not parted(records, Evidence("", data=data)):
         return None
-    old, new = (_told(records[0], when, views.key, field=views.field) for when in (OLD, NEW))
+    old, new = (_field_values(records[0], when, views.key, field=views.field) for when in (OLD, NEW))
     assert old is not None
     assert new is not None
-    late, right = (views.many, views.one) if new[0] == old[0] else (views.one, views.many)
+    late, right = (views.many, views.detail) if new[0] == old[0] else (views.detail, views.many)
     return ctx.finding(
         f"{late.name} goes on to show the {views.field} that {pair.write.name} changed, and {right.name} the new one",
         asked,
@@ -202,7 +202,7 @@ def _differ(ctx: AuditContext, pair: Pair, views: Views) -> Finding | None:
         marks=(WRITE, f"{NEW} many", f"{NEW} one"),
         data=data,
         minimise=0,
-        expected={views.many.name: old[0], views.one.name: old[1], "afterwards": "the same in both"},
-        observed={views.many.name: new[0], views.one.name: new[1]},
+        expected={views.many.name: old[0], views.detail.name: old[1], "afterwards": "the same in both"},
+        observed={views.many.name: new[0], views.detail.name: new[1]},
         teaches=TEACHES,
     )

@@ -57,24 +57,24 @@ class Walk(msgspec.Struct, frozen=True):
     reads: int = READS
 
 
-class Old(msgspec.Struct, frozen=True):
+class OldRead(msgspec.Struct, frozen=True):
     """A read that did not show a step: after `step` writes it gives what it gave before the last of them."""
 
     step: int
     read: Op
 
 
-class Walked(msgspec.Struct, frozen=True):
+class WalkResult(msgspec.Struct, frozen=True):
     """Result of a walk.
 
     Attributes:
-        stale, other: Reads that wrongly repeat their previous result, or an older result or a part of one.
+        stale, older: Reads that wrongly repeat their previous result, or an older result or a part of one.
         looked: Number of comparisons.
         ended: True if the episode does not allow that many calls.
     """
 
-    stale: tuple[Old, ...]
-    other: tuple[Old, ...]
+    stale: tuple[OldRead, ...]
+    older: tuple[OldRead, ...]
     reads: tuple[Op, ...]
     looked: int
     ended: bool = False
@@ -138,8 +138,8 @@ def _moved_on(ctx: AuditContext, task: str, op: Op) -> Iterator[Op]:
     """
     for name, value in reversed(op.value.items()):
         if isinstance(value, str | int) and not isinstance(value, bool):
-            other_value = _beside(ctx, task, value)
-            yield from [call(op.name, {**op.value, name: other_value})] if other_value is not None else []
+            older_reads = _beside(ctx, task, value)
+            yield from [call(op.name, {**op.value, name: older_reads})] if older_reads is not None else []
             return
 
 
@@ -170,11 +170,11 @@ def lists(value: Any) -> Iterator[list[dict[str, Any]]]:
 # --- the proof ---
 
 
-def walked(ctx: AuditContext, asked: Walk) -> Walked | None:
+def walked(ctx: AuditContext, asked: Walk) -> WalkResult | None:
     """Returns the result of a walk, or None if it did not end."""
     ops = (reset(asked.task, on="warm"), ask(f"{HERE}walk", msgspec.to_builtins(asked), mark="walk"))
     value = ctx.play(*ops).at("walk")
-    return msgspec.convert(value.value, Walked) if value.fine else None
+    return msgspec.convert(value.value, WalkResult) if value.fine else None
 
 
 def shorter(asked: Walk) -> Walk:
@@ -182,7 +182,7 @@ def shorter(asked: Walk) -> Walk:
     return msgspec.structs.replace(asked, steps=asked.steps[:4], reads=4)
 
 
-def shown(ctx: AuditContext, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
+def shown(ctx: AuditContext, asked: Walk, found: WalkResult, *, old: OldRead) -> Finding | None:
     """The finding that a read is old: asked once before, or twice, or among all the others."""
     before, write = asked.steps[: old.step - 1], asked.steps[old.step - 1]
     start = marked((reset(asked.task), *before))
@@ -203,7 +203,7 @@ def shown(ctx: AuditContext, asked: Walk, found: Walked, *, old: Old) -> Finding
     return None
 
 
-def moved(ctx: AuditContext, asked: Walk, found: Walked, *, old: Old) -> Finding | None:
+def moved(ctx: AuditContext, asked: Walk, found: WalkResult, *, old: OldRead) -> Finding | None:
     """Returns a finding if a read repeats an older result, even in part, in an equal world."""
     world = (Op(state_op(ctx), mark="step world"),) if state_op(ctx) else ()
     pair = Pair(asked.task, asked.steps[: old.step - 1], asked.steps[old.step - 1], found.reads)
@@ -221,9 +221,9 @@ def walk(player: Player, on: str, value: Any) -> Any:
     before = _round(player, on, reads)
     before = _round(player, on, reads)
     earlier = [[seen] for seen in before]
-    stale: list[Old] = []
-    other_value: list[Old] = []
-    partly: list[Old] = []
+    stale: list[OldRead] = []
+    older_reads: list[OldRead] = []
+    partly: list[OldRead] = []
     ended = False
     for step, op in enumerate(asked.steps, 1):
         result = player.do(op.moved(on))
@@ -239,13 +239,13 @@ def walk(player: Player, on: str, value: Any) -> Any:
                 continue
             is_old = same(after[place], before[place], asked.volatile)
             was = is_old or any(same(after[place], seen, asked.volatile) for seen in earlier[place])
-            (stale if is_old else other_value if was else partly).append(Old(step, call_op))
+            (stale if is_old else older_reads if was else partly).append(OldRead(step, call_op))
         player.adapters.pop(alone)
         before = after
         for place, seen in enumerate(after):
             earlier[place].append(seen)
-    found = Walked(
-        tuple(stale[:20]), tuple([*other_value, *partly][:20]), tuple(reads), len(reads) * len(asked.steps), ended
+    found = WalkResult(
+        tuple(stale[:20]), tuple([*older_reads, *partly][:20]), tuple(reads), len(reads) * len(asked.steps), ended
     )
     return msgspec.to_builtins(found)
 

@@ -21,7 +21,7 @@ from quintain.audit.generate import Values, fits, odd, valid
 from quintain.audit.probe import Op, Record, call, reset
 
 from ._same_dirt import Stage
-from ._same_scripts import bare, doing, half, others, seems_to_read, state_op
+from ._same_scripts import bare, doing, half, other_tasks, seems_to_read, state_op
 
 CALLS = 120
 """Calls of a wide script, where the environment does not declare a smaller budget."""
@@ -168,7 +168,7 @@ def wide(ctx: AuditContext, task: str, *, seed: int = 0) -> tuple[Op, ...]:
     What another task would ask about is asked, too: an episode of that one may have been before.
     """
     pool, calls = known(ctx, task), budget(ctx) - len(doing(ctx, task))
-    more = _spread(known(ctx, others(ctx, task, 1)[0]).reads, 2)[: calls // 8]
+    more = _spread(known(ctx, other_tasks(ctx, task, 1)[0]).reads, 2)[: calls // 8]
     look = (Op(state_op(ctx)),) if state_op(ctx) else ()
     distinct = {_key(op): op for op in (*pool.reads[: calls // 3], *more)}
     asked = sorted(distinct.values(), key=lambda op: len(op.value))  # Lists first: to look at a row may move it.
@@ -209,7 +209,7 @@ def _passing(ctx: AuditContext, seconds: int) -> tuple[Op, ...]:
 def dirty(ctx: AuditContext, task: str) -> Iterator[Stage]:
     """Episodes before an episode of a task: of all kinds of calls, and ended in each way."""
     rng = random.Random(f"{ctx.seed} dirty {task}")  # noqa: S311 (draws of probes, no secrets)
-    other_task, *more = others(ctx, task, 3)
+    other_task, *more = other_tasks(ctx, task, 3)
     plan = [(task, 0), (other_task, 0), (task, 12345)]
     for number, ending in enumerate(_endings(ctx)):
         where, seed = plan[number % 2] if number else plan[0]
@@ -234,7 +234,7 @@ def dirty(ctx: AuditContext, task: str) -> Iterator[Stage]:
 def between(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """The script with a dirty episode of another session among its steps, or that session gone before or meanwhile."""
     rng = random.Random(f"{ctx.seed} between {task}")  # noqa: S311 (draws of probes, no secrets)
-    (other_task,) = others(ctx, task, 1)
+    (other_task,) = other_tasks(ctx, task, 1)
     closes = (Op("close"),) if "close" in ctx.offers else ()
     for where, whose in ((task, "the same task"), (other_task, "another task")):
         other_values = [
@@ -252,7 +252,7 @@ def between(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tup
 def detours(ctx: AuditContext, task: str, own_ops: Sequence[Op]) -> Iterator[tuple[str, tuple[Op, ...]]]:
     """Yields the script with a snapshot in its middle, many other ops, and a restore."""
     rng = random.Random(f"{ctx.seed} detours {task}")  # noqa: S311 (draws of probes, no secrets)
-    (other_task,) = others(ctx, task, 1)
+    (other_task,) = other_tasks(ctx, task, 1)
     kept, back = Op("snapshot", name="kept", mark="kept"), Op("restore", name="kept", mark="back")
     further = Op("snapshot", name="further")
     drawn = _drawn(ctx, task, rng, whole=True)

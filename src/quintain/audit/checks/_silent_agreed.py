@@ -31,7 +31,7 @@ TOOLS, NAMES = 5, 8
 """Tools that are asked about one parameter, and parameters."""
 
 
-class Shared(msgspec.Struct, frozen=True):
+class SharedParameter(msgspec.Struct, frozen=True):
     """A parameter that several tools declare alike.
 
     Attributes:
@@ -72,7 +72,7 @@ def refuse_alike(ctx: AuditContext) -> Iterator[Finding | None]:
         yield from _odd_one(ctx, shared)
 
 
-def _shared(ctx: AuditContext) -> Iterator[Shared]:
+def _shared(ctx: AuditContext) -> Iterator[SharedParameter]:
     groups: dict[tuple[str, str], list[ToolSpec]] = {}
     for tool in ctx.about.tools:
         for name, schema in tool.properties.items():
@@ -91,7 +91,7 @@ def _shared(ctx: AuditContext) -> Iterator[Shared]:
                 [text for text in made if fits(text, schema) and text not in there] for made in _made(good)
             )
             if broken and strange:
-                yield Shared(name, uses, tuple(broken), tuple(strange))
+                yield SharedParameter(name, uses, tuple(broken), tuple(strange))
 
 
 def _use(ctx: AuditContext, tool: ToolSpec, name: str) -> KnownCall | None:
@@ -111,7 +111,7 @@ def _made(good: str) -> tuple[list[str], list[str]]:
     return [good[:-1], f"{good[:last]}x{good[last + 1 :]}"], other_values
 
 
-def _odd_one(ctx: AuditContext, shared: Shared) -> Iterator[Finding | None]:
+def _odd_one(ctx: AuditContext, shared: SharedParameter) -> Iterator[Finding | None]:
     """The tools that take a value which two others refuse."""
     reported: set[str] = set()
     for value in shared.broken:
@@ -127,7 +127,7 @@ def _odd_one(ctx: AuditContext, shared: Shared) -> Iterator[Finding | None]:
             yield finding
 
 
-def _free(ctx: AuditContext, shared: Shared, uses: Sequence[KnownCall]) -> list[tuple[KnownCall, str]]:
+def _free(ctx: AuditContext, shared: SharedParameter, uses: Sequence[KnownCall]) -> list[tuple[KnownCall, str]]:
     """The tools that take a strange value, with one that each takes."""
     pairs = [(use, strange) for use in uses for strange in shared.strange]
     records = ctx.play_all([_asks(use, shared.name, strange) for use, strange in pairs])
@@ -141,7 +141,7 @@ def _asks(use: KnownCall, name: str, value: str) -> Probe:
 
 
 def _taken(
-    ctx: AuditContext, shared: Shared, value: str, *, use: KnownCall, free: Sequence[tuple[KnownCall, str]]
+    ctx: AuditContext, shared: SharedParameter, value: str, *, use: KnownCall, free: Sequence[tuple[KnownCall, str]]
 ) -> Finding | None:
     name = shared.name
     probes = (

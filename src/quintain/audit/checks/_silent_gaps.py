@@ -23,7 +23,7 @@ from quintain.audit.probe import Op, OpResult, Probe, Record, ask, reset, state
 
 from ._data_tables import Row, column, columns
 from ._reward_related import families
-from ._reward_runs import Solved, solve
+from ._reward_runs import Solution, solve
 from ._same_walks import kinds
 
 HERE = f"{__name__}:"
@@ -36,7 +36,7 @@ TRIED = 60
 _SWEPT_S = 2.5
 
 
-class Left(msgspec.Struct, frozen=True):
+class SkippedRows(msgspec.Struct, frozen=True):
     """An effect that rows with an empty column do not get.
 
     Attributes:
@@ -57,7 +57,7 @@ class Left(msgspec.Struct, frozen=True):
 
 def left_undone(records: Sequence[Record], evidence: Evidence) -> bool:
     """A field becomes one value in each row that is whole, and stays in each with a gap; all are answered alike."""
-    left = msgspec.convert(evidence.data["left"], Left)
+    left = msgspec.convert(evidence.data["left"], SkippedRows)
     names = (*left.whole, *left.gaps)
     answers: set[str] = set()
     for name, record in zip(names, records, strict=True):
@@ -73,7 +73,7 @@ def left_undone(records: Sequence[Record], evidence: Evidence) -> bool:
     return len(answers) == 1
 
 
-def _row(seen: OpResult, left: Left, name: Any) -> Row | None:
+def _row(seen: OpResult, left: SkippedRows, name: Any) -> Row | None:
     rows = _rows(seen.value, left.table)
     return next((row for row in rows if row.get(left.key) == name), None)
 
@@ -110,7 +110,7 @@ def gaps(ctx: AuditContext) -> Iterator[Finding | None]:
         found: Any = record.at("left").value if record.at("left").fine else None
         ctx.count_comparisons(found["looked"] if found else 0)
         for item in found["left"] if found and op.name not in reported else ():
-            finding = _undone(ctx, task, op, name=name, left=msgspec.convert(item, Left))
+            finding = _undone(ctx, task, op, name=name, left=msgspec.convert(item, SkippedRows))
             reported |= {op.name} if finding is not None else set()
             yield finding
 
@@ -119,17 +119,17 @@ def _after(ctx: AuditContext) -> tuple[Op, ...]:
     return (Op("advance", value=SECONDS),) if "advance" in ctx.offers else ()
 
 
-def _cells(ctx: AuditContext, solution: Solved) -> Iterator[tuple[str, Op, str, str]]:
+def _cells(ctx: AuditContext, solution: Solution) -> Iterator[tuple[str, Op, str, str]]:
     """Calls of a solution, each of another tool, and the argument that names a row of a table."""
     known = families(ctx, solution)
     calls = {op.name: op for op in solution.ops if op.do == "call" and op.name not in ctx.discovery.readers}
     for op in calls.values():
         named = [name for name, value in op.value.items() if str(value) in known]
-        if len(named) == 1 and len(known[str(op.value[named[0]])].others) >= WHOLE:
+        if len(named) == 1 and len(known[str(op.value[named[0]])].related) >= WHOLE:
             yield solution.task, op, named[0], known[str(op.value[named[0]])].table
 
 
-def _undone(ctx: AuditContext, task: str, op: Op, *, name: str, left: Left) -> Finding | None:
+def _undone(ctx: AuditContext, task: str, op: Op, *, name: str, left: SkippedRows) -> Finding | None:
     probes = [
         Probe((reset(task), state(mark="was"), _on(op, name, item).marked("call"), *_after(ctx), state(mark="look")))
         for item in (*left.whole, *left.gaps)
@@ -182,7 +182,7 @@ def sweep(player: Player, on: str, value: Any) -> Any:
     return {"looked": len(tried), "left": msgspec.to_builtins(left)}
 
 
-def _left(tried: Sequence[tuple[Row, Row, str]], empty: str, table: str, *, key: str) -> Iterator[Left]:
+def _left(tried: Sequence[tuple[Row, Row, str]], empty: str, table: str, *, key: str) -> Iterator[SkippedRows]:
     """Fields that always become one value where a column is filled, and never do where it is empty."""
     whole = [item for item in tried if item[0].get(empty) is not None]
     gaps_ = [item for item in tried if item[0].get(empty) is None]
@@ -196,4 +196,4 @@ def _left(tried: Sequence[tuple[Row, Row, str]], empty: str, table: str, *, key:
         not_done = [row[key] for row, after, _ in gaps_ if value != row.get(field) == after.get(field)]
         wanted = [row for row, _, _ in gaps_ if row.get(field) != value]
         if len(done) >= WHOLE and GAPS <= len(not_done) == len(wanted):
-            yield Left(table, key, empty, field, value, tuple(done[:WHOLE]), tuple(not_done[:GAPS]))
+            yield SkippedRows(table, key, empty, field, value, tuple(done[:WHOLE]), tuple(not_done[:GAPS]))

@@ -150,11 +150,13 @@ def _damages(ctx: AuditContext, task: str, acts: Sequence[Op]) -> list[tuple[Op,
     writers = set(ctx.discovery.writers)
     for op in acts:
         if op.name in writers and is_dict(op.value):
-            strange += [(msgspec.structs.replace(op, value=value),) for value in _others(ctx, op.name, op.value)]
+            strange += [
+                (msgspec.structs.replace(op, value=value),) for value in _other_arguments(ctx, op.name, op.value)
+            ]
     return strange[:8]
 
 
-def _others(ctx: AuditContext, tool: str, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _other_arguments(ctx: AuditContext, tool: str, value: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yields the arguments with one other value: of the enum, from the world, or seen under that name."""
     properties = {
         name: schema for spec in ctx.about.tools if spec.name == tool for name, schema in spec.properties.items()

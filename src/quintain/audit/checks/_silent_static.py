@@ -26,7 +26,7 @@ _WRITES = re.compile(r"\.(write|write_text|write_bytes|execute|commit|save|updat
 _VALIDATES = re.compile(r"^(is_|_is_|has_|check_?|_check|valid|_valid|verify|_verify)", re.IGNORECASE)
 
 
-class Place(msgspec.Struct, frozen=True):
+class SwallowedError(msgspec.Struct, frozen=True):
     """A place in the source that deserves a look.
 
     Attributes:
@@ -55,7 +55,7 @@ def swallowed(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-def _places(ctx: AuditContext) -> Iterator[Place]:
+def _places(ctx: AuditContext) -> Iterator[SwallowedError]:
     names: dict[str, list[str]] = {}
     parts: dict[str, Component] = {}
     for source in ctx.sources:
@@ -66,14 +66,16 @@ def _places(ctx: AuditContext) -> Iterator[Place]:
         if file.suffix != ".py" or not file.is_file():
             continue
         ctx.count_comparisons()
-        kept: dict[str, Place] = {}
-        for place in _File(_theirs(ast.parse(file.read_text("utf-8"), path), own), path, parts[path]).places():
+        kept: dict[str, SwallowedError] = {}
+        for place in _HandlerFile(
+            _used_part(ast.parse(file.read_text("utf-8"), path), own), path, parts[path]
+        ).places():
             if place.kind not in kept or (place.near_reward and not kept[place.kind].near_reward):
                 kept[place.kind] = place
         yield from kept.values()
 
 
-def _theirs(tree: ast.Module, names: list[str]) -> list[ast.stmt]:
+def _used_part(tree: ast.Module, names: list[str]) -> list[ast.stmt]:
     """Top-level statements that define these names or what they use; all where no name is given."""
     if not names:
         return tree.body
@@ -93,7 +95,7 @@ def _theirs(tree: ast.Module, names: list[str]) -> list[ast.stmt]:
     return [node for node in tree.body if node in used.values()]
 
 
-class _File:
+class _HandlerFile:
     """One file, read."""
 
     def __init__(self, body: list[ast.stmt], path: str, part: Component) -> None:
@@ -101,7 +103,7 @@ class _File:
         self._part: Component = part
         self._function: Function | None = None
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[SwallowedError]:
         for top in self._body:
             for function in (node for node in ast.walk(top) if isinstance(node, Function)):
                 self._function = function
@@ -111,14 +113,14 @@ class _File:
                 yield from self._unread(function)
                 yield from self._always(function)
 
-    def _place(self, kind: str, title: str, node: ast.AST) -> Place:
+    def _place(self, kind: str, title: str, node: ast.AST) -> SwallowedError:
         function = self._function
         name = function.name if function else ""
         line = getattr(node, "lineno", 0)
         near = self._part == "V" or _REWARD.search(name) is not None
-        return Place(kind, f"{name} {title}", "V" if near else self._part, f"{self._path}:{line}", near)
+        return SwallowedError(kind, f"{name} {title}", "V" if near else self._part, f"{self._path}:{line}", near)
 
-    def _handler(self, node: ast.AST) -> Iterator[Place]:
+    def _handler(self, node: ast.AST) -> Iterator[SwallowedError]:
         if isinstance(node, ast.ExceptHandler):
             caught = _names(node.type)
             wide = not caught or caught & _WIDE
@@ -126,11 +128,11 @@ class _File:
                 isinstance(statement, ast.Pass | ast.Continue | ast.Expr) and _idle(statement)
                 for statement in node.body
             ):
-                yield self._place("passes", f"catches {_told(caught)} and does nothing", node)
+                yield self._place("passes", f"catches {_listed(caught)} and does nothing", node)
             for statement in node.body:
                 if wide and isinstance(statement, ast.Return | ast.Assign) and _is_default(statement.value):
                     value = ast.unparse(statement.value) if statement.value else "None"
-                    yield self._place("defaults", f"makes {value} of {_told(caught)}", statement)
+                    yield self._place("defaults", f"makes {value} of {_listed(caught)}", statement)
             raises = any(isinstance(child, ast.Raise) for child in ast.walk(node))
             if (not caught or "BaseException" in caught) and not raises:
                 yield self._place("everything", "catches even what ends the process, and goes on", node)
@@ -141,7 +143,7 @@ class _File:
                 if "suppress(" in text and re.search(r"Exception|OSError|Error", text) and _writes(node.body):
                     yield self._place("suppresses", f"suppresses what fails in `{inner.splitlines()[0][:60]}`", node)
 
-    def _expression(self, node: ast.AST) -> Iterator[Place]:
+    def _expression(self, node: ast.AST) -> Iterator[SwallowedError]:
         if isinstance(node, ast.Call):
             text = ast.unparse(node.func)
             if text.endswith(".get") and len(node.args) == 2 and _is_number(node.args[1]):
@@ -155,7 +157,7 @@ class _File:
             if _RESULT.search(text):
                 yield self._place("or", f"takes {last} for nothing: `{text[:60]}`", node)
 
-    def _unread(self, function: Function) -> Iterator[Place]:
+    def _unread(self, function: Function) -> Iterator[SwallowedError]:
         """Parameters that the function never reads; those of an interface (one statement, `_x`, `seed`...) aside."""
         if len(function.body) < 3 or function.decorator_list:
             return
@@ -165,7 +167,7 @@ class _File:
         if left and not (function.name.startswith("__") and function.name != "__init__"):
             yield self._place("unread", f"never reads its parameter {left[0]}", function)
 
-    def _always(self, function: Function) -> Iterator[Place]:
+    def _always(self, function: Function) -> Iterator[SwallowedError]:
         """A validator whose every way ends in True."""
         if not _VALIDATES.match(function.name):
             return
@@ -183,7 +185,7 @@ def _names(node: ast.expr | None) -> set[str]:
     return {ast.unparse(child) for child in nodes}
 
 
-def _told(names: set[str]) -> str:
+def _listed(names: set[str]) -> str:
     return ", ".join(sorted(names)) or "everything"
 
 

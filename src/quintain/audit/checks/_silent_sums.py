@@ -38,7 +38,7 @@ _SINGLE: dict[str, tuple[Callable[[float], float], float, float]] = {
 _NO_SUMS = ("1 / 0", "5 / (3 - 3)", "2 +", "abc", "")
 
 
-class Pair(msgspec.Struct, frozen=True):
+class OperandPair(msgspec.Struct, frozen=True):
     """Calls with a result, which show what the tool computes, and calls of the same that have none."""
 
     known: list[tuple[Op, float]]
@@ -89,7 +89,7 @@ def nothing(ctx: AuditContext) -> Iterator[Finding | None]:
             break
 
 
-def _pairs(tool: ToolSpec) -> Iterator[Pair]:
+def _pairs(tool: ToolSpec) -> Iterator[OperandPair]:
     kinds = {name: schema.get("type") if is_dict(schema) else None for name, schema in tool.properties.items()}
     numbers = [name for name, kind in kinds.items() if kind in ("number", "integer")]
     words = [name for name, kind in kinds.items() if kind == "string"]
@@ -104,7 +104,7 @@ def _pairs(tool: ToolSpec) -> Iterator[Pair]:
     elif words and not numbers and not lists:
         sums = list(calls_of(tool))
         if sums:
-            yield Pair(sums[:3], [call(tool.name, {words[0]: text}) for text in _NO_SUMS])
+            yield OperandPair(sums[:3], [call(tool.name, {words[0]: text}) for text in _NO_SUMS])
 
 
 def _offered(tool: ToolSpec, words: list[str]) -> list[str]:
@@ -115,7 +115,7 @@ def _offered(tool: ToolSpec, words: list[str]) -> list[str]:
     return [tool.name.lower(), *re.split(r"_", tool.name.lower())]
 
 
-def _divisions(tool: ToolSpec, numbers: list[str], words: list[str], *, offered: list[str]) -> Iterator[Pair]:
+def _divisions(tool: ToolSpec, numbers: list[str], words: list[str], *, offered: list[str]) -> Iterator[OperandPair]:
     """By 0; which of two numbers it divides by, and whether it divides at all, is seen."""
     divides = [name for name in offered if name.lower() in _DIVIDES] if words else [""]
     for name, (first, second) in ((name, pair) for name in divides for pair in (numbers, numbers[::-1])):
@@ -126,7 +126,7 @@ def _divisions(tool: ToolSpec, numbers: list[str], words: list[str], *, offered:
             ]
             ops = [call(tool.name, _in_order(tool, values)) for values in given]
             results = [factor * _divided(left, right, name) for left, right in _whole(tool, numbers, name)]
-            yield Pair(list(zip(ops, results, strict=False)), ops[-1:])
+            yield OperandPair(list(zip(ops, results, strict=False)), ops[-1:])
 
 
 def _whole(tool: ToolSpec, numbers: list[str], name: str) -> tuple[tuple[float, float], ...]:
@@ -145,7 +145,7 @@ def _in_order(tool: ToolSpec, values: dict[str, Any]) -> dict[str, Any]:
     return {name: int(values[name]) if name in whole else values[name] for name in tool.properties}
 
 
-def _functions(tool: ToolSpec, name: str, words: list[str], *, offered: list[str]) -> Iterator[Pair]:
+def _functions(tool: ToolSpec, name: str, words: list[str], *, offered: list[str]) -> Iterator[OperandPair]:
     schema: Any = tool.properties[name] or {}
     is_list = schema.get("type") == "array"
     for word in offered:
@@ -153,10 +153,10 @@ def _functions(tool: ToolSpec, name: str, words: list[str], *, offered: list[str
         if is_list and word.lower() in _LISTED:
             does = _LISTED[word.lower()]
             known = [(call(tool.name, {**extra, name: item}), float(does(item))) for item in ([2, 4, 9, 1], [7, 3, 8])]
-            yield Pair(known, [call(tool.name, {**extra, name: []})])
+            yield OperandPair(known, [call(tool.name, {**extra, name: []})])
         elif not is_list and word.lower() in _SINGLE:
             single, fine, none = _SINGLE[word.lower()]
-            yield Pair(
+            yield OperandPair(
                 [(call(tool.name, {**extra, name: fine}), float(single(fine)))],
                 [call(tool.name, {**extra, name: none})],
             )

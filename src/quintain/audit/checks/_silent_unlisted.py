@@ -38,7 +38,7 @@ _COUNTS = re.compile(r"count|total|found|hits|results|match|score|balance|sum$|n
 _SEARCHES = re.compile(r"search|find|filter|quer|match|count|check|exists|classif|has_|is_|translat", re.IGNORECASE)
 
 
-class Cell(msgspec.Struct, frozen=True):
+class NamedThing(msgspec.Struct, frozen=True):
     """A parameter of a tool that names a thing, a call that works, and the names that there are."""
 
     tool: ToolSpec
@@ -48,7 +48,7 @@ class Cell(msgspec.Struct, frozen=True):
     is_enum: bool
 
 
-def _cells(ctx: AuditContext) -> Iterator[Cell]:
+def _cells(ctx: AuditContext) -> Iterator[NamedThing]:
     lists = _lists(ctx)
     for tool in ctx.about.tools:
         known = next((known_call for known_call in ctx.discovery.of(tool.name) if not known_call.writes), None)
@@ -60,10 +60,10 @@ def _cells(ctx: AuditContext) -> Iterator[Cell]:
                 continue
             enum = [option for option in schema.get("enum") or () if isinstance(option, str)]
             if len(enum) >= LEAST:
-                yield Cell(tool, known, name, tuple(enum[:NAMES]), is_enum=True)
+                yield NamedThing(tool, known, name, tuple(enum[:NAMES]), is_enum=True)
             elif not schema.get("enum") and _NAMES.search(name):
                 for names in [names for of, names in lists.items() if of != tool.name][:2]:
-                    yield Cell(tool, known, name, tuple(names[:NAMES]), is_enum=False)
+                    yield NamedThing(tool, known, name, tuple(names[:NAMES]), is_enum=False)
 
 
 def _lists(ctx: AuditContext) -> dict[str, list[str]]:
@@ -182,7 +182,7 @@ def unlisted_names(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-def _asked(ctx: AuditContext, cell: Cell) -> list[Probe]:
+def _asked(ctx: AuditContext, cell: NamedThing) -> list[Probe]:
     """Calls for two strangers and for some listed names with unlike answers; none where a stranger is refused.
 
     All are tried in one probe, each on an instance of its own.

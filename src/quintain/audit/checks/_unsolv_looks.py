@@ -12,7 +12,7 @@ from quintain.audit.context import AuditContext
 from quintain.audit.probe import Op
 
 from ._reward_acts import names, reads_by_name, words
-from ._reward_runs import Solved
+from ._reward_runs import Solution
 
 Severity = Literal["error", "warning", "note"]
 _MORE = (1, 3, 12)
@@ -53,7 +53,7 @@ class Variant(msgspec.Struct, frozen=True):
     least: float = float("inf")
 
 
-def looks(ctx: AuditContext, solution: Solved) -> Iterator[Variant]:
+def looks(ctx: AuditContext, solution: Solution) -> Iterator[Variant]:
     """The solution with looks that it does not take, before it begins and between its steps."""
     own = [op for place, op in enumerate(solution.ops) if _only_looks(ctx, op) and place not in solution.errors]
     known = [call.op for call in ctx.discovery.calls if call.task == solution.task and _only_looks(ctx, call.op)]
@@ -61,7 +61,7 @@ def looks(ctx: AuditContext, solution: Solved) -> Iterator[Variant]:
     there = list(bare.values())[:8]
     budget: Any = ctx.attribute("budget")
     calls = sum(op.do == "call" for op in solution.ops)
-    has_price = bool(_PRICE.search(" ".join([solution.told, *(tool.description for tool in ctx.about.tools)])))
+    has_price = bool(_PRICE.search(" ".join([solution.prompt, *(tool.description for tool in ctx.about.tools)])))
     grave = not has_price and not ctx.attribute("graded")
     for count in _MORE if there else ():
         if isinstance(budget, int) and calls + count > budget:

@@ -30,14 +30,14 @@ _HERE = "quintain.audit.checks._unsolv_prompt"
 @check("x.prompt_rule", "unsolvable", needs=("oracle", "tasks", "tools"), value=60)
 def prompt_rule(ctx: AuditContext) -> Iterator[Finding | None]:
     """The solution acts on what the prompt names, in each task as in its siblings."""
-    for family in kinds(ctx, lambda solution_run: len(_words(solution_run.told))):
+    for family in kinds(ctx, lambda solution_run: len(_words(solution_run.prompt))):
         if len(family) > _LEAST:
             ctx.count_comparisons(len(family))
             yield from _against(ctx, family)
 
 
 def _against(ctx: AuditContext, family: Sequence[SolutionRun]) -> Iterator[Finding | None]:
-    said = {solution_run.task: _words(solution_run.told) for solution_run in family}
+    said = {solution_run.task: _words(solution_run.prompt) for solution_run in family}
     slots = [place for place in range(len(said[family[0].task])) if len({item[place] for item in said.values()}) > 2]
     arguments = [
         (place, path) for place, op in enumerate(family[0].ops) for path, _ in leaves(op.value) if op.do == "call"
@@ -83,9 +83,9 @@ def _words(prompt: str) -> list[str]:
 
 def _says_more(solution_run: SolutionRun, siblings: Sequence[SolutionRun]) -> bool:
     """True if a prompt has a word, other than a name, that its siblings lack: it may mean another thing then."""
-    prompt = re.sub(r"([A-Z]\S*)( [a-z']{1,4}){1,2}(?= [A-Z])", r"\1", solution_run.told)  # "Anna da Silva"
+    prompt = re.sub(r"([A-Z]\S*)( [a-z']{1,4}){1,2}(?= [A-Z])", r"\1", solution_run.prompt)  # "Anna da Silva"
     own = {word for word in re.findall(r"\b[^\W\d_]+\b", prompt) if word.islower()}
-    return bool(own - common_words([walked_run.told for walked_run in siblings]))
+    return bool(own - common_words([walked_run.prompt for walked_run in siblings]))
 
 
 def _alike(value: Any, word: str) -> bool:
@@ -168,7 +168,7 @@ def cut_short(records: Sequence[Record], evidence: Evidence) -> bool:
 def one_for_all(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that no single sequence of calls solves all tasks of different wording."""
     there = solution_runs(ctx)
-    different = {solution_run.told: solution_run for solution_run in there}
+    different = {solution_run.prompt: solution_run for solution_run in there}
     if len(different) < 6:
         raise ctx.not_checked("there are fewer than six tasks that are told differently")
     some = list(different.values())[:: max(1, len(different) // 6)][:6]

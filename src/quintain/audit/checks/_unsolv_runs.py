@@ -37,7 +37,7 @@ class SolutionRun(msgspec.Struct, frozen=True):
     """
 
     task: str
-    told: str
+    prompt: str
     ops: tuple[Op, ...]
     said: tuple[OpResult, ...]
     full: float
@@ -49,7 +49,7 @@ class SolutionRun(msgspec.Struct, frozen=True):
 
     def before(self, place: int) -> str:
         """Returns all text read before an op: the prompt, and the observations until then."""
-        return "\n".join([self.told, *(text_of(result) for result in self.said[:place])])
+        return "\n".join([self.prompt, *(text_of(result) for result in self.said[:place])])
 
 
 def solution_runs(ctx: AuditContext) -> list[SolutionRun]:
@@ -58,7 +58,7 @@ def solution_runs(ctx: AuditContext) -> list[SolutionRun]:
 
 
 def kinds(
-    ctx: AuditContext, alike: Callable[[SolutionRun], Hashable] = lambda solution_run: skeleton(solution_run.told)
+    ctx: AuditContext, alike: Callable[[SolutionRun], Hashable] = lambda solution_run: skeleton(solution_run.prompt)
 ) -> list[list[SolutionRun]]:
     """Returns the solutions by the kind of their task: the same tools in the same order, and a common key.
 

@@ -44,7 +44,7 @@ def search(player: Player, on: str, value: Any) -> Any:
     hunt = _Hunt(player, on, plain(str(value["wanted"])))
     first = player.do(reset(value["task"], on=on))
     hunt.read(text_of(first), first.value, "prompt")
-    hunt.read(value.get("told", ""), None, "prompt")
+    hunt.read(value.get("prompt", ""), None, "prompt")
     asks = [msgspec.convert(item, Op) for item in value["asks"]]
     for _ in range(_ROUNDS):
         before = hunt.size

@@ -22,7 +22,7 @@ from quintain.audit.probe import Op, Probe, Record, call, reset
 
 from ._drift_claims import claims, defaults, last
 from ._drift_edits import edits
-from ._drift_hidden import NOBODY, hidden_tools
+from ._drift_hidden import MISSING_TOOL, hidden_tools
 from ._drift_nested import nested
 from ._drift_places import numbers_name_places
 from ._drift_production import behaviour, counted, production
@@ -214,12 +214,12 @@ def exist(ctx: AuditContext) -> Iterator[Finding | None]:
                 observed="unknown tool",
                 teaches=TEACHES,
             )
-    answered = ctx.play(reset(task), call(NOBODY, {}, mark="call"))
+    answered = ctx.play(reset(task), call(MISSING_TOOL, {}, mark="call"))
     control = answered.at("call")
     if works_for_nobody([answered], Evidence("")):
         yield ctx.finding(
             "a call of a tool that does not exist is answered as if it did",
-            Probe((reset(task), call(NOBODY, {}, mark="call"))),
+            Probe((reset(task), call(MISSING_TOOL, {}, mark="call"))),
             relation=f"{__name__}:works_for_nobody",
             marks=("call",),
             expected="an error",

@@ -22,8 +22,8 @@ from . import _data_shape as shapes
 from ._data_clean import TEACHES, clean
 from ._data_joint import joint
 from ._data_rates import rates
-from ._data_tables import Row, column, columns, filled, is_id, matched, ours, pooled, theirs
-from ._data_tests import AUC, Unlike, auc, drawn_by_task, holm, rows_alike, tests
+from ._data_tables import Row, column, columns, filled, is_id, matched, pooled, production_probe, state_probes
+from ._data_tests import AUC, ColumnTest, auc, drawn_by_task, holm, rows_alike, tests
 
 TASKS = 4
 """Tasks whose start state is looked at."""
@@ -45,9 +45,9 @@ def _without(rows: list[Row], names: set[str]) -> list[Row]:
     return [{key: row[key] for key in row if key not in names} for row in rows] if names else rows
 
 
-def _unlike(sample: Sequence[Row], reference: Sequence[Row]) -> list[tuple[str, Unlike]]:
+def _unlike(sample: Sequence[Row], reference: Sequence[Row]) -> list[tuple[str, ColumnTest]]:
     """All tests of a table."""
-    found: list[tuple[str, Unlike]] = []
+    found: list[tuple[str, ColumnTest]] = []
     theirs_too = set(columns(reference))
     for column_name in columns(sample):
         if column_name in theirs_too:
@@ -119,7 +119,7 @@ def is_constant(records: Sequence[Record], _evidence: Evidence) -> bool:
 @check("x.data_like_production", "data_realism", needs=("production", "state", "tasks"), value=46)
 def like_production(ctx: AuditContext) -> Iterator[Finding | None]:
     """Checks that each column is distributed as in production's sample, and that rows cannot be told apart."""
-    probes = (*ours(ctx.sample_tasks(TASKS)), theirs())
+    probes = (*state_probes(ctx.sample_tasks(TASKS)), production_probe())
     records = ctx.play_all(probes)
     if not records[-1].at("theirs").fine or not records[-1].at("theirs").value:
         raise ctx.not_checked("production() holds no data")
@@ -162,8 +162,8 @@ def _together(
             relation=f"{__name__}:unlike_together",
             data={"table": name, "column": text, "test": test.what},
             minimise=0,
-            expected={"production": test.other},
-            observed={"here": test.mine, "effect": round(test.effect, 3), "p": test.p},
+            expected={"production": test.reference},
+            observed={"here": test.sample, "effect": round(test.effect, 3), "p": test.p},
             teaches=TEACHES,
         )
 
@@ -198,8 +198,8 @@ def _table(
                 relation=f"{__name__}:unlike",
                 data={"table": name, "column": candidate, "test": test.what},
                 minimise=0,
-                expected={"production": test.other},
-                observed={"here": test.mine, "effect": round(test.effect, 3), "p": test.p},
+                expected={"production": test.reference},
+                observed={"here": test.sample, "effect": round(test.effect, 3), "p": test.p},
                 teaches=TEACHES,
             )
     if any(phrase in reported and not _softly(test.what) for phrase, test in holm(every)):

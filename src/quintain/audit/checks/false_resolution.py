@@ -20,7 +20,7 @@ from ._reward_described import described_effect
 from ._reward_effect import paid_without_effect
 from ._reward_facts import facts
 from ._reward_promised import status_stops
-from ._reward_runs import Run, Solved, lacking, paid, runs, seeing, survives, weight
+from ._reward_runs import Run, Solution, lacking, paid, runs, seeing, survives, weight
 from ._reward_said import answers_are_true
 from ._reward_sight import undone_in_sight
 from ._reward_undo import undo
@@ -77,7 +77,7 @@ def status_only(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _says_so(solution: Solved, place: int) -> bool:
+def _says_so(solution: Solution, place: int) -> bool:
     """True if a write of the solution only sets statuses."""
     if solution.sees:
         return all(is_status(path[-1]) for path in solution.effects.get(place, ()))
@@ -85,7 +85,7 @@ def _says_so(solution: Solved, place: int) -> bool:
     return any(is_status(key) for key in op.value) or is_status("_".join(words(op.name)))
 
 
-def _statuses(ctx: AuditContext, solution: Solved) -> list[tuple[Op, ...]]:
+def _statuses(ctx: AuditContext, solution: Solution) -> list[tuple[Op, ...]]:
     """Ways that only set statuses: those writes of the solution that do, and every tool's status for every id in it."""
     said = tuple(op for op in solution.ops if op.do == "answer")
     own = tuple(solution.ops[place] for place in solution.writes if _says_so(solution, place))
@@ -105,7 +105,7 @@ def _statuses(ctx: AuditContext, solution: Solved) -> list[tuple[Op, ...]]:
     return ways
 
 
-def _work_of(solution: Solved, op: Op) -> bool:
+def _work_of(solution: Solution, op: Op) -> bool:
     """True if an op is one of the solution's writes that do more than set a status."""
     return any(
         op.name == solution.ops[place].name and op.value == solution.ops[place].value and not _says_so(solution, place)
@@ -122,7 +122,7 @@ def _good(schema: Any) -> list[Any]:
     return ["resolved", "done", "closed", "completed", "success"] if kinds == "string" else []
 
 
-def _bases(solution: Solved, required: Sequence[str], keys: Sequence[str]) -> list[dict[str, Any]]:
+def _bases(solution: Solution, required: Sequence[str], keys: Sequence[str]) -> list[dict[str, Any]]:
     """Values for a tool's other required arguments, as the solution gives them."""
     known: dict[str, list[Any]] = {}
     for op in solution.ops:
@@ -141,19 +141,19 @@ def _bases(solution: Solved, required: Sequence[str], keys: Sequence[str]) -> li
     return bases
 
 
-def _does_the_work(solution: Solved, way: Sequence[Op], work: Sequence[int]) -> bool:
+def _does_the_work(solution: Solution, way: Sequence[Op], work: Sequence[int]) -> bool:
     done = {f"{op.name} {op.value}" for op in way}
     return all(f"{solution.ops[place].name} {solution.ops[place].value}" in done for place in work)
 
 
-def _undone(solution: Solved, run: Run, work: Sequence[int]) -> list[list[Any]]:
+def _undone(solution: Solution, run: Run, work: Sequence[int]) -> list[list[Any]]:
     """Returns what the world lacks of the work, without statuses."""
     effects = [path for place in work for path in solution.effects.get(place, ()) if not is_status(path[-1])]
     return [pair for pair in lacking(solution, run, effects) if not is_status(pair[0][-1])]
 
 
 def _claimed(
-    ctx: AuditContext, solution: Solved, way: Sequence[Op], *, lacks: list[list[Any]], **stated: Any
+    ctx: AuditContext, solution: Solution, way: Sequence[Op], *, lacks: list[list[Any]], **stated: Any
 ) -> Finding | None:
     done = {f"{op.name} {op.value}" for op in way}
     left = [place for place in solution.writes if f"{solution.ops[place].name} {solution.ops[place].value}" not in done]
@@ -289,7 +289,7 @@ def downstream(ctx: AuditContext) -> Iterator[Finding | None]:
             )
 
 
-def _looks(ctx: AuditContext, solution: Solved) -> list[Op]:
+def _looks(ctx: AuditContext, solution: Solution) -> list[Op]:
     """Reads of the solution, and known ones that speak of an id in it."""
     values = {str(value) for op in solution.ops if op.do == "call" for value in op.value.values()}
     reads = [op for op in solution.ops if reads_by_name(op)]
@@ -297,7 +297,7 @@ def _looks(ctx: AuditContext, solution: Solved) -> list[Op]:
     return list({f"{op.name} {op.value}": op for op in reads if not writes_by_name(op)}.values())[:12]
 
 
-def _nothing_happened(ctx: AuditContext, solution: Solved, named: Sequence[int]) -> Finding | None:
+def _nothing_happened(ctx: AuditContext, solution: Solution, named: Sequence[int]) -> Finding | None:
     op = solution.ops[named[-1]]
     return ctx.finding(
         f"{op.name} is paid for, and the world is as it was",

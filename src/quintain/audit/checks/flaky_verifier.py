@@ -25,7 +25,7 @@ from ._flaky_near import verdict_near_the_solution
 from ._flaky_spelling import spelling_by_task, turned_lists
 from ._flaky_threads import verdict_by_thread
 from ._flaky_ways import verdict_by_session, verdict_by_way, verdict_early, verdict_later
-from ._same_scripts import doing, elsewhere, half, others, reads, state_op
+from ._same_scripts import doing, elsewhere, half, other_tasks, reads, state_op
 from ._same_splits import UNLIKE, pair, split
 from ._same_splits import wavers as wavering
 from ._same_static import order_hints, verifier_hints
@@ -124,7 +124,7 @@ def verifier_order(ctx: AuditContext) -> Iterator[Finding | None]:
     for _, how, ops in _ends(ctx, 1):
         own_ops = (*(op.marked(f"step {place}") for place, op in enumerate(ops)), SCORE)
         before = [op.moved("same") for op in (reset(task), Op("score"), *half(doing(ctx, task)), Op("score"))]
-        for place, other_task in enumerate(others(ctx, task, 8)):
+        for place, other_task in enumerate(other_tasks(ctx, task, 8)):
             other_ops = (
                 reset(other_task),
                 *(doing(ctx, other_task) if place % 2 else half(doing(ctx, other_task))),
@@ -192,8 +192,8 @@ def _read_after(ctx: AuditContext, ends: Sequence[tuple[str, str, tuple[Op, ...]
                 minimise=0,
                 part="V",
                 tasks=(task,),
-                expected=apart.one,
-                observed=apart.other,
+                expected=apart.expected,
+                observed=apart.observed,
                 teaches="how often it was looked at is part of what it acts in",
             )
             return

@@ -29,7 +29,7 @@ from ._judge_scale import numbers, scale
 # --- what the judge understands ---
 
 
-class Known(msgspec.Struct, frozen=True):
+class Vocabulary(msgspec.Struct, frozen=True):
     """A vocabulary that a judge reads."""
 
     good: str
@@ -67,7 +67,7 @@ def _heard(ctx: AuditContext, task: str) -> dict[str, float | None]:
     return dict(zip(words, ctx.once(("judge heard", task), hear), strict=True))
 
 
-def _vocabularies(ctx: AuditContext, task: str) -> list[Known]:
+def _vocabularies(ctx: AuditContext, task: str) -> list[Vocabulary]:
     """Pairs of which the good verdict gets the most that this judge gives.
 
     Of numbers, only those that its prompt speaks of, for 1 may be the best of one scale and the worst of another.
@@ -78,24 +78,24 @@ def _vocabularies(ctx: AuditContext, task: str) -> list[Known]:
         rule = scale(ctx)
         if rule is None or not rule.ends:
             return _listed(ctx, task)
-        return [Known(rule.good, rule.bad, max(rule.grades.values()), min(rule.grades.values()))]
+        return [Vocabulary(rule.good, rule.bad, max(rule.grades.values()), min(rule.grades.values()))]
     prompt = _prompt(ctx, task)
     fitting = [pair for pair in replies.PAIRS if grades[pair[0]] is not None and _fits(pair[0], prompt)]
     fitting = fitting or [pair for pair in replies.PAIRS if grades[pair[0]] is not None]
     best = max((number for good, _ in fitting if (number := grades[good]) is not None), default=max(known))
-    found = [Known(good, bad, best, grades[bad]) for good, bad in fitting if grades[good] == best]
+    found = [Vocabulary(good, bad, best, grades[bad]) for good, bad in fitting if grades[good] == best]
     graded = [call for call in found if call.worst is not None and call.worst < best]
     if not found:
         raise ctx.not_checked("the judge gives no grade for any good verdict that is known")
     return graded or found
 
 
-def _listed(ctx: AuditContext, task: str) -> list[Known]:
+def _listed(ctx: AuditContext, task: str) -> list[Vocabulary]:
     """Lists of verdicts, of as many as this judge wants."""
     pairs = list(replies.lists(_prompt(ctx, task)))
     grades = _in_a_row(ctx, task, [text for pair in pairs for text in pair])
     sides = zip(pairs, grades[::2], grades[1::2], strict=True)
-    found = [Known(*pair, best, worst) for pair, best, worst in sides if best is not None and worst is not None]
+    found = [Vocabulary(*pair, best, worst) for pair, best, worst in sides if best is not None and worst is not None]
     graded = [call for call in found if call.worst is not None and call.worst < call.best]
     if not graded:
         raise ctx.not_checked("the judge gives no grade for any verdict that is known")
@@ -112,7 +112,7 @@ def _prompt(ctx: AuditContext, task: str) -> str:
     return "\n".join(asked(ctx.play(*judged(task, "yes")).at("judge")))
 
 
-def _named(known: Sequence[Known], prompt: str) -> Known:
+def _named(known: Sequence[Vocabulary], prompt: str) -> Vocabulary:
     """The vocabulary whose both words stand in what the model is asked; else the first."""
     lowered = prompt.lower()
     there = [call for call in known if call.good.lower() in lowered and call.bad.lower() in lowered]
@@ -148,7 +148,7 @@ def reads(ctx: AuditContext) -> Iterator[Finding | None]:
     yield from _too_much(ctx, task, main)
 
 
-def _misread(ctx: AuditContext, task: str, known: Known) -> Iterator[Finding | None]:
+def _misread(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Finding | None]:
     good = Probe(judged(task, known.good))
     empty = Probe(judged(task, "zebra"))
     bad = [*replies.bad_ones(known.good, known.bad), *replies.ended(known.good, known.bad, _prompt(ctx, task))]
@@ -176,7 +176,7 @@ def _misread(ctx: AuditContext, task: str, known: Known) -> Iterator[Finding | N
         return
 
 
-def _strict(ctx: AuditContext, task: str, known: Known) -> Iterator[Finding | None]:
+def _strict(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Finding | None]:
     good = list(replies.good_ones(known.good))
     for reply, found in zip(good, _grades(ctx, task, [item.text for item in good]), strict=True):
         ctx.count_comparisons()
@@ -198,7 +198,7 @@ def _strict(ctx: AuditContext, task: str, known: Known) -> Iterator[Finding | No
             return
 
 
-def _too_much(ctx: AuditContext, task: str, known: Known) -> Iterator[Finding | None]:
+def _too_much(ctx: AuditContext, task: str, known: Vocabulary) -> Iterator[Finding | None]:
     number = re.search(r"\d+", known.good)
     if not number:
         return

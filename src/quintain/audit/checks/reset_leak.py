@@ -17,7 +17,7 @@ from quintain.audit.finding import Finding
 from quintain.audit.probe import Context, Op, Probe, Record, reset
 
 from . import _same_dirt as dirt
-from ._same_leaks import PAUSE, TEACHES, Found, first_unlike, leak, what
+from ._same_leaks import PAUSE, TEACHES, ReportedDifferences, first_unlike, leak, what
 from ._same_scripts import (
     bare,
     broad,
@@ -28,10 +28,10 @@ from ._same_scripts import (
     half,
     marked,
     misses_locale,
+    op_label,
     parts,
     reads,
     state_op,
-    told,
     tour,
 )
 from ._same_splits import UNLIKE, Split, fewest, pair, split, through, wavers
@@ -62,7 +62,7 @@ def episode_determinism(ctx: AuditContext) -> Iterator[Finding | None]:
             scripts.append(marked(some))
     ops = _side_by_side(scripts)
     usual = ctx.play(*ops)
-    found = Found()
+    found = ReportedDifferences()
     fresh = ctx.pool.fresh(Probe(ops), ctx.limit)
     for number, apart in _splits(ctx, usual, fresh, scripts=scripts):
         yield _by_itself(ctx, plan[number][0], scripts[number], apart=apart, found=found)
@@ -83,7 +83,7 @@ def wall_clock(ctx: AuditContext) -> Iterator[Finding | None]:
     scripts = [_with_words(ctx, task, 0) for task in tasks]
     ops = _side_by_side(scripts)
     usual, record = ctx.play_all([Probe(ops), Probe(ops, later)])
-    found = Found()
+    found = ReportedDifferences()
     for number, apart in _splits(ctx, usual, record, scripts=scripts):
         yield _in_context(ctx, tasks[number], scripts[number], apart=apart, context=later, found=found)
 
@@ -125,7 +125,7 @@ def seed_control(ctx: AuditContext) -> Iterator[Finding | None]:
 @check("runtime.episode_isolation", "reset_leak", needs=("tasks",), value=90)
 def episode_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     """After reset nothing is left of the episodes before, however they ended."""
-    found = Found()
+    found = ReportedDifferences()
     tasks = ctx.sample_tasks(2)
     scripts = [(tasks[0], marked(tour(ctx, tasks[0])))] if ctx.discovery.calls else []
     for task, own_ops in (*scripts, *((task, marked(episode(ctx, task))) for task in tasks[-1:])):
@@ -151,7 +151,7 @@ def _after_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same with many more calls before and after, each episode before in a process of its own."""
     if not ctx.about.tools:
         return
-    found = Found()
+    found = ReportedDifferences()
     for task in kinds(ctx, 2 if len(ctx.about.tools) <= MAX_TOOLS else 1):
         own_ops = marked(wide(ctx, task))
         stages = list(dirty(ctx, task))
@@ -166,7 +166,7 @@ def session_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
     task = ctx.sample_tasks(1)[0]
     own_ops = marked((*episode(ctx, task), *tour(ctx, task)[1:]))
     clean = ctx.play(*own_ops)
-    found = Found()
+    found = ReportedDifferences()
     for after, ops in dirt.beside(ctx, task, own_ops):
         ctx.count_comparisons()
         apart = split(clean, ctx.play(*ops), [op.mark for op in own_ops], volatile=ctx.volatile)
@@ -178,7 +178,7 @@ def session_isolation(ctx: AuditContext) -> Iterator[Finding | None]:
 
 def _beside_dirt(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same with many more calls on both sides."""
-    found = Found()
+    found = ReportedDifferences()
     for task in kinds(ctx, 2):
         own_ops = marked(wide(ctx, task))
         yield from first_unlike(ctx, task, own_ops, ways=list(between(ctx, task, own_ops)), found=found)
@@ -199,7 +199,7 @@ def episode_canary(ctx: AuditContext) -> Iterator[Finding | None]:
         for op in looks:
             if dirt.NONCE in str(record.at(op.mark).value):
                 yield ctx.finding(
-                    f"{told(op)} shows in {where} what was written in an episode before",
+                    f"{op_label(op)} shows in {where} what was written in an episode before",
                     Probe((*writes, *through(looks, op.mark))),
                     relation="quintain.audit.checks._same_dirt:readable",
                     marks=(op.mark,),
@@ -213,7 +213,7 @@ def episode_canary(ctx: AuditContext) -> Iterator[Finding | None]:
 @check("x.snapshot_restore", "reset_leak", needs=("snapshot", "restore", "tasks"), value=64)
 def snapshot_restore(ctx: AuditContext) -> Iterator[Finding | None]:
     """A restored moment is the moment that was kept, and what follows from it is what would have followed."""
-    found = Found()
+    found = ReportedDifferences()
     for task in ctx.sample_tasks(3):
         done = doing(ctx, task)
         first, rest = half(done), done[len(half(done)) :]
@@ -225,10 +225,10 @@ def snapshot_restore(ctx: AuditContext) -> Iterator[Finding | None]:
         for left, right in zip((*before, *before), (*after, *again), strict=True):
             ctx.count_comparisons()
             pairs = (record.at(left.mark), record.at(right.mark))
-            if found.wants(told(left)) and differ(*pairs, ctx.volatile):
+            if found.wants(op_label(left)) and differ(*pairs, ctx.volatile):
                 once = right in after
                 finding = ctx.finding(
-                    f"{told(left)} is not what it was when the snapshot was taken that has been restored",
+                    f"{op_label(left)} is not what it was when the snapshot was taken that has been restored",
                     Probe((reset(task), *first, kept, left, *rest, back, *(() if once else (*rest, back)), right)),
                     Probe((reset(task), *first, kept, left, right)),
                     relation=WITHIN,
@@ -237,14 +237,14 @@ def snapshot_restore(ctx: AuditContext) -> Iterator[Finding | None]:
                     observed=pairs[1].value,
                     teaches=TEACHES,
                 )
-                yield found.tried(told(left), finding)
+                yield found.tried(op_label(left), finding)
     if not found and ctx.about.tools:
         yield from _after_detours(ctx)
 
 
 def _after_detours(ctx: AuditContext) -> Iterator[Finding | None]:
     """The same with many more calls before the moment, until the way back, and after it."""
-    found = Found()
+    found = ReportedDifferences()
     for task in kinds(ctx, 2):
         own_ops = marked(wide(ctx, task))
         yield from first_unlike(ctx, task, own_ops, ways=list(detours(ctx, task, own_ops)), found=found)
@@ -293,7 +293,7 @@ def _splits(
         for place, op in enumerate(ops):
             apart = split(usual, record, [f"{_tag(number)}{place}"], volatile=ctx.volatile)
             if apart is not None:
-                yield number, Split(op, apart.path, apart.one, apart.other, apart.kind)
+                yield number, Split(op, apart.path, apart.expected, apart.observed, apart.kind)
                 break
 
 
@@ -303,7 +303,9 @@ def _severity(apart: Split) -> str:
     return "error"
 
 
-def _by_itself(ctx: AuditContext, task: str, ops: tuple[Op, ...], *, apart: Split, found: Found) -> Finding | None:
+def _by_itself(
+    ctx: AuditContext, task: str, ops: tuple[Op, ...], *, apart: Split, found: ReportedDifferences
+) -> Finding | None:
     if not found.wants(apart.key):
         return None
     target = apart.op.mark
@@ -318,17 +320,17 @@ def _by_itself(ctx: AuditContext, task: str, ops: tuple[Op, ...], *, apart: Spli
         minimise=0,
         severity=_severity(apart),
         tasks=(task,),
-        expected=apart.one,
-        observed=apart.other,
+        expected=apart.expected,
+        observed=apart.observed,
         teaches=TEACHES,
     )
     return found.tried(apart.key, finding)
 
 
 def _in_context(
-    ctx: AuditContext, task: str, ops: tuple[Op, ...], *, apart: Split, context: Context, found: Found
+    ctx: AuditContext, task: str, ops: tuple[Op, ...], *, apart: Split, context: Context, found: ReportedDifferences
 ) -> Finding | None:
-    if not found.wants(apart.key) or misses_locale(context, apart.one, apart.other):
+    if not found.wants(apart.key) or misses_locale(context, apart.expected, apart.observed):
         return None
     target = apart.op.mark
     finding = None
@@ -343,8 +345,8 @@ def _in_context(
                 minimise=0,
                 severity=_severity(apart),
                 tasks=(task,),
-                expected=apart.one,
-                observed=apart.other,
+                expected=apart.expected,
+                observed=apart.observed,
                 teaches=TEACHES,
             )
             break

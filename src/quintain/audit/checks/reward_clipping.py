@@ -26,7 +26,7 @@ from ._clip_states import (
     EPSILON,
     WALKED,
     WHOLE,
-    Paid,
+    PaidState,
     counts,
     is_graded,
     probe_of,
@@ -91,7 +91,9 @@ def components(ctx: AuditContext) -> Iterator[Finding | None]:
             yield _flat_finding(ctx, name, high, low=low, whole=whole)
 
 
-def _flat_finding(ctx: AuditContext, name: str, high: Paid, *, low: Paid, whole: Sequence[str]) -> Finding | None:
+def _flat_finding(
+    ctx: AuditContext, name: str, high: PaidState, *, low: PaidState, whole: Sequence[str]
+) -> Finding | None:
     falls = high.score < low.score - EPSILON
     how = "makes the reward smaller" if falls else "does not change the reward"
     return ctx.finding(
@@ -111,7 +113,7 @@ def _flat_finding(ctx: AuditContext, name: str, high: Paid, *, low: Paid, whole:
     )
 
 
-def _cut(ctx: AuditContext, states: Sequence[Paid], name: str) -> tuple[Paid, Paid] | None:
+def _cut(ctx: AuditContext, states: Sequence[PaidState], name: str) -> tuple[PaidState, PaidState] | None:
     """Two states of which the score before it was cut differs, and the score does not."""
     if not is_graded(ctx, states) or not rises(states, name):
         return None
@@ -143,7 +145,7 @@ def ladder(ctx: AuditContext) -> Iterator[Finding | None]:
                 yield finding
 
 
-def _rungs(ctx: AuditContext, writes: Sequence[int], paid: Sequence[Paid]) -> Iterator[tuple[str, Finding | None]]:
+def _rungs(ctx: AuditContext, writes: Sequence[int], paid: Sequence[PaidState]) -> Iterator[tuple[str, Finding | None]]:
     by = {state.done: state for state in paid}
     whole, nothing = by.get(frozenset(writes)), by.get(frozenset())
     if whole is None or nothing is None or len(writes) < 2 or whole.score <= nothing.score + EPSILON:
@@ -151,7 +153,7 @@ def _rungs(ctx: AuditContext, writes: Sequence[int], paid: Sequence[Paid]) -> It
     is_declared = ctx.attribute("graded") is True
     levels = {round(state.score, 9) for state in paid}
     if is_declared and len(levels) == 2 and len(writes) >= 3 and len(paid) >= 5:
-        yield "two", _two(ctx, paid, whole=whole, nothing=nothing)
+        yield "two", _two_level_finding(ctx, paid, whole=whole, nothing=nothing)
         return
     worth = _worth(paid)
     for place in writes:
@@ -164,11 +166,11 @@ def _rungs(ctx: AuditContext, writes: Sequence[int], paid: Sequence[Paid]) -> It
     yield from _falling(ctx, writes, by, is_declared=is_declared)
 
 
-def _between(paid: Sequence[Paid], nothing: Paid, whole: Paid) -> Paid:
+def _between(paid: Sequence[PaidState], nothing: PaidState, whole: PaidState) -> PaidState:
     return next((state for state in paid if nothing.score + EPSILON < state.score < whole.score - EPSILON), nothing)
 
 
-def _worth(paid: Sequence[Paid]) -> set[int]:
+def _worth(paid: Sequence[PaidState]) -> set[int]:
     """Writes that make some state better."""
     by = {state.done: state for state in paid}
     found: set[int] = set()
@@ -180,7 +182,9 @@ def _worth(paid: Sequence[Paid]) -> set[int]:
     return found
 
 
-def _two(ctx: AuditContext, paid: Sequence[Paid], *, whole: Paid, nothing: Paid) -> Finding | None:
+def _two_level_finding(
+    ctx: AuditContext, paid: Sequence[PaidState], *, whole: PaidState, nothing: PaidState
+) -> Finding | None:
     chosen = sorted(paid, key=lambda state: len(state.done))[:12]
     chosen += [whole] if whole not in chosen else []
     return ctx.finding(
@@ -197,7 +201,9 @@ def _two(ctx: AuditContext, paid: Sequence[Paid], *, whole: Paid, nothing: Paid)
     )
 
 
-def _plateau(ctx: AuditContext, less: Paid, more: Paid, *, other_states: Sequence[Paid]) -> Finding | None:
+def _plateau(
+    ctx: AuditContext, less: PaidState, more: PaidState, *, other_states: Sequence[PaidState]
+) -> Finding | None:
     last = [op.name or op.do for op in more.ops if op not in less.ops]
     return ctx.finding(
         f"{last[0] if last else 'one more right thing'} is worth nothing there, though it is elsewhere: "
@@ -218,13 +224,13 @@ def _plateau(ctx: AuditContext, less: Paid, more: Paid, *, other_states: Sequenc
 
 
 def _counted(
-    ctx: AuditContext, paid: Sequence[Paid], *, nothing: Paid, whole: Paid
+    ctx: AuditContext, paid: Sequence[PaidState], *, nothing: PaidState, whole: PaidState
 ) -> Iterator[tuple[str, Finding | None]]:
     """Yields counts of right things whose reward does not depend on the count, whichever things they are.
 
     A reward that demands certain things together depends on which they are, and is ignored.
     """
-    sizes: dict[int, list[Paid]] = {}
+    sizes: dict[int, list[PaidState]] = {}
     for state in paid:
         sizes.setdefault(len(state.done), []).append(state)
     count = len(whole.done)
@@ -252,7 +258,7 @@ def _counted(
 
 
 def _falling(
-    ctx: AuditContext, writes: Sequence[int], by: dict[frozenset[int], Paid], *, is_declared: bool
+    ctx: AuditContext, writes: Sequence[int], by: dict[frozenset[int], PaidState], *, is_declared: bool
 ) -> Iterator[tuple[str, Finding | None]]:
     for count in range(len(writes)):
         less, more = by.get(frozenset(writes[:count])), by.get(frozenset(writes[: count + 1]))

@@ -35,12 +35,12 @@ from ._reward_quoted import quoted_verdict
 from ._reward_read import scorer_code
 from ._reward_redirect import another_record
 from ._reward_refused import refused_work
-from ._reward_runs import Run, Solved, lacking, paid, runs, runs_of, seeing, survives, weight
+from ._reward_runs import Run, Solution, lacking, paid, runs, runs_of, seeing, survives, weight
 from ._reward_search import shortest_path
 from ._reward_shift import right_in_sum
 from ._reward_shotgun import every_candidate
 from ._reward_tamper import verifier_tampering
-from ._reward_tasks import Asked, asked
+from ._reward_tasks import Question, asked
 from ._reward_tries import many_answers
 from ._reward_twice import done_twice
 from ._reward_watch import verifier_files
@@ -79,7 +79,7 @@ ASKED = 8
 """Tasks that get the whole battery."""
 SOLVED = 6
 """Tasks whose solutions are taken apart."""
-_TOLD = 4
+_MAX_KINDS = 4
 """Kinds of wrong answers that are reported; a verifier that accepts more accepts anything."""
 
 
@@ -90,14 +90,14 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
     if not tasks:
         raise ctx.not_checked("no task is solved by words alone")
     golds = list(dict.fromkeys(question.own for question in tasks))
-    bought: dict[str, list[tuple[Asked, Attempt]]] = defaultdict(list)
+    bought: dict[str, list[tuple[Question, Attempt]]] = defaultdict(list)
     for question in tasks[:ASKED]:
         tried = list(attempts(question.own, [gold for gold in golds if gold != question.own], question.prompt))
         for attempt, record in zip(tried, _said(ctx, question, tried), strict=True):
             ctx.count_comparisons()
             if record is not None and record >= question.full - 1e-9:
                 bought[attempt.kind].append((question, attempt))
-    for kind in [kind for kind in KINDS if kind in bought and _often(kind, bought[kind])][:_TOLD]:
+    for kind in [kind for kind in KINDS if kind in bought and _often(kind, bought[kind])][:_MAX_KINDS]:
         found, soft = bought[kind], kind == "negated" and "joined" not in bought
         question, attempt = found[0]
         # Two cases may rightly have one answer, said in two ways; a scorer alone cannot tell.
@@ -120,12 +120,12 @@ def answer_battery(ctx: AuditContext) -> Iterator[Finding | None]:
         )
 
 
-def _often(kind: str, found: Sequence[tuple[Asked, Attempt]]) -> bool:
+def _often(kind: str, found: Sequence[tuple[Question, Attempt]]) -> bool:
     """True if it is not an accident: a number of one question may be its answer in another spelling."""
     return kind != "copied" or len({question.task for question, _ in found}) >= 2
 
 
-def _said(ctx: AuditContext, question: Asked, tried: Sequence[Attempt]) -> list[float | None]:
+def _said(ctx: AuditContext, question: Question, tried: Sequence[Attempt]) -> list[float | None]:
     ways = [[question.saying(attempt.text)] for attempt in tried]
     return [run.score for run in runs_of(ctx, question.task, ways)]
 
@@ -147,7 +147,7 @@ def oracle_ablation(ctx: AuditContext) -> Iterator[Finding | None]:
             yield _unchecked(ctx, solution, place, run=run)
 
 
-def _unchecked(ctx: AuditContext, solution: Solved, place: int, *, run: Run) -> Finding | None:
+def _unchecked(ctx: AuditContext, solution: Solution, place: int, *, run: Run) -> Finding | None:
     op = solution.ops[place]
     lacks = lacking(solution, run, solution.effects.get(place, ()))
     if solution.sees and not lacks:
@@ -198,7 +198,7 @@ def wrong_argument(ctx: AuditContext) -> Iterator[Finding | None]:
 
 
 def _wrong(
-    ctx: AuditContext, solution: Solved, op: Op, *, other_values: Sequence[str]
+    ctx: AuditContext, solution: Solution, op: Op, *, other_values: Sequence[str]
 ) -> Iterator[tuple[str, list[Any]]]:
     """Arguments whose right value stands in this prompt, and not in every one, each with several wrong values."""
     if _is_note(op):
@@ -236,7 +236,7 @@ def _stands(value: Any, text: str) -> bool:
 
 
 def _any_value(
-    ctx: AuditContext, solution: Solved, place: int, *, key: str, shown: tuple[tuple[Op, ...], Run]
+    ctx: AuditContext, solution: Solution, place: int, *, key: str, shown: tuple[tuple[Op, ...], Run]
 ) -> Finding | None:
     way, run = shown
     op = way[place]
@@ -298,7 +298,7 @@ def _plain(op: Op) -> str:
     return f"{op.do} {op.name} {op.value}"
 
 
-def _differs(first: Solved, second: Solved) -> bool:
+def _differs(first: Solution, second: Solution) -> bool:
     """True if two solutions give different answers or write different things, free words aside."""
     own_values = {str(value) for op in first.ops if op.do == "call" for value in scalars(op.value)}
     other_values = {str(value) for op in second.ops if op.do == "call" for value in scalars(op.value)}
@@ -339,7 +339,7 @@ def forged_result(ctx: AuditContext) -> Iterator[Finding | None]:
             return
 
 
-def _forged(ctx: AuditContext, solution: Solved) -> Iterator[tuple[Op, ...]]:
+def _forged(ctx: AuditContext, solution: Solution) -> Iterator[tuple[Op, ...]]:
     """A claim alone through each tool that takes one; a tool's grade of its own; a step many times."""
     for tool in ctx.about.tools:
         used = next((op for op in solution.ops if op.name == tool.name), None)

@@ -18,7 +18,7 @@ from quintain.audit.probe import Op, Probe, reset
 from . import _same_cache as cache
 from ._same_cache import TEACHES, scored
 from ._same_reads import HERE, Pair, around, kept, late, writes
-from ._same_scripts import alone, bare, broad, doing, marked, others, reads, state_op
+from ._same_scripts import alone, bare, broad, doing, marked, other_tasks, reads, state_op
 from ._same_splits import UNLIKE, apart, pair, split
 from ._same_static import cache_hints
 from ._same_variants import variants
@@ -82,7 +82,7 @@ def read_walks(ctx: AuditContext) -> Iterator[Finding | None]:
         if found is None:
             continue
         ctx.count_comparisons(found.looked)
-        for prove, candidates in ((shown, found.stale), (moved, found.other)):
+        for prove, candidates in ((shown, found.stale), (moved, found.older)):
             for old in candidates:
                 write = asked.steps[old.step - 1]
                 key = (write.name or write.do, old.read.name)
@@ -181,7 +181,7 @@ def cache_sessions(ctx: AuditContext) -> Iterator[Finding | None]:
     found: set[str] = set()
     searches = broad(ctx)[:8]
     for task in ctx.sample_tasks(2):
-        for other_task in others(ctx, task, 2):
+        for other_task in other_tasks(ctx, task, 2):
             known = [bare(call.op) for call in ctx.discovery.calls if call.task == task and not call.before]
             acts = [op for op in doing(ctx, task) if op.do == "call"]
             calls = cache.distinct((*reads(ctx, task, 30, each=2), *searches, *known, *acts))
@@ -224,8 +224,8 @@ def score_is_now(ctx: AuditContext) -> Iterator[Finding | None]:
                     marks=(mark,),
                     minimise=0,
                     part="V",
-                    expected=gap.one,
-                    observed=gap.other,
+                    expected=gap.expected,
+                    observed=gap.observed,
                     teaches="that what it does after the first look at its score does not count",
                 )
                 return

@@ -45,7 +45,7 @@ def oracle_max(ctx: AuditContext) -> Iterator[Finding | None]:
     known |= {task: fact for task, fact in other_fields.items() if fact.solution == "known"}
     poor = [task for task, fact in known.items() if _too_little(fact.full, top)]
     faults: dict[str, list[tuple[str, tuple[Op, ...], Record]]] = defaultdict(list)
-    for task, ops, record in _again(ctx, poor):
+    for task, ops, record in _replayed(ctx, poor):
         faults[_why(ops, record, top)].append((task, ops, record))
     usual = len(known) >= 4 and len(poor) <= len(known) / 4
     for said, found in faults.items():
@@ -59,7 +59,7 @@ def _too_little(full: float | None, top: float) -> bool:
     return full is None or (full < top - 1e-9 and (top <= TOP or full <= 0))
 
 
-def _again(ctx: AuditContext, tasks: Sequence[str]) -> list[tuple[str, tuple[Op, ...], Record]]:
+def _replayed(ctx: AuditContext, tasks: Sequence[str]) -> list[tuple[str, tuple[Op, ...], Record]]:
     known = [(task, ops) for task in tasks[:40] if (ops := ctx.oracle(task)) is not None]
     records = ctx.play_all([solves(task, ops) for task, ops in known])
     return [(task, ops, record) for (task, ops), record in zip(known, records, strict=True)]
@@ -112,11 +112,11 @@ def _why(ops: Sequence[Op], record: Record, top: float) -> str:
 def _first_error(ops: Sequence[Op], record: Record) -> str:
     for op, result in zip(ops, record.seen[1:], strict=False):
         if result.is_error:
-            return f"{op.name or op.do}: {_told(result)}"[:500]
+            return f"{op.name or op.do}: {_result_text(result)}"[:500]
     return "none"
 
 
-def _told(seen: OpResult) -> str:
+def _result_text(seen: OpResult) -> str:
     return seen.raised or str(seen.value)
 
 
@@ -249,7 +249,7 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
         Probe(
             (
                 reset(task, mark="first"),
-                *((Op("prompt", name=task, mark="told"),) if has_prompt else ()),
+                *((Op("prompt", name=task, mark="prompt"),) if has_prompt else ()),
                 *((Op(see, mark="state"),) if see else ()),
                 *((Op("hidden", name=task, mark="hidden"),) if hides else ()),
             )
@@ -259,7 +259,7 @@ def task_set(ctx: AuditContext) -> Iterator[Finding | None]:
     by_sight: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for task, probe, record in zip(ctx.sample_tasks(20), probes, ctx.play_all(probes), strict=True):
         ctx.count_comparisons()
-        marks = ("first", "told") if has_prompt else ("first",)
+        marks = ("first", "prompt") if has_prompt else ("first",)
         is_spoken_to = ctx.about.kind != "scorer"  # A case need not tell the scorer what was asked.
         if is_spoken_to and claims.says_nothing([record], _evidence(marks)):
             yield ctx.finding(
