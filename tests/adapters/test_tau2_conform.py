@@ -22,6 +22,7 @@ from quintain.trace import Message, Reply, ToolCall
 Real = Callable[[str], Environment[World]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("live", [pytest.param(1, marks=pytest.mark.slow), 64])
 @pytest.mark.parametrize(("domain", "cases"), [("retail", 671), ("airline", 221)])
 def test_every_stored_case_agrees(reference_data: Path, domain: str, cases: int, live: int) -> None:
@@ -47,6 +48,7 @@ async def _score(env: Environment[World], split: str, *, gold: bool) -> list[flo
     return scores
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("domain", "tasks", "idle"), [("retail", 114, 11), ("airline", 50, 23)])
 def test_gold_actions_score_one_and_doing_nothing_seldom_does(real: Real, domain: str, tasks: int, idle: int) -> None:
     assert asyncio.run(_score(real(domain), "base", gold=True)) == [1.0] * tasks

@@ -82,6 +82,7 @@ def test_the_registry_is_as_large_and_as_wide_as_promised() -> None:
     assert set(BUGS) == set(LAB.DEMOS), "each bug has a demonstration, and each demonstration a bug"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
 def test_the_oracle_is_paid_in_full_and_doing_nothing_is_not(name: str, made: Made) -> None:
     ctx = made(clean(name))
@@ -95,6 +96,7 @@ def test_the_oracle_is_paid_in_full_and_doing_nothing_is_not(name: str, made: Ma
         assert LAB.paid(world) == 1.0, key(task)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
 def test_every_write_of_the_oracle_is_needed(name: str, made: Made) -> None:
     ctx = made(clean(name))
@@ -106,6 +108,7 @@ def test_every_write_of_the_oracle_is_needed(name: str, made: Made) -> None:
                 assert LAB.paid(world) < 1.0, (key(task), tool)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(SEEDED.CLEAN))
 def test_equal_calls_are_answered_equally_in_any_process(name: str, made: Made) -> None:
     ctx = made(clean(name))
@@ -266,6 +269,7 @@ def test_the_worlds_that_show_production_look_like_it(made: Made) -> None:
                 assert abs(sum(here) / len(here) - sum(there) / len(there)) < 0.1, (name, table, column)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BUGS))
 def test_a_bug_is_real(name: str, made: Made) -> None:
     demo, right = LAB.DEMOS[name]
@@ -277,6 +281,7 @@ def test_a_bug_is_real(name: str, made: Made) -> None:
     assert len(set(threading.enumerate()) - threads) <= 4 * (name == "chat__still_typing")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(BUGS))
 def test_a_bug_harms_tasks_that_there_are(name: str, made: Made) -> None:
     world = made(getattr(SUBJECTS, name)).make()

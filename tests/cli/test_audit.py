@@ -312,6 +312,7 @@ def test_audit_exits_4_when_the_subject_cannot_run(
     assert no_files_left(here)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "failures", "episodes"),
     [("Hangs", 8, 8), ("Crashes", 8, 8), ("Hungry", 8, 8), ("Prints", 0, 59), ("Threads", 0, 59)],

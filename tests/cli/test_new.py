@@ -25,6 +25,7 @@ def install(package: Path, site: Path) -> None:
     (record / "entry_points.txt").write_text("\n".join(groups))
 
 
+@pytest.mark.slow
 def test_a_new_package_passes_its_own_tests_and_runs_by_its_name(tmp_path: Path) -> None:
     made = quintain("new", "my_desk", cwd=tmp_path)
     assert made.returncode == 0, made.stderr

@@ -52,6 +52,7 @@ def test_several_runs_are_replayed_together(desk: Path, call: Call) -> None:
     assert document(call("replay", "one", "two", "--here", "--json").out)["episodes"] == 5
 
 
+@pytest.mark.slow
 def test_only_other_processes_notice_the_order_of_a_set(desk: Path) -> None:
     made = quintain("run", ENV, "--split", "mood", "--tasks", 2, "--out", "here", cwd=desk, PYTHONHASHSEED="77")
     assert made.returncode == 0

@@ -26,6 +26,7 @@ def cases(data: Path, tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("live", [1, 64])
 def test_stored_cases_agree(call: Call, data: Path, cases: Path, live: int) -> None:
     ended = call("conform", "tau2:airline", "--data", data, "--cases", cases, "--json", "--live", live, "--seed", 3)
@@ -36,6 +37,7 @@ def test_stored_cases_agree(call: Call, data: Path, cases: Path, live: int) -> N
     assert "10 of 10 cases agree" in call("conform", "tau2:airline", "--data", data, "--cases", cases).out
 
 
+@pytest.mark.slow
 def test_a_case_that_disagrees_ends_with_1_and_is_shown(call: Call, data: Path, cases: Path) -> None:
     lines = [json.loads(line) for line in cases.read_text().splitlines()]
     for line in lines[:4]:
@@ -74,6 +76,7 @@ def test_missing_files(call: Call, data: Path, tmp_path: Path) -> None:
         assert "none" in ended.err
 
 
+@pytest.mark.slow
 def test_real_tasks_run_replay_and_show(
     call: Call, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

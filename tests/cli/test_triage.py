@@ -163,6 +163,7 @@ def test_an_environment_that_is_gone_is_a_reason_and_no_end(desk: Path, call: Ca
     assert "not checked: rule 3 (replay) on 1 episode" in ended.out
 
 
+@pytest.mark.slow
 def test_two_processes_say_the_same_to_the_byte(desk: Path, call: Call) -> None:
     call("run", ENV, "--split", "fire", "--set", "gate_rate=none", "--out", "here")
     said = [quintain("triage", "here", "--json", cwd=desk, PYTHONHASHSEED=seed).stdout for seed in ("1", "2")]

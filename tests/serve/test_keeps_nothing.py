@@ -86,7 +86,10 @@ async def an_episode(post: Ask, number: int) -> None:
     assert b'"closed":true' in (await post("/openenv/counter/mcp", close)).body
 
 
-@pytest.mark.parametrize("kind", [a_path, a_session, a_token, a_task, a_tool, an_episode])
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in (a_session, a_token, a_task, a_tool)]
+
+
+@pytest.mark.parametrize("kind", [a_path, *SLOW, an_episode])
 def test_what_is_answered_is_forgotten(kind: Callable[[Ask, int], Awaitable[None]]) -> None:
     async def play() -> int:
         host = Host([counter])

@@ -42,6 +42,7 @@ def test_what_is_closed_is_gone(last_words: str) -> None:
     assert asyncio.run(play()) == [True] * 6
 
 
+@pytest.mark.slow
 def test_what_is_answered_leaves_nothing_for_the_collector() -> None:
     """It looks rarely, and each request has brought as much as it may."""
     times = 20

@@ -248,7 +248,13 @@ async def send(live: Live, what: str, n: int, *, steps: bool = False) -> None:
         await live.change((TOLD[what](n),))
 
 
-@pytest.mark.parametrize("what", [*SENT, *TOLD])
+SAMPLE = {"words", "tokens", "calls", "a message", "many actors"}
+"""The kinds that every run weighs; the others are slow."""
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=() if what in SAMPLE else pytest.mark.slow) for what in (*SENT, *TOLD)]
+)
 def test_what_is_weighed_is_about_what_is_held(what: str) -> None:
     async def play() -> float:
         host = Host([TALKING])

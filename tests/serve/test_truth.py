@@ -254,6 +254,7 @@ def test_long_names_are_refused(clients: dict[str, Client]) -> None:
     assert client.ask("POST", "/v1/episodes", {"environment": "safe", "agent": "x" * 1001})[0] == 422
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ["9" * 200, "0", "01", "-1", "1-2"])
 def test_a_name_that_looks_like_an_openenv_episode(clients: dict[str, Client], number: str) -> None:
     client = clients["agent"]

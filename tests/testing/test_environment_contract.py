@@ -181,6 +181,7 @@ COPIES = "test_copies_go_on_as_the_episode_does"
 MORE: tuple[Call, ...] = (("more", {}), ("more", {}), ("more", {}), ("add", {"amount": 1}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parts", "law", "says"),
     [

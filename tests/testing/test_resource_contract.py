@@ -160,6 +160,7 @@ def contract(subject_: type[Box]) -> ResourceContract:
     return Broken()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("subject", "law", "says"),
     [

@@ -268,6 +268,7 @@ def audited(file: Path, name: str) -> Report:
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Library", pytest.param("Views", marks=pytest.mark.slow)])
 def test_sound_libraries_are_left_alone(file: Path, name: str) -> None:
     report = audited(file, name)
@@ -314,6 +315,7 @@ CASES = {
 SLOW = ("Deaf", "Otherwise", "Loose")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Unknowing", *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)])
 def test_each_bug_is_proven(file: Path, name: str) -> None:
     report = audited(file, name)

@@ -23,12 +23,14 @@ def audited(name: str) -> Report:
     return report
 
 
+@pytest.mark.slow
 def test_a_sound_desk_is_let_alone() -> None:
     report = audited("Desk")
     assert [one.title for one in report.findings] == []
     assert all(one.looked for one in report.checks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "class_", "title"),
     [

@@ -10,6 +10,8 @@ from quintain.audit.auditor import audit
 from quintain.audit.checks import reward_clipping as clipping
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 YARD = '''
 def tool(called, **properties):
     return {"name": called, "parameters": {"type": "object", "properties": properties, "required": list(properties)}}

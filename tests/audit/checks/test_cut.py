@@ -12,6 +12,8 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import reset_leak, reward_hack, silent_default
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 
 

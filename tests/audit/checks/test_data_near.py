@@ -158,6 +158,7 @@ class Even(Shop):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pytest.param("Shop", marks=pytest.mark.slow), "Even"])
 def test_odd_digits_are_a_hint(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "subject.py"

@@ -113,6 +113,7 @@ def test_rows_that_are_wrong_together_are_proven(tmp_path: Path, kind: str, word
     assert said[0].severity == "error"
 
 
+@pytest.mark.slow
 def test_a_world_that_is_drawn_like_production_is_left_alone(tmp_path: Path) -> None:
     assert not [one for one in found(tmp_path, "sound") if one.confidence == "proven"]
 

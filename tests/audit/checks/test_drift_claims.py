@@ -118,6 +118,7 @@ class Loose(Diary):
 '''
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "titles"),
     [

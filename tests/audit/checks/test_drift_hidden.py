@@ -11,6 +11,8 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import action_drift
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 CHECKS = [one for one in checks_of(action_drift) if one.id == "x.advertised_tools_exist"]
 INBOX = '''
 import difflib

@@ -11,6 +11,8 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import _drift_nested
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 GARAGE = '''
 class ToolError(Exception):
     pass

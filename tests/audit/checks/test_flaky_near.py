@@ -10,6 +10,8 @@ from quintain.audit.auditor import Report, audit
 from quintain.audit.checks import flaky_verifier as flaky
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 SUBJECTS = """
 import random
 

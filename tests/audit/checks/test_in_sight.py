@@ -9,6 +9,8 @@ import pytest
 from quintain.audit.checks.false_resolution import paid_without_effect, undone_in_sight
 from tests.audit.checks._found import found
 
+pytestmark = pytest.mark.slow
+
 HUTS = '''
 import json
 

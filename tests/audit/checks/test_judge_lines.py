@@ -43,6 +43,7 @@ def test_a_report_that_is_not_right_is_proven(name: str, titles: list[str]) -> N
     assert all(one.stops and one.class_ == "judge" for one in said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["Harbour", *(pytest.param(one, marks=pytest.mark.slow) for one in ("First", "Unread"))]
 )
@@ -64,6 +65,7 @@ def test_a_scale_that_does_not_rise_is_proven(name: str, title: str) -> None:
     assert one.stops
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["Harbour", *(pytest.param(one, marks=pytest.mark.slow) for one in ("Told", "Steps", "Ranks"))]
 )

@@ -57,12 +57,14 @@ def asked(subjects: Path, name: str) -> Report:
     return audit(Subject(f"{subjects}:{name}"), (judge.reads,))
 
 
+@pytest.mark.slow
 def test_a_judge_that_reads_the_list_that_counts_is_let_alone(subjects: Path) -> None:
     report = asked(subjects, "Last")
     assert not report.findings
     assert [one.status for one in report.checks] == ["checked"]
 
 
+@pytest.mark.slow
 def test_a_judge_that_reads_the_first_words_is_found(subjects: Path) -> None:
     (found,) = asked(subjects, "First").findings
     assert found.title == "a reply that is no good verdict is read as one: the bad verdict last, as was asked"

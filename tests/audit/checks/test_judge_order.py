@@ -167,6 +167,7 @@ def test_other_careful_judges_are_left_alone(tmp_path: Path, kind: str) -> None:
     assert not found(tmp_path, kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     [
@@ -180,6 +181,7 @@ def test_a_judge_that_does_not_is_left_alone(tmp_path: Path, kind: str) -> None:
     assert not found(tmp_path, kind)
 
 
+@pytest.mark.slow
 def test_a_judge_of_the_policys_family_is_told(tmp_path: Path) -> None:
     said = {one.title: one.confidence for one in found(tmp_path, "Kin")}
     assert said == {

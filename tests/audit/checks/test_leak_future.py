@@ -12,6 +12,8 @@ from quintain.audit.checks import leak
 from quintain.audit.finding import Finding
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 CHECKS = [one for one in checks_of(leak) if one.id == "x.history_holds_no_future"]
 BOILERS = '''
 def tool(name, **properties):

@@ -100,6 +100,7 @@ def _found(reports: Path, factory: str) -> tuple[Finding, ...]:
     return report.findings
 
 
+@pytest.mark.slow
 def test_a_grade_that_is_told_is_proven(reports: Path) -> None:
     (found,) = _found(reports, "Told")
     assert found.title == "file_report tells at /quality how good the verifier finds what was said"

@@ -11,6 +11,8 @@ from quintain.audit.checks import leak
 from quintain.audit.finding import Finding
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 SUBJECT = """
 import random
 

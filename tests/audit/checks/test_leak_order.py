@@ -11,6 +11,8 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import leak
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 CHECKS = [one for one in checks_of(leak) if one.id == "x.order_tells_nothing"]
 SHELVES = '''
 import random

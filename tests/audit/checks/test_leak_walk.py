@@ -172,6 +172,7 @@ def test_what_is_told_too_early_is_proven(tmp_path: Path, kind: str, check: str,
     assert mine.severity == "error"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["archive_sound", pytest.param("shop_sound", marks=pytest.mark.slow)])
 def test_files_and_fields_of_the_world_are_left_alone(tmp_path: Path, kind: str) -> None:
     """The sum can be computed, and an order that is complete is no verdict on what else was done."""

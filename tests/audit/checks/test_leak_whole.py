@@ -9,6 +9,8 @@ import pytest
 from quintain.audit.checks import leak
 from tests.audit.checks._found import firm, found
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = '''
 MENDED = {
     "median": "def median(xs):\\n    xs = sorted(xs)\\n    return xs[len(xs) // 2]\\n",

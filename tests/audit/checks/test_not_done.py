@@ -11,6 +11,8 @@ from quintain.audit.checks import false_resolution, reward_hack, unsolvable
 from quintain.audit.finding import Finding
 from tests.audit.checks._found import audited
 
+pytestmark = pytest.mark.slow
+
 SUBJECTS = Path(__file__).with_name("_not_done_subjects.py")
 MINE = (reward_hack.observed_argument, false_resolution.described_effect, false_resolution.undo)
 TRIES, MEANT = reward_hack.many_answers, unsolvable.one_is_meant

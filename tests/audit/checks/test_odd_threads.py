@@ -10,6 +10,8 @@ from quintain.audit.auditor import Report, audit
 from quintain.audit.checks import flaky_verifier, races, reset_leak
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 NOTES = '''
 import os
 import subprocess

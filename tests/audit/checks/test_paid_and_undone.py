@@ -13,6 +13,8 @@ from quintain.audit.checks.reward_clipping import half_filled
 from quintain.audit.checks.reward_hack import refused_work
 from tests.audit.checks._found import audited
 
+pytestmark = pytest.mark.slow
+
 DESKS = '''
 class ToolError(Exception):
     pass

@@ -14,6 +14,8 @@ from quintain.audit.finding import Finding
 from quintain.audit.loader import Subject
 from tests.audit.checks._found import found
 
+pytestmark = pytest.mark.slow
+
 SUBJECTS = Path(__file__).with_name("_partial_subjects.py")
 CHECKS = {
     one.id: one for module in (data_realism, reward_hack, silent_default, unsolvable) for one in checks_of(module)

@@ -147,10 +147,12 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_what_goes_out_in_time_was_not_written_by_the_call(file: Path) -> None:
     assert firm(found(file, "Desk", [fuzz.refused_calls])) == []
 
 
+@pytest.mark.slow
 def test_what_only_the_refused_call_writes_is_proven(file: Path) -> None:
     assert any(finding.stops for finding in found(file, "Writes", [fuzz.refused_calls]))
 
@@ -162,6 +164,7 @@ def test_rows_are_of_the_table_that_has_most_of_their_fields() -> None:
     assert rows_.joined(rows, {"events": events, "orders": orders}) == [orders[2], orders[1]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "is_bug"), [("Invoices", False), pytest.param("Constant", True, marks=pytest.mark.slow)]
 )
@@ -171,6 +174,7 @@ def test_the_id_of_what_is_new_is_not_the_one_that_was_told(tmp_path: Path, name
     assert any("leaves out its invoice_id" in finding.title for finding in findings) == is_bug
 
 
+@pytest.mark.slow
 def test_rows_are_not_known_by_a_field_that_most_of_them_lack(tmp_path: Path) -> None:
     (tmp_path / "orders.py").write_text(ORDERS)
     assert firm(found(tmp_path / "orders.py", "Orders", [rows_.whole])) == []

@@ -205,6 +205,7 @@ def audited(file: Path, name: str) -> Report:
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [pytest.param("Shutters", marks=pytest.mark.slow), pytest.param("Careful", marks=pytest.mark.slow), "FirstCounts"],
@@ -228,6 +229,7 @@ CASES = {
 QUICK = {"UntilRight"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(one, marks=() if one in QUICK else pytest.mark.slow) for one in CASES])
 def test_a_plain_class_contradicts_itself(file: Path, name: str) -> None:
     report = audited(file, name)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from quintain.audit.auditor import BROKE, audit
 from quintain.audit.check import checks_of
 from quintain.audit.checks import _drift_production
 from quintain.audit.loader import Subject
+
+pytestmark = pytest.mark.slow
 
 CHECKS = [one for one in checks_of(_drift_production) if one.id == "x.production_counts_the_same"]
 TARIFF = '''

@@ -11,6 +11,8 @@ from quintain.audit.checks import races
 from quintain.audit.finding import Finding
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 HALLS = '''
 import threading
 

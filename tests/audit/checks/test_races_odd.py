@@ -11,6 +11,8 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import races
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 NOTES = '''
 import ast
 import re

@@ -10,6 +10,8 @@ from quintain.audit.auditor import Report, audit
 from quintain.audit.checks.races import every_row
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 CLUB = '''
 import copy
 

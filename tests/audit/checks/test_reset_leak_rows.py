@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from quintain.audit.auditor import audit
 from quintain.audit.checks import reset_leak
 from quintain.audit.loader import Subject
+
+pytestmark = pytest.mark.slow
 
 PARTS = '''
 ROWS = {f"part-{n}": {f"maker {n} {word}" for word in ("a b c d e f g".split() if n == 11 else "x")} for n in range(14)}

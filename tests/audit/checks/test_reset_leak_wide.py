@@ -11,6 +11,8 @@ from quintain.audit.check import Check
 from quintain.audit.checks import reset_leak as reset
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 SUBJECTS = """
 import copy, random, threading, time
 

@@ -34,6 +34,7 @@ def audited(name: str, *ids: str) -> Report:
     return report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "checked"),
     [slow("Shop", MINE[:6]), slow("Tutor", MINE[6:7]), slow("Workshop", MINE[7:9]), ("Choices", MINE[9:])],
@@ -44,6 +45,7 @@ def test_a_sound_subject_is_left_alone(name: str, checked: tuple[str, ...]) -> N
     assert [one.check for one in report.checks if one.status != "checked"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "check", "title"),
     [
@@ -67,10 +69,12 @@ def test_what_is_paid_all_the_same_is_proven(name: str, check: str, title: str) 
     assert {(one.confidence, one.severity) for one in found} == {("proven", "error")}
 
 
+@pytest.mark.slow
 def test_a_status_that_is_named_beside_another_is_allowed_as_well() -> None:
     assert not audited("HeldToo", "x.status_stops").findings
 
 
+@pytest.mark.slow
 def test_an_answer_that_nobody_reads_is_no_shotgun() -> None:
     assert not audited("Unread", "x.every_candidate").findings
 

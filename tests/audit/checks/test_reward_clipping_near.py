@@ -10,6 +10,8 @@ from quintain.audit.check import Check
 from quintain.audit.checks import reward_clipping as clipping
 from tests.audit.checks._found import firm, found
 
+pytestmark = pytest.mark.slow
+
 SUBJECTS = """
 import copy, math, random
 

@@ -10,6 +10,8 @@ from quintain.audit.auditor import audit
 from quintain.audit.checks import reward_hack
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 CLUB = '''
 TEXT = {"type": "string"}
 

@@ -74,6 +74,7 @@ def test_where_a_sum_is_left_is_told(file: Path, kind: str, words: str, confiden
     assert said[0].class_ == "reward_clipping"
 
 
+@pytest.mark.slow
 def test_a_pile_is_told_where_rewards_are_declared_graded(file: Path) -> None:
     (one,) = found(file, "graded_pile", MINE)
     assert one.title == "rewards pile up at 0: 7 of 16 states of a task, hardly any beside it"
@@ -88,6 +89,7 @@ def test_what_is_no_sum_is_left_alone(file: Path, kind: str) -> None:
     assert not found(file, kind, MINE)
 
 
+@pytest.mark.slow
 def test_a_sum_is_left_alone(file: Path) -> None:
     assert not found(file, "graded_sound", MINE)
 

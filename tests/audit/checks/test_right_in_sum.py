@@ -9,6 +9,8 @@ import pytest
 from quintain.audit.checks.reward_hack import right_in_sum
 from tests.audit.checks._found import found
 
+pytestmark = pytest.mark.slow
+
 PURSES = '''
 class Purses:
     """Wages go into the purses of two people."""

@@ -10,6 +10,8 @@ from quintain.audit.auditor import audit
 from quintain.audit.checks import silent_default as silent
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 LINES = '''
 TEXT = {"type": "string"}
 STOP = {"type": "string", "description": "Where, as in B12."}

@@ -11,6 +11,8 @@ from quintain.audit.check import checks_of
 from quintain.audit.checks import silent_default
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 CHECKS = [one for one in checks_of(silent_default) if one.id == "x.no_result_is_no_number"]
 ABACUS = """
 import math

@@ -10,6 +10,8 @@ from quintain.audit.auditor import Report, audit
 from quintain.audit.checks import stale_cache as stale
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 TRIPS = '''
 def tool(name, **properties):
     return {"name": name, "parameters": {"type": "object", "properties": properties, "required": list(properties)}}

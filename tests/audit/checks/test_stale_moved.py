@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from quintain.audit.auditor import audit
 from quintain.audit.checks import stale_cache as stale
 from quintain.audit.loader import Subject
+
+pytestmark = pytest.mark.slow
 
 DESKS = '''
 ID = {"type": "string"}

@@ -9,6 +9,8 @@ import pytest
 from quintain.audit.checks import stale_cache as stale
 from tests.audit.checks._found import found
 
+pytestmark = pytest.mark.slow
+
 TRAINS = '''
 DAYS = ["2031-05-12", "2031-05-13"]
 

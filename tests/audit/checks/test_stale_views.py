@@ -10,6 +10,8 @@ from quintain.audit.auditor import audit
 from quintain.audit.checks import stale_cache as stale
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 GUESTS = '''
 TEXT = {"type": "string"}
 

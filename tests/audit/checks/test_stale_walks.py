@@ -11,6 +11,8 @@ from quintain.audit.check import Check
 from quintain.audit.checks import stale_cache as stale
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 LIBRARY = '''
 import copy
 

@@ -11,6 +11,8 @@ from quintain.audit.checks import false_resolution
 from quintain.audit.finding import Finding
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 SUBJECTS = Path(__file__).with_name("_taken_over_subjects.py")
 
 

@@ -11,6 +11,8 @@ from quintain.audit.check import Check
 from quintain.audit.checks import flaky_verifier, unsolvable
 from quintain.audit.loader import Subject
 
+pytestmark = pytest.mark.slow
+
 SUBJECTS = Path(__file__).with_name("_unsolv_subjects.py")
 
 

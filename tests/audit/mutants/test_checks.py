@@ -28,6 +28,7 @@ def of(report: Report, check: str) -> list[Finding]:
     return [one for one in report.findings if one.check == check]
 
 
+@pytest.mark.slow
 def test_an_effect_that_nobody_checks_is_found(blind: tuple[Path, Report]) -> None:
     path, report = blind
     found = {one.where: one for one in of(report, "x.mutant_tool")}
@@ -41,6 +42,7 @@ def test_an_effect_that_nobody_checks_is_found(blind: tuple[Path, Report]) -> No
     assert at(path, 'order["status"] =') not in found
 
 
+@pytest.mark.slow
 def test_a_finding_is_played_again_with_its_mutant(blind: tuple[Path, Report]) -> None:
     one = of(blind[1], "x.mutant_tool")[0]
     again = msgspec.json.decode(codec.json(one), type=Finding)
@@ -57,12 +59,14 @@ def test_a_solution_with_another_amount_is_found(blind: tuple[Path, Report]) -> 
     assert replay_finding(found[0]).held == 2
 
 
+@pytest.mark.slow
 def test_where_all_is_checked_nothing_survives(tmp_path: Path) -> None:
     report = audit(Subject(f"{shop(tmp_path, STRICT)}:Shop"), CHECKS, tasks=1)
     assert [one.status for one in report.checks] == ["checked"] * 3
     assert report.findings == ()
 
 
+@pytest.mark.slow
 def test_a_condition_that_decides_nothing_is_a_note(tmp_path: Path) -> None:
     path = shop(tmp_path, VACUOUS)
     report = audit(Subject(f"{path}:Shop"), [mutant_verifier], tasks=1)
@@ -73,6 +77,7 @@ def test_a_condition_that_decides_nothing_is_a_note(tmp_path: Path) -> None:
     assert replay_finding(report.findings[0]).held == 2
 
 
+@pytest.mark.slow
 def test_two_audits_say_the_same(blind: tuple[Path, Report]) -> None:
     path, report = blind
     again = audit(Subject(f"{path}:Shop"), [mutant_tool], tasks=1)

@@ -128,6 +128,7 @@ def test_of_a_condition_only_its_truth_is_compared() -> None:
     assert "bool(" not in watched[4][2]
 
 
+@pytest.mark.slow
 def test_all_mutants_of_our_own_environments_are_python() -> None:
     folder = Path(quintain.__file__).parent / "environments" / "support"
     parts: list[tuple[Path, Part]] = [(folder / "verifier.py", "V"), (folder / "tools" / "billing.py", "S")]

@@ -142,6 +142,7 @@ def test_a_mutant_that_loops_for_ever_is_ended_by_its_own_processor_time(child: 
     assert "SIGPROF" in record.died
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_has_a_process_of_its_own(desk: Path) -> None:
     report = audit(Subject(f"{desk}:Desk"), [mutant_tool])
     one = next(one for one in report.findings if "world[name] = 1` is skipped" in one.title)

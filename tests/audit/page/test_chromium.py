@@ -151,6 +151,7 @@ def test_the_command_is_copied(browser: Browser, path: Path) -> None:
     assert browser.run("getSelection().toString()") == "quintain replay-finding 'a folder/finding-1.json'"
 
 
+@pytest.mark.slow
 def test_without_a_script_it_says_the_same(one: Browser, browser: Browser, path: Path) -> None:
     said = browser.run("document.querySelector('main').innerText.replaceAll('\\nCopy', '')")
     one.send("Emulation.setScriptExecutionDisabled", value=True)

@@ -65,6 +65,7 @@ def _children() -> set[str]:
     return {child for listed in lists for child in listed.split()}
 
 
+@pytest.mark.slow
 def test_close_ends_process_and_thread() -> None:
     before = _children()
     with no_thread_stays():
@@ -88,6 +89,7 @@ def test_a_server_that_goes_away_is_a_failure() -> None:
     subject.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -274,6 +274,7 @@ def test_back_to_any_moment() -> None:
         one.answer("noted")
 
 
+@pytest.mark.slow
 def test_equal_replies_give_equal_worlds_in_another_process() -> None:
     code = (
         "from tests.audit.subjects.test_native import begun\n"
@@ -291,6 +292,7 @@ def test_equal_replies_give_equal_worlds_in_another_process() -> None:
     assert runs[0] == runs[1] != b""
 
 
+@pytest.mark.slow
 def test_faults_are_the_worlds_own() -> None:
     subject = begun()
     subject.inject("500")

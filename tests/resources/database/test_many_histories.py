@@ -18,6 +18,7 @@ MANY = 100_000
 PART = 5_000
 
 
+@pytest.mark.slow
 def test_a_few_hundred_histories() -> None:
     for seed in range(FEW):
         check_seed(seed)
@@ -93,6 +94,7 @@ def digests_what_it_read(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Database, "digest", digest)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bug",
     [

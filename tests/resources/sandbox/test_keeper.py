@@ -46,6 +46,7 @@ def gone(pids: Iterable[int]) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("groups", ["auto", "none"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_survives_its_owner(groups: str, number: int) -> None:
@@ -120,6 +121,7 @@ def test_an_ordinary_user_has_sandboxes_too() -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_keeper_that_is_killed_breaks_the_world_and_takes_everything_along() -> None:
     box, workspace = Sandbox(limits=Limits(seconds=300)), files()
 

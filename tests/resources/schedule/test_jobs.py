@@ -126,6 +126,7 @@ def test_all_lists_by_due_and_paused_ones_last() -> None:
     assert [(job.name, job.due) for job in world.jobs.all()] == [("b", 2 * HOUR), ("c", 3 * HOUR), ("a", math.inf)]
 
 
+@pytest.mark.slow
 def test_what_an_advance_makes_is_linear() -> None:
     world = shop()
     world.jobs.add("tick", Every(1), world.note, until=20_000)

@@ -98,6 +98,7 @@ def test_the_command_line_audits_a_url(served: Served, tmp_path: Path) -> None:
     assert "findings" in json.loads(done.stdout)
 
 
+@pytest.mark.slow
 def test_the_command_line_runs_a_url_and_replays_it(served: Served, tmp_path: Path) -> None:
     def quintain(*arguments: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "quintain", *arguments, "--json"]

@@ -203,6 +203,7 @@ def test_a_world_that_is_being_built_uses_up_no_patience_but_some_time() -> None
     asyncio.run(play())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harness", ["there", "here"])
 def test_a_server_that_is_killed_and_started_again_is_not_missed(tmp_path: Path, harness: str) -> None:
     """Killed twice between two turns; the record is that of a quiet run."""

@@ -70,6 +70,7 @@ def blame(told: dict[str, Any]) -> tuple[str, str]:
     return failure["part"], failure["kind"]
 
 
+@pytest.mark.slow
 def test_each_episode_reads_its_own(api: httpx.Client) -> None:
     values = [fresh(), fresh()]
     paths = {begun(api, secrets={"KEY": value}): named(value) for value in values}
@@ -278,6 +279,7 @@ def test_what_was_confided_with_a_lost_restoration_is_confided_again(tmp_path: P
             assert ask(server, f"{restored}/calls", read)["observation"] == named("other")
 
 
+@pytest.mark.slow
 def test_what_somebody_acted_in_is_not_begun_again(tmp_path: Path) -> None:
     create, key = {"environment": "confiding", "split": "train", "secrets": {"KEY": "v"}}, {"Idempotency-Key": "one"}
     with mortal(tmp_path, f"{ENV}:env") as server:

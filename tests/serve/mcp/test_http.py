@@ -310,6 +310,7 @@ def test_a_world_that_is_built_slowly_is_waited_for(mode: str, tmp_path: Path, m
     asyncio.run(play())
 
 
+@pytest.mark.slow
 def test_many_episodes_and_clients_leave_nothing_behind() -> None:
     async def visit(here: Served, mode: str) -> None:
         _, url = await here.open("train-1")

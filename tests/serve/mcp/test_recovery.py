@@ -12,6 +12,8 @@ import pytest
 from tests.serve.mcp.episodes import Wire, until
 from tests.serve.operation.again import mortal
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("modern", [False, True], ids=["handshake", "stateless"])
 def test_a_call_that_killed_its_server_is_one_call(*, modern: bool, tmp_path: Path) -> None:

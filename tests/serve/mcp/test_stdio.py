@@ -98,6 +98,7 @@ def add(key: int | str) -> str:
     return line(key, "tools/call", name="add", arguments={"by": 1})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES[:2])  # The third is what the second finds out by asking.
 def test_an_episode_is_played_scored_and_kept(mode: str, tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
@@ -129,6 +130,7 @@ def test_an_episode_is_played_scored_and_kept(mode: str, tmp_path: Path) -> None
     assert again.to_bytes() == trace.to_bytes()
 
 
+@pytest.mark.slow
 def test_an_agent_that_leaves_ends_its_episode_and_traces_gather_in_a_file(tmp_path: Path) -> None:
     file = tmp_path / "traces.jsonl"
     for place in ("0", "1"):
@@ -142,6 +144,7 @@ def test_an_agent_that_leaves_ends_its_episode_and_traces_gather_in_a_file(tmp_p
     ]
 
 
+@pytest.mark.slow
 def test_stdout_is_the_protocols_alone(tmp_path: Path) -> None:
     file = tmp_path / "loud.py"
     file.write_text(NOISY)
@@ -272,6 +275,7 @@ def test_a_call_that_runs_when_the_agent_leaves_is_in_the_record(tmp_path: Path)
     assert trace.turns[0].steps[0].observation == "Through a."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "words"),
     [

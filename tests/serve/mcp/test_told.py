@@ -37,6 +37,7 @@ wire.result = dying
 """Of a server that dies, when it is wished, after a call was played and before the SDK has its answer."""
 
 
+@pytest.mark.slow
 def test_a_call_whose_answer_its_server_did_not_live_to_send_is_the_one_that_comes_again(tmp_path: Path) -> None:
     with mortal(tmp_path, "counter", before=DYING) as server:
         begun = json.loads(server.ask("POST", "/v1/episodes", body={"environment": "counter"})[2])

@@ -14,6 +14,8 @@ import httpx
 from tests.serve.openenv.frames import opened
 from tests.serve.operation.again import mortal
 
+pytestmark = pytest.mark.slow
+
 STEP = {"action": {"tool_name": "add", "arguments": {"by": 1}}}
 
 

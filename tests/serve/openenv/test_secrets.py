@@ -110,6 +110,7 @@ def test_what_cannot_be_read_is_refused_without_a_word_of_it(confided: Served, c
         assert not [one for one in said if "0123456789" in one or "x" * 20 in one]
 
 
+@pytest.mark.slow
 def test_they_go_with_the_process_and_may_be_brought_again(tmp_path: Path) -> None:
     with mortal(tmp_path, f"{ENV}:env") as server:
         with httpx.Client(base_url=f"http://127.0.0.1:{server.port}/openenv/confiding") as client:

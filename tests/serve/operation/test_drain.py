@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.serve.openenv.frames import opened
 from tests.serve.operation.again import Mortal, mortal
 from tests.serve.operation.raw import dial, until_end
@@ -139,6 +141,7 @@ class Callers:
         self._stay.close()
 
 
+@pytest.mark.slow
 def test_a_call_of_each_protocol_is_answered_before_the_end(tmp_path: Path) -> None:
     with mortal(tmp_path, "gated") as server, contextlib.ExitStack() as closing:
         idle = [closing.enter_context(dial(server.port)) for _ in range(4)]

@@ -108,6 +108,7 @@ def is_well(port: int) -> bool:
     return asked.returncode == 0
 
 
+@pytest.mark.slow
 def test_what_is_served_is_well_until_it_ends_and_its_episodes_go_on(machine: Machine) -> None:
     with machine.serving() as (process, port):
         assert is_well(port)

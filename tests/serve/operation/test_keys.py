@@ -299,6 +299,7 @@ def test_keys_come_and_go_while_the_server_runs(door: Door) -> None:
     until(lambda: ask(door.served.port, "GET", "/list_environments", headers={"x-api-key": key})[0] == 401)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.0.2.7", "example.com"])
 def test_nobody_listens_to_the_world_without_keys(tmp_path: Path, address: str) -> None:
     target = Path(__file__).parents[1] / "environments.py"

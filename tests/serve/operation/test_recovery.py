@@ -172,6 +172,7 @@ def _stubborn(server: Mortal, session: str) -> str:
     raise AssertionError("no answer")
 
 
+@pytest.mark.slow
 def test_secret_addresses_stay_valid(tmp_path: Path) -> None:
     from mcp import Client
 

@@ -129,6 +129,7 @@ def test_killed_while_he_thinks(server: Mortal, quiet: bytes, step: int, time: i
     assert asked(server) - before == {f"user-{number}": 1 + (number == time) for number in range(4)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before Settled", "after Settled", "after Done"])
 def test_who_has_left_is_not_asked_in_an_episode_that_is_over(server: Mortal, moment: str) -> None:
     """Only where nobody knows that he has left, because the server died before it could say so, is he asked again."""
