@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket as sockets
+import struct
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +18,7 @@ from typing import Any
 import httpx
 import msgspec
 import pytest
+from websockets.frames import Frame, Opcode
 
 from quintain.record import PersistenceError, RunFolder, read_traces
 from quintain.serve.episodes.archive import Archive
@@ -24,7 +28,7 @@ from quintain.serve.limits import Limits
 from quintain.serve.server import expire
 from quintain.trace import Trace
 from tests.serve.environments import counter
-from tests.serve.openenv.frames import opened
+from tests.serve.openenv.frames import HANDSHAKE, opened
 from tests.serve.operation.again import mortal
 from tests.serve.operation.raw import dial
 from tests.serve.serving import ENVIRONMENTS, Served, serve, until
@@ -96,6 +100,39 @@ def test_each_protocol_and_each_way_to_end(tmp_path: Path) -> None:
     assert [bool(trace.interrupted) for trace in found] == [False, *[True] * 7]
     assert [trace.validity for trace in found] == ["valid"] * 2 + ["invalid"] + ["valid"] * 4 + ["invalid"]
     assert len({(trace.task, trace.member) for trace in found}) == 8
+    replays(tmp_path)
+
+
+def reset(line: sockets.socket) -> None:
+    """Closes a connection by a reset."""
+    line.setsockopt(sockets.SOL_SOCKET, sockets.SO_LINGER, struct.pack("ii", 1, 0))
+    line.close()
+
+
+def test_an_openenv_client_that_vanishes_leaves_an_invalid_record(tmp_path: Path) -> None:
+    """One that closes its socket is scored as the world stands."""
+    frames = [{"type": "reset"}, {"type": "step", "data": {"tool_name": "add", "arguments": {"by": 1}}}]
+    with serving(tmp_path) as (served, http):
+        with opened(served.url, "counter") as wire:
+            wire.ask("reset")
+            wire.call("add", by=1)
+        until(lambda: len(records(tmp_path)) == 1)
+        for number, leave in enumerate((reset, sockets.socket.close), 2):  # By a reset, and by a mere end.
+            line = sockets.create_connection(("127.0.0.1", served.port))
+            line.sendall(HANDSHAKE)
+            assert line.recv(1000).startswith(b"HTTP/1.1 101")
+            for frame in frames:
+                line.sendall(Frame(Opcode.TEXT, json.dumps(frame).encode()).serialize(mask=True))
+                assert b"observation" in line.recv(65_536)
+            leave(line)
+            while len(records(tmp_path)) < number:
+                time.sleep(0.01)
+        assert http.get("/v1/episodes").json()["count"] == 0
+    closed, *lost = records(tmp_path)
+    assert (closed.validity, closed.reason, closed.failure) == ("valid", "the agent left", None)
+    for trace in lost:
+        assert trace.failure is not None
+        assert (trace.validity, trace.score, trace.failure.kind) == ("invalid", None, "transport_peer_drop")
     replays(tmp_path)
 
 

@@ -20,6 +20,7 @@ from quintain.errors import EpisodeError
 from .app import build
 from .asgi import App
 from .door import Door, Places
+from .episodes.actions import SHUTDOWN
 from .episodes.host import Host
 from .journal.database import Past
 from .keys import ANYONE
@@ -237,8 +238,7 @@ async def _leave(host: Host) -> None:
     """
     for task in asyncio.all_tasks() - host.closing.tasks - {asyncio.current_task()}:
         task.cancel()
-    why = EpisodeError("the server was shut down", component="C", kind="shutdown")
     for live in () if host.log.keeps else host.lives(ANYONE):
         if live.status != "closed":
-            await host.close(live.id, live.owner, why)
+            await host.close(live.id, live.owner, SHUTDOWN)
     await host.closing.end()

@@ -120,6 +120,16 @@ def test_an_environment_tells_its_digests(api: httpx.Client) -> None:
     assert [one["name"] for one in told["criteria"]] == ["noted", "in_time"]
 
 
+def test_a_key_may_be_used_for_each_episode(api: httpx.Client) -> None:
+    headers = {"Idempotency-Key": uuid.uuid4().hex}
+    body = {"name": "add", "arguments": {"by": 1}}
+    for _ in range(3):
+        path = f"/v1/episodes/{begun(api)['id']}/calls"
+        assert [api.post(path, json=body, headers=headers).json()["observation"] for _ in range(2)] == [
+            "The count is 1."
+        ] * 2
+
+
 def test_a_key_is_done_once(api: httpx.Client) -> None:
     episode = begun(api)
     path, headers = f"/v1/episodes/{episode['id']}/calls", {"Idempotency-Key": uuid.uuid4().hex}

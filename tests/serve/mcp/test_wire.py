@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import socket
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from quintain.serve import unread
 from quintain.serve.episodes import undelivered as unheard
 from quintain.serve.keys import ANYONE
 from quintain.serve.limits import Limits
@@ -140,35 +137,6 @@ def test_a_page_of_another_site_is_kept_out(*, modern: bool) -> None:
                 headers = {**wire.headers(name="add"), "origin": f"http://127.0.0.1:{here.port}"}
                 assert "result" in parsed(await wire.http.post(url, json=asked, headers=headers))
             assert len(live.trace.turns) == 1
-
-    asyncio.run(play())
-
-
-def test_a_client_that_never_reads_its_stream_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(unread, "READ_S", 0.3)
-
-    async def play() -> None:
-        async with served(counter) as here:
-            live, url = await here.open("train-5")
-            async with Wire(url, modern=False) as wire:
-                await wire.call(0, "peek")
-                before = len(asyncio.all_tasks())
-                asked = wire.request(1, "tools/call", name="repeat", arguments={"text": "x" * 1000, "times": 9000})
-                body = json.dumps(asked)
-                named = {**wire.headers(name="repeat"), "host": f"127.0.0.1:{here.port}", "content-length": len(body)}
-                head = "".join(f"{name}: {value}\r\n" for name, value in named.items())
-                lines = [socket.create_connection(("127.0.0.1", here.port)) for _ in range(3)]
-                for line in lines:
-                    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-                    line.sendall(f"POST {httpx.URL(url).path} HTTP/1.1\r\n{head}\r\n{body}".encode())
-                await until(lambda: len(live.trace.turns) == 4)
-                await until(lambda: caplog.text.count("has read nothing of its answer") == 3)
-                await until(lambda: len(asyncio.all_tasks()) <= before)
-                assert "result" in await wire.call(2, "peek")
-                for line in lines:
-                    line.close()
 
     asyncio.run(play())
 

@@ -10,6 +10,15 @@ from typing import Any
 from websockets.sync.client import ClientConnection, connect
 
 SECONDS = 30.0
+HANDSHAKE = b"""\
+GET /openenv/counter/ws HTTP/1.1\r
+Host: 127.0.0.1\r
+Connection: Upgrade\r
+Upgrade: websocket\r
+Sec-WebSocket-Version: 13\r
+Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r
+\r
+"""
 
 
 class Wire:

@@ -44,7 +44,7 @@ def test_what_there_is(client: httpx.Client, served: Served) -> None:
 
 
 def test_tasks_are_names_and_prompts(client: httpx.Client) -> None:
-    third = {"id": "train-3", "split": "train", "index": 2, "prompt": "Count to 3, then submit it.", "tags": {}}
+    third = {"id": "train-3", "split": "train", "index": 2, "prompt": "Count to 3, then submit it.", "tags": None}
     listed = client.post("/counter/tasks", json={"split": "train"}).json()
     assert (listed["env_name"], len(listed["tasks"]), listed["tasks"][2]) == ("counter", 5, third)
     assert client.post("/counter/num_tasks", json={"split": "train"}).json() == {"num_tasks": 5}

@@ -31,19 +31,9 @@ from quintain.serve.limits import Limits
 from quintain.serve.openenv import socket
 from tests.audit.subjects.serving import serving
 from tests.serve.environments import Gates, counter, gated
-from tests.serve.openenv.frames import opened
+from tests.serve.openenv.frames import HANDSHAKE, opened
 from tests.serve.ors.wire import vanish
 from tests.serve.serving import serve, until
-
-HANDSHAKE = b"""\
-GET /openenv/counter/ws HTTP/1.1\r
-Host: 127.0.0.1\r
-Connection: Upgrade\r
-Upgrade: websocket\r
-Sec-WebSocket-Version: 13\r
-Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r
-\r
-"""
 
 
 @contextlib.contextmanager

@@ -68,3 +68,16 @@ def test_sessions_that_had_one_name_after_each_other_are_closed_in_any_order(ser
         leave = {"action": {"type": "call_tool", "tool_name": "finish_here", "arguments": {}}, "episode_id": "mine"}
         assert ask(served.port, "POST", "/openenv/gated/step", body=leave)[0] == 200
     assert [b'"closed":true' in closed(served, one) for one in reversed(sessions)] == [True, True]
+
+
+def test_a_name_of_an_episode_that_is_not_used_any_more_is_free(tmp_path: Path) -> None:
+    before = "import quintain.serve.openenv.sessions as sessions\nsessions.REUSE_S = 0.5"
+    with serve("gated", folder=tmp_path, before=before) as served:
+        first, again = {"split": "train", "index": 0}, {"split": "train", "index": 0}
+        session = reset(served, "mine", task=first)[1]["x-session-id"]
+        status, _, said = reset(served, "mine", task=again)
+        assert status == 409
+        assert b"10 s" in said
+        until(lambda: reset(served, "mine", task=again)[0] == 200)
+        state = ask(served.port, "GET", f"/openenv/gated/state?session_id={session}")
+        assert state[0] == 404, "the session before is closed"

@@ -18,7 +18,7 @@ from quintain.serve.errors import Finished, ServeError, Unknown, Void
 from quintain.serve.keys import Caller
 
 from .asking import Create
-from .once import Once, Said
+from .once import Once, Said, check
 from .openapi import REFUSED
 from .routes import OCTETS, Asked, Method, Route, queried, said
 from .table import ROUTER
@@ -112,6 +112,7 @@ class Control:
             asked = asked._replace(secrets=brought(request, within))
         if not key or request.method != "POST":
             return said(route, await route.handle(asked))
+        check(key)
         body = await self._raw(request, route)
         asked = asked._replace(name=f"{request.path} {key}", digest=_digest(asked, body))
 
@@ -120,7 +121,7 @@ class Control:
 
         # In memory, where the secrets are anyhow, another value is another request.
         whole = b"\n".join((asked.digest.encode(), body, request.header(HEADER).encode()))
-        return await self._once.do((caller.name, key), codec.digest(whole), work)
+        return await self._once.do((caller.name, asked.name), codec.digest(whole), work)
 
     async def _raw(self, request: Request, route: Route) -> bytes:
         most = self._host.limits.body_bytes

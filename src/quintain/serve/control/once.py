@@ -18,6 +18,12 @@ USED = "this Idempotency-Key was used for another request"
 _KEY = re.compile(r"[!-~]{1,255}")
 
 
+def check(key: str) -> None:
+    """Raises Refused if a header is not a usable Idempotency-Key."""
+    if not _KEY.fullmatch(key):
+        raise Refused("an Idempotency-Key has 1 to 255 printable ASCII characters, and no space among them")
+
+
 class Said(NamedTuple):
     """A whole answer."""
 
@@ -38,16 +44,13 @@ class Once:
         """Do what a request asks for, unless that was done already.
 
         Args:
-            name: The caller's, and the key.
+            name: The caller's, and the path with the key.
             digest: Of all that the request says.
             work: Does it; what it raises is told to everybody who asks meanwhile, and not kept.
 
         Raises:
             Conflict: The key was used for another request.
-            Refused: It is none.
         """
-        if not _KEY.fullmatch(name[1]):
-            raise Refused("an Idempotency-Key has 1 to 255 printable ASCII characters, and no space among them")
         before, found = self._known.get(name) or self._running.get(name) or (digest, None)
         if before != digest:
             raise Conflict(USED)

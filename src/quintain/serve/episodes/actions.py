@@ -162,7 +162,11 @@ def change(episode: Episode[Any], what: Change) -> None:
 Stop = Change | EpisodeError
 """An end from outside: what was told, or what has happened."""
 LEFT = Terminate("the agent left")
-"""Of an episode that is closed while it goes on."""
+"""End of an episode that its client closes while it goes on."""
+LOST = EpisodeError("the client's connection was lost", component="C", kind="transport_peer_drop")
+"""End of an episode whose client vanishes, so that nobody knows whether the agent was done."""
+SHUTDOWN = EpisodeError("the server was shut down", component="C", kind="shutdown")
+"""End of an episode that does not outlive its server."""
 
 
 def cut(episode: Episode[Any], why: Stop) -> None:

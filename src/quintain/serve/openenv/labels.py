@@ -37,7 +37,10 @@ class Labels:
         player = self.get(label, session.env, session.caller)
         taking = self._taking[name]
         if any(one is not session for one in taking) or (player is not session and _plays(player)):
-            raise Conflict(f"the episode {label!r} is being played: name another, or send its X-Session-ID")
+            raise Conflict(
+                f"the episode {label!r} is being played: name another, send its X-Session-ID, or ask again when no "
+                "request has used it for 10 s"
+            )
         taking.append(session)
         try:
             yield

@@ -210,7 +210,7 @@ async def _shown(asked: Asked, split: str, part: slice) -> None:
 def _told(task: Task[Any], split: str, index: int) -> dict[str, Any]:
     """What names a task and what its agent will read; never its truth."""
     prompt = wire.readable(task.prompt)
-    return {"id": task.id, "split": split, "index": index, "prompt": prompt, "tags": task.tags}
+    return {"id": task.id, "split": split, "index": index, "prompt": prompt, "tags": task.tags or None}
 
 
 # -- episodes
@@ -224,6 +224,8 @@ async def _reset(asked: Asked) -> None:
     session = old or sessions.open(asked.env, asked.caller)
     label = wanted.episode_id
     try:
+        if label:
+            await sessions.release(label, session)
         with sessions.labels.taken(label, session) if label else contextlib.nullcontext():
             session.secrets = secrets if secrets.names else session.secrets
             live = await session.reset(wanted)

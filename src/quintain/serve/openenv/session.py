@@ -12,6 +12,7 @@ from typing import Any
 
 from quintain.environment import Environment
 from quintain.serve.episodes import words
+from quintain.serve.episodes.actions import LEFT, Stop
 from quintain.serve.episodes.host import Host, Wanted
 from quintain.serve.episodes.live import Live
 from quintain.serve.episodes.secrets import NOTHING
@@ -173,11 +174,15 @@ class Session:
             "metadata": live.meta,
         }
 
-    async def close(self) -> None:
-        """Close its episode; no other is begun in it."""
+    async def close(self, why: Stop = LEFT) -> None:
+        """Closes the episode; no other can begin in this session.
+
+        Args:
+            why: End of an episode that goes on.
+        """
         self._closed = True
         async with self._lock:
-            await self._drop()
+            await self._drop(why)
 
     def resume(self, live: Live) -> None:
         """Go on with an episode that was begun before this server was."""
@@ -246,14 +251,14 @@ class Session:
         self.live = live
         return live
 
-    async def _drop(self) -> None:
+    async def _drop(self, why: Stop = LEFT) -> None:
         live, self.live = self.live, None
         if live is not None:
-            await self._forget(live)
+            await self._forget(live, why)
 
-    async def _forget(self, live: Live) -> None:
+    async def _forget(self, live: Live, why: Stop = LEFT) -> None:
         if live.status != "closed":
-            await self._host.close(live.id, self.caller)
+            await self._host.close(live.id, self.caller, why)
 
 
 async def _begun(live: Live) -> None:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from quintain.environment import Environment
+from quintain.serve.episodes.actions import LEFT, LOST, Stop
 from quintain.serve.episodes.host import Host
 from quintain.serve.errors import Unavailable, Unknown
 from quintain.serve.keys import Caller
@@ -16,6 +17,8 @@ from .session import Session
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 """Of an episode in its session, at the end of its id. Others may have chosen an id that only looks like one."""
+REUSE_S = 10.0
+"""Seconds without a request after which another session may take the label of an episode that goes on."""
 SWEEP_S = 5.0
 """Seconds between two looks for sessions that nobody uses any more."""
 
@@ -109,10 +112,21 @@ class Sessions:
         await session.catch_up()
         return session
 
-    async def close(self, session: Session) -> None:
-        """Close a session and its episode."""
+    async def close(self, session: Session, why: Stop = LEFT) -> None:
+        """Closes a session and its episode.
+
+        Args:
+            session: The session.
+            why: End of an episode that goes on.
+        """
         self._remove(session)
-        await session.close()
+        await session.close(why)
+
+    async def release(self, label: str, session: Session) -> None:
+        """Closes another session whose episode has this label, if it is not in use any more."""
+        other = self.labels.get(label, session.env, session.caller)
+        if other not in (None, session) and other.is_idle(REUSE_S):
+            await self.close(other, LOST)
 
     def _resumed(self, id: str, env: Environment[Any], caller: Caller) -> Session | None:
         """A session for the last of the episodes that the host knows, and this server does not, by its id."""

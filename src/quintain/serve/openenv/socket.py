@@ -11,6 +11,7 @@ import msgspec
 from quintain.environment import Environment
 from quintain.errors import QuintainError
 from quintain.serve.asgi import Event, Request, abreast
+from quintain.serve.episodes.actions import LEFT, LOST, SHUTDOWN, Stop
 from quintain.serve.episodes.request_secrets import brought
 from quintain.serve.errors import Finished, Full, Refused, Unavailable, Unknown, Void
 from quintain.serve.keys import Caller
@@ -24,6 +25,8 @@ from .wire import CloseFrame, Frame, Reset, ResetFields, ResetFrame, RpcFrame, S
 
 WATCH_S = 15.0
 """Most seconds between two looks at a socket, so that its episode does not expire."""
+CLOSED = (1000, 1001, 1005)
+"""Codes of closing frames by which a client says that it is done: normal, going away, none given."""
 DEEP = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
 
 _frames = msgspec.json.Decoder(Frame)
@@ -76,19 +79,22 @@ class Socket:
         session.secrets = self._secrets if self._secrets.names else session.secrets
         rpc = Rpc(self._sessions, self._env, self._caller, own=session, begins=begins)
         self._look(session)
+        why: Stop = LOST
         try:
-            await self._loop(session, rpc, answers)
+            why = await self._loop(session, rpc, answers)
         except asyncio.CancelledError:
             if not self._sessions.draining:
                 raise
         finally:
-            await self._leave(session, owned=not id)
+            await self._leave(session, SHUTDOWN if why is LOST and self._sessions.draining else why, owned=not id)
 
-    async def _loop(self, session: Session, rpc: Rpc, answers: Answers) -> None:
+    async def _loop(self, session: Session, rpc: Rpc, answers: Answers) -> Stop:
+        """Answers frames until the socket is closed; returns the end of an episode that goes on."""
         while True:
             event = await self._receive()
             if event["type"] != "websocket.receive":
-                return
+                # A connection that is lost without a closing frame has code 1005, too, but no reason.
+                return LEFT if event.get("code") in CLOSED and event.get("reason") is not None else LOST
             text = event.get("text")
             if text is None:
                 answer: bytes | None = wire.error("INVALID_JSON", "Invalid JSON: this protocol has text frames only")
@@ -98,10 +104,10 @@ class Socket:
                 answer = await answers(session, rpc, text)
             if answer is None:
                 await self._tell({"type": "websocket.close", "code": 1000})
-                return
+                return LEFT
             await abreast()  # Also, a client that sends many frames at once is not served alone.
             if not await self._tell({"type": "websocket.send", "text": answer.decode()}):
-                return
+                return LOST
 
     async def _tell(self, event: Event) -> bool:
         """Send; False where the client is gone, which a server says with an OSError."""
@@ -129,13 +135,13 @@ class Socket:
         await self._tell({"type": "websocket.close", "code": 1000})
         return None
 
-    async def _leave(self, session: Session, *, owned: bool) -> None:
+    async def _leave(self, session: Session, why: Stop, *, owned: bool) -> None:
         if self._watch is not None:
             self._watch.cancel()
         session.attached = False
         session.touch(session.caller)
         if owned or session.closing:
-            await self._sessions.close(session)
+            await self._sessions.close(session, LEFT if session.closing else why)
 
     def _look(self, session: Session) -> None:
         session.touch(session.caller)

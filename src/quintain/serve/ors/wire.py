@@ -97,7 +97,7 @@ def spec(tool: Tool) -> dict[str, Any]:
 
 def task(one: Task[Any], split: str, index: int) -> dict[str, Any]:
     """A task as the outside may know it: what names it, never its truth."""
-    return {"id": one.id, "split": split, "index": index, "tags": one.tags}
+    return {"id": one.id, "split": split, "index": index, "tags": one.tags or None}
 
 
 def listed(env: Environment[Any]) -> dict[str, Any]:
